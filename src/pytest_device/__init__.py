@@ -1,0 +1,1 @@
+"""Remote iOS Simulators and Android Emulators for pytest."""

@@ -1,0 +1,113 @@
+"""Every exception this package raises, as one tree.
+
+DeviceError
+├── ConfigError                 found before anything is sent
+├── ServiceError
+│   ├── TransportError          no answer
+│   ├── UnexpectedReplyError    an answer that is not in the document
+│   └── StatusError             a refusal
+│       ├── InvalidRequestError 400
+│       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
+│       ├── ForbiddenError      403
+│       └── NotFoundError       404
+├── SessionError                a session that went wrong; has its id and page
+│   ├── SessionFailedError      errored
+│   ├── SessionStoppedError     stopped by someone else, or by a limit
+│   ├── SessionTimeoutError     not ready in time
+│   └── StopFailedError         may still be running
+└── ControllerError             the session is fine, its controller is not
+"""
+
+from collections.abc import Sequence
+
+
+class DeviceError(Exception):
+    """Base of everything this package raises."""
+
+
+class ConfigError(DeviceError):
+    """A marker argument, option, environment variable or ini value that cannot work. Nothing was sent."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems: Sequence[str] = problems
+
+
+class ServiceError(DeviceError):
+    """The service did not do what it was asked."""
+
+
+class TransportError(ServiceError):
+    """No complete answer arrived.
+
+    ``sent`` is False only when the request certainly never left, so that repeating it is safe.
+    """
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class UnexpectedReplyError(ServiceError):
+    """An answer that is not in the document.
+
+    ``session_id`` is the id that could still be read from it: that session exists and must be stopped.
+    """
+
+    def __init__(self, message: str, *, session_id: str | None = None) -> None:
+        super().__init__(message)
+        self.session_id = session_id
+
+
+class StatusError(ServiceError):
+    """A refusal: ``status`` is the HTTP status, ``detail`` what the service said, in whatever shape."""
+
+    def __init__(self, message: str, *, status: int, detail: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.detail = detail
+
+
+class InvalidRequestError(StatusError):
+    """400: a rule of the document is broken, or the account has no simulator access."""
+
+
+class UnauthorizedError(StatusError):
+    """401, or 400 with the code ``UNAUTHORIZED_ERROR``: the access token is invalid or missing."""
+
+
+class ForbiddenError(StatusError):
+    """403: the token may not read the project or do this."""
+
+
+class NotFoundError(StatusError):
+    """404: no project or session with this identifier."""
+
+
+class SessionError(DeviceError):
+    """A session went wrong. ``session_id`` names it, ``url`` is its page (None when it never became known)."""
+
+    def __init__(self, message: str, *, session_id: str, url: str | None = None) -> None:
+        super().__init__(message)
+        self.session_id = session_id
+        self.url = url
+
+
+class SessionFailedError(SessionError):
+    """The session became ``errored``."""
+
+
+class SessionStoppedError(SessionError):
+    """The session became ``stopped`` before it was ready, by someone else or by a limit."""
+
+
+class SessionTimeoutError(SessionError):
+    """The session was not ready within the wait limit."""
+
+
+class StopFailedError(SessionError):
+    """The session could not be stopped and may still be running."""
+
+
+class ControllerError(DeviceError):
+    """The controller of a session in progress did not answer or refused."""

@@ -1,0 +1,57 @@
+"""The words and numbers of the device session document, each in one place."""
+
+from enum import StrEnum
+from typing import Final
+
+VENDOR: Final = "vendor"
+"""The maker's word as the document spells it (``vendorGo``); an account's own spelling is a setting."""
+
+
+class Platform(StrEnum):
+    """What a device runs."""
+
+    ANDROID = "android"
+    IOS = "ios"
+
+
+class SessionType(StrEnum):
+    """What drives the device."""
+
+    AGENT_DEVICE = "agent-device"
+    APPIUM = "appium"
+    ARGENT = "argent"
+    WEB_PREVIEW_ONLY = "web-preview-only"
+    SERVE_SIM = "serve-sim"
+    """Removed: still reported on sessions created before, refused in a request."""
+
+
+class Status(StrEnum):
+    """Where a session is in its life."""
+
+    NEW = "new"
+    IN_PROGRESS = "in-progress"
+    STOPPED = "stopped"
+    ERRORED = "errored"
+
+
+DEFAULT_SESSION_TYPE: Final = SessionType.AGENT_DEVICE
+REQUESTABLE_SESSION_TYPES: Final = (
+    SessionType.AGENT_DEVICE,
+    SessionType.APPIUM,
+    SessionType.ARGENT,
+    SessionType.WEB_PREVIEW_ONLY,
+)
+
+SESSIONS_PATH: Final = "/v2/device-run-sessions"
+UNAUTHORIZED_ERROR: Final = "UNAUTHORIZED_ERROR"
+"""The error code of a request without an ``Authorization`` header (status 400)."""
+
+NAME_MAX_LENGTH: Final = 255
+ARCHIVE_URL_MAX_LENGTH: Final = 2048
+DURATION_MIN_MINUTES: Final = 0
+DURATION_MAX_MINUTES: Final = 115
+CLEANUP_MINUTES: Final = 5
+"""Reserved after the maximum duration, not part of it."""
+IDLE_MIN_MINUTES: Final = 1
+IDLE_MAX_MINUTES: Final = 114
+POLL_INTERVAL_SECONDS: Final = 5.0
