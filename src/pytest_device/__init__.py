@@ -1,1 +1,60 @@
-"""Remote iOS Simulators and Android Emulators for pytest."""
+"""Remote iOS Simulators and Android Emulators for pytest: the public names, imported when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pytest_device.errors import ConfigError as ConfigError
+    from pytest_device.errors import ControllerError as ControllerError
+    from pytest_device.errors import DeviceError as DeviceError
+    from pytest_device.errors import ForbiddenError as ForbiddenError
+    from pytest_device.errors import InvalidRequestError as InvalidRequestError
+    from pytest_device.errors import NotFoundError as NotFoundError
+    from pytest_device.errors import ServiceError as ServiceError
+    from pytest_device.errors import SessionError as SessionError
+    from pytest_device.errors import SessionFailedError as SessionFailedError
+    from pytest_device.errors import SessionStoppedError as SessionStoppedError
+    from pytest_device.errors import SessionTimeoutError as SessionTimeoutError
+    from pytest_device.errors import StatusError as StatusError
+    from pytest_device.errors import StopFailedError as StopFailedError
+    from pytest_device.errors import TransportError as TransportError
+    from pytest_device.errors import UnauthorizedError as UnauthorizedError
+    from pytest_device.errors import UnexpectedReplyError as UnexpectedReplyError
+    from pytest_device.sessions.client import DeviceClient as DeviceClient
+    from pytest_device.sessions.lease import lease as lease
+    from pytest_device.sessions.lifecycle import WaitPolicy as WaitPolicy
+    from pytest_device.sessions.models import AgentDeviceConfig as AgentDeviceConfig
+    from pytest_device.sessions.models import AppiumConfig as AppiumConfig
+    from pytest_device.sessions.models import ArgentConfig as ArgentConfig
+    from pytest_device.sessions.models import RemoteConfig as RemoteConfig
+    from pytest_device.sessions.models import Session as Session
+    from pytest_device.sessions.models import WebPreviewConfig as WebPreviewConfig
+    from pytest_device.sessions.request import SessionRequest as SessionRequest
+    from pytest_device.spec import Platform as Platform
+    from pytest_device.spec import SessionType as SessionType
+    from pytest_device.spec import Status as Status
+
+_NAMES_OF: Final = {
+    "errors": (
+        "ConfigError ControllerError DeviceError ForbiddenError InvalidRequestError NotFoundError ServiceError "
+        "SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopFailedError "
+        "TransportError UnauthorizedError UnexpectedReplyError"
+    ),
+    "sessions.client": "DeviceClient",
+    "sessions.lease": "lease",
+    "sessions.lifecycle": "WaitPolicy",
+    "sessions.models": ("AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig Session WebPreviewConfig"),
+    "sessions.request": "SessionRequest",
+    "spec": "Platform SessionType Status",
+}
+_MODULE_OF: Final = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

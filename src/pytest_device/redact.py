@@ -1,5 +1,6 @@
 """Secrets -> *** in text."""
 
+import ipaddress
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -32,3 +33,11 @@ class Redactor:
         for pattern, replacement in _PATTERNS:
             text = pattern.sub(replacement, text)
         return text
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host name or address, without brackets, means this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

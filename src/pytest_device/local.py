@@ -1,0 +1,116 @@
+"""The local service as a child of this run: started, spoken to over its pipes, ended."""
+
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from pytest_device.errors import ConfigError
+
+END_SECONDS: Final = 20.0
+"""How long an ending service may take to end its sessions' programs."""
+LOG_TAIL_LINES: Final = 30
+_NEEDED: Final = ("starlette", "uvicorn", "psutil")
+
+
+class LocalService:
+    """A running local service: ``url``, ``token`` (secret), ``log_path``.
+
+    It lives as long as this process holds its standard input, so that it ends its sessions and itself even when this
+    process is killed.
+    """
+
+    def __init__(self, process: "subprocess.Popen[str]", url: str, token: str, directory: Path) -> None:
+        self._process = process
+        self._directory = directory
+        self.url = url
+        self.token = token
+        self.log_path = directory / "service.log"
+
+    @classmethod
+    def start(cls, *, app_id: str, progress: Callable[[str], None], **more: Any) -> Self:
+        """Start the service on a free port of 127.0.0.1 with a fresh token; return when it answers.
+
+        ``progress`` hears what is being installed the first time. ``more`` goes into the service's configuration as it
+        is. Raises ConfigError naming cause and fix when it cannot start.
+        """
+        missing = [name for name in _NEEDED if find_spec(name) is None]
+        if missing:
+            raise ConfigError(f"the local service needs {', '.join(missing)}: pip install 'pytest-device[local]'")
+        directory = Path(tempfile.mkdtemp(prefix="pytest-device-"))
+        token = secrets.token_urlsafe(32)
+        config = {
+            "token": token,
+            "app_id": app_id,
+            "state_dir": str(directory / "state"),
+            "log_path": str(directory / "service.log"),
+            **more,
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest_device.service"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,  # a Ctrl-C in the terminal is this run's to handle: the sessions are stopped first
+        )
+        try:
+            url = _first_words(process, config, progress)
+        except BaseException:
+            _end(process, directory)
+            raise
+        return cls(process, url, token, directory)
+
+    def log_tail(self) -> str:
+        """Return the newest lines of the service's log."""
+        try:
+            return "\n".join(self.log_path.read_text("utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
+        except OSError:
+            return ""
+
+    def close(self) -> None:
+        """End the service and everything it started; return when it is gone."""
+        _end(self._process, self._directory)
+
+
+def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:
+    stdin, stdout = _pipes(process)
+    stdin.write(json.dumps(config) + "\n")
+    stdin.flush()
+    for line in stdout:
+        match json.loads(line):
+            case {"event": "ready", "url": str(url)}:
+                return url
+            case {"event": "progress", "text": str(text)}:
+                progress(text)
+            case {"event": "error", "text": str(text)}:
+                raise ConfigError(f"the local service did not start: {text}")
+            case other:
+                raise ConfigError(f"the local service said something unknown: {other!r}")
+    raise ConfigError(f"the local service ended with status {process.wait(END_SECONDS)} before it was ready")
+
+
+def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("the service was started without pipes")
+    return process.stdin, process.stdout
+
+
+def _end(process: "subprocess.Popen[str]", directory: Path) -> None:
+    stdin, stdout = _pipes(process)
+    with suppress(BrokenPipeError):  # it is gone already
+        stdin.close()  # the service's sign to stop its sessions and go
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    stdout.close()
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,147 @@
+"""The three calls of the document: create, get, stop."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from pytest_device.errors import ServiceError, StatusError, TransportError, UnexpectedReplyError
+from pytest_device.redact import is_loopback
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.replies import read_session
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.settings import checked_token, checked_url
+from pytest_device.spec import SESSIONS_PATH, VENDOR
+
+ATTEMPTS: Final = 3
+"""How often a call that is safe to repeat is tried."""
+BACKOFF_SECONDS: Final = 0.5
+"""Before the second attempt; doubled before each further one."""
+MAX_REPLY_BYTES: Final = 1024 * 1024
+REPLY_SECONDS: Final = 60.0
+"""The longest a whole answer may take, however steadily its bytes trickle in."""
+
+_TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
+_NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.LocalProtocolError)
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERRORS: Final = 500
+
+
+class DeviceClient:
+    """Create, get and stop sessions over one kept-alive connection pool.
+
+    ``get`` and ``stop`` are safe to repeat and are tried again after transport errors, 429 and 5xx. ``create`` is
+    tried again only when the request certainly never left: a lost answer may have made a session, and the document has
+    no call that lists them.
+
+    Raises ConfigError for an address or token that cannot work, and a ServiceError for every call that fails.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        vendor: str = VENDOR,
+        transport: httpx.BaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.base_url = checked_url(base_url)
+        self._vendor = vendor
+        self._clock = clock
+        self._sleep = sleep
+        self._http = httpx.Client(
+            base_url=self.base_url,
+            headers={
+                "Authorization": f"Bearer {checked_token(token)}",
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",  # so that the bound on a reply bounds what it unpacks to
+                "User-Agent": "pytest-device",
+            },
+            timeout=_TIMEOUT,
+            transport=transport,
+            follow_redirects=False,
+            trust_env=not is_loopback(urlsplit(self.base_url).hostname or ""),  # no proxy to this machine
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def create(self, request: SessionRequest) -> Session:
+        """Create a session; it is ``new`` and costs from here on, until it is stopped."""
+        return self._call("create", "POST", SESSIONS_PATH, body=request.to_wire(self._vendor))
+
+    def get(self, session_id: object) -> Session:
+        """Return the session with its current status and, while it is in progress, its connection details."""
+        return self._call("get", "GET", f"{SESSIONS_PATH}/{session_id}", repeatable=True)
+
+    def stop(self, session_id: object) -> Session:
+        """Stop a session; one that is stopped or errored already is returned unchanged."""
+        return self._call("stop", "POST", f"{SESSIONS_PATH}/{session_id}/stop", repeatable=True)
+
+    def _call(self, operation: str, method: str, path: str, *, body: Any = None, repeatable: bool = False) -> Session:
+        for attempt in range(ATTEMPTS - 1):
+            try:
+                return self._once(operation, method, path, body)
+            except ServiceError as error:
+                if not _may_repeat(error, repeatable=repeatable):
+                    raise
+            self._sleep(BACKOFF_SECONDS * 2**attempt)
+        return self._once(operation, method, path, body)
+
+    def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
+        try:
+            # JSON is promised by the header even where there is no body ("Endpoints", common to all).
+            headers = {"Content-Type": "application/json"}
+            with self._http.stream(method, path, json=body, headers=headers) as reply:
+                return read_session(operation, reply.status_code, self._body_of(operation, reply))
+        except httpx.HTTPError as error:
+            raise self._no_answer(operation, error) from None
+
+    def _body_of(self, operation: str, reply: httpx.Response) -> bytes:
+        started, body = self._clock(), bytearray()
+        for chunk in reply.iter_raw():
+            body += chunk
+            if len(body) > MAX_REPLY_BYTES:
+                raise UnexpectedReplyError(f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes")
+            if self._clock() - started > REPLY_SECONDS:
+                raise TransportError(f"{operation}: the answer took longer than {REPLY_SECONDS:.0f} s", sent=True)
+        return bytes(body)
+
+    def _no_answer(self, operation: str, error: httpx.HTTPError) -> TransportError:
+        reason = str(error) or type(error).__name__
+        if isinstance(error, _NEVER_SENT):
+            message = f"{operation}: no connection to {self.base_url} ({reason}): check the address and the network"
+            return TransportError(message, sent=False)
+        message = f"{operation}: no complete answer from {self.base_url} ({type(error).__name__}: {reason})"
+        return TransportError(message, sent=True)
+
+
+def is_passing(error: ServiceError) -> bool:
+    """Tell whether the same call may succeed later: no answer, too many requests, or an error of the server."""
+    match error:
+        case TransportError():
+            return True
+        case StatusError():
+            return error.status == _TOO_MANY_REQUESTS or error.status >= _SERVER_ERRORS
+        case _:
+            return False
+
+
+def _may_repeat(error: ServiceError, *, repeatable: bool) -> bool:
+    if repeatable:
+        return is_passing(error)
+    return isinstance(error, TransportError) and not error.sent

@@ -1,0 +1,50 @@
+"""What happens to a session, told to whoever reports it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pytest_device.sessions.models import Session
+
+
+class Kind(StrEnum):
+    """What happened."""
+
+    CREATED = "created"
+    STATUS = "status"
+    READY = "ready"
+    STOPPED = "stopped"
+    STOP_FAILED = "stop-failed"
+    CREATE_UNKNOWN = "create-unknown"
+    """The answer to a create call was lost: a session may exist, and nothing can find it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened to one session. Holds no connection details and survives JSON.
+
+    ``waited_seconds`` counts from the create call on this machine's clock; ``running_seconds`` is what the service's
+    own time stamps say between ``startedAt`` and ``finishedAt``, None when it gave no such times.
+    """
+
+    kind: Kind
+    label: str
+    session_id: str = ""
+    url: str = ""
+    text: str = ""
+    waited_seconds: float = 0.0
+    running_seconds: float | None = None
+
+
+Emit = Callable[[Event], None]
+
+
+def nobody(_event: Event) -> None:
+    """Tell nobody."""
+
+
+def running_seconds(session: Session) -> float | None:
+    """Return how long the session ran by the service's own times, or None when one of them is missing."""
+    if session.started_at is None or session.finished_at is None:
+        return None
+    return (session.finished_at - session.started_at).total_seconds()

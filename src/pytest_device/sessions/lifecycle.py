@@ -1,0 +1,87 @@
+"""What to do next with a session that is being waited for. Pure: no clock, no network."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_device.errors import SessionError, SessionFailedError, SessionStoppedError, SessionTimeoutError
+from pytest_device.sessions.models import Session
+from pytest_device.spec import POLL_INTERVAL_SECONDS, Status
+
+TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
+"""States that nothing leaves ("States and transitions")."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitPolicy:
+    """How long to wait for a session, and how often to ask.
+
+    The time-out is generous because a service may hold a session in ``new`` while others run, and no state tells
+    queueing from booting. The interval is the one the document recommends.
+    """
+
+    timeout_seconds: float = 900.0
+    poll_interval_seconds: float = POLL_INTERVAL_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """In progress, and the connection details are there."""
+
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class PollAgain:
+    """Not ready: ask again after so many seconds."""
+
+    after_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Will not become ready, or not in time."""
+
+    error: SessionError
+
+
+Step = Ready | PollAgain | GiveUp
+
+
+def next_step(session: Session, waited_seconds: float, policy: WaitPolicy) -> Step:
+    """Decide from the newest reply and the time waited since the create call ("GET", recommended polling)."""
+    match session.status:
+        case Status.IN_PROGRESS if session.remote_config is not None:
+            return Ready(session)
+        case Status.ERRORED:
+            return GiveUp(_gone(SessionFailedError, session, "became errored before it was ready"))
+        case Status.STOPPED:
+            return GiveUp(_gone(SessionStoppedError, session, "was stopped before it was ready"))
+        case _:  # new, in progress without connection details, or a status the document does not know
+            left = policy.timeout_seconds - waited_seconds
+            if left <= 0:
+                return GiveUp(timed_out(session, waited_seconds))
+            return PollAgain(min(policy.poll_interval_seconds, left))
+
+
+def timed_out(session: Session, waited_seconds: float) -> SessionTimeoutError:
+    """Compose the error of a wait that was too long."""
+    return SessionTimeoutError(
+        f"session {session.id} was not ready after {waited_seconds:.0f} s: its status is {described(session)}. "
+        f"Queueing and booting cannot be told apart from outside; allow more with device_wait_timeout_seconds, "
+        f"or look at {session.url}",
+        session_id=str(session.id),
+        url=session.url,
+    )
+
+
+def described(session: Session) -> str:
+    """Return the status in words, saying so when it is not complete or not in the document."""
+    if session.status == Status.IN_PROGRESS and session.remote_config is None:
+        return "in-progress without connection details"
+    known = isinstance(session.status, Status)
+    return str(session.status) if known else f"{session.status!r}, which the document does not know"
+
+
+def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
+    message = f"session {session.id} {what}; its page tells why: {session.url}"
+    return kind(message, session_id=str(session.id), url=session.url)

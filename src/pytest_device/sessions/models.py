@@ -1,0 +1,203 @@
+"""What the service reports: a session and its connection details."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Self, cast
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    SerializeAsAny,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from pytest_device.errors import UnexpectedReplyError
+from pytest_device.redact import is_loopback
+from pytest_device.spec import Platform, SessionType, Status
+
+_CREDENTIAL = re.compile(r"(?i)token|secret|passw|auth|credential|access.?key|api.?key")
+
+
+_WIRE: Final = ConfigDict(
+    frozen=True,
+    extra="allow",  # fields the document does not know are kept
+    alias_generator=to_camel,
+    hide_input_in_errors=True,  # any value may be a credential
+)
+
+
+class RemoteConfig(BaseModel):
+    """Connection details of a session in progress. Its repr shows no value: all of them open the device."""
+
+    model_config = _WIRE
+
+    web_preview_url: str | None = None
+
+    def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
+        return ()
+
+    def secrets(self) -> Iterator[str]:
+        """Yield every value that must not be shown: credentials, and the URLs, whose hosts are secrets too."""
+        yield from _secrets_in("", self.model_dump(mode="python"))
+
+
+def _secrets_in(key: str, value: object) -> Iterator[str]:
+    match value:
+        case SecretStr():
+            yield value.get_secret_value()
+        case str() if "://" in value:
+            yield from _secrets_of_url(value)
+        case str() if _CREDENTIAL.search(key):
+            yield value
+        case dict():
+            for name, inner in cast("dict[object, object]", value).items():
+                yield from _secrets_in(str(name), inner)
+        case list():
+            for inner in cast("list[object]", value):
+                yield from _secrets_in(key, inner)
+        case _:
+            pass
+
+
+def _secrets_of_url(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+        host, password = parts.hostname or "", parts.password
+    except ValueError:
+        yield url
+        return
+    if password:
+        yield password
+    if not is_loopback(host):
+        yield from (url, host)
+
+
+class AgentDeviceConfig(RemoteConfig):
+    """Connection details of an ``agent-device`` session."""
+
+    agent_device_remote_session_url: str
+    agent_device_remote_session_token: SecretStr
+
+
+class ArgentConfig(RemoteConfig):
+    """Connection details of an ``argent`` session."""
+
+    tools_url: str
+    tools_auth_token: SecretStr | None = None
+
+
+class AppiumConfig(RemoteConfig):
+    """Connection details of an ``appium`` session. The document does not show what is inside ``capabilities``."""
+
+    appium_url: str
+    capabilities: dict[str, Any]
+
+
+class WebPreviewConfig(RemoteConfig):
+    """Connection details of a ``web-preview-only`` session."""
+
+    web_preview_url: str  # pyright: ignore[reportGeneralTypeIssues, reportIncompatibleVariableOverride]
+
+
+_CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {
+    SessionType.AGENT_DEVICE: AgentDeviceConfig,
+    SessionType.ARGENT: ArgentConfig,
+    SessionType.APPIUM: AppiumConfig,
+    SessionType.WEB_PREVIEW_ONLY: WebPreviewConfig,
+}
+
+
+def _text_only(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("not a text")  # noqa: TRY004  # pydantic collects ValueError only
+    return value
+
+
+_Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
+_PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f\x7f]+$")]
+
+
+class Session(BaseModel):
+    """A device session as the service reported it ("Resources and their fields").
+
+    ``type``, ``platform`` and ``status`` stay plain text when the document does not know them; fields it does not
+    know are kept in ``model_extra``. ``remote_config`` has the class that belongs to ``type``. A nullable field that
+    is left out counts as null.
+    """
+
+    model_config = _WIRE
+
+    id: Annotated[UUID, BeforeValidator(_text_only)]
+    app_id: Annotated[UUID, BeforeValidator(_text_only)]
+    url: _PageUrl
+    job_run_id: StrictStr
+    name: StrictStr | None = None
+    type: SessionType | StrictStr
+    package_version: StrictStr | None = None
+    build_id: Annotated[UUID, BeforeValidator(_text_only)] | None = None
+    application_archive_url: StrictStr | None = None
+    platform: Platform | StrictStr
+    status: Status | StrictStr
+    remote_config: SerializeAsAny[RemoteConfig] | None = None
+    max_duration_minutes: Annotated[StrictInt, Field(ge=0)]
+    max_idle_time_minutes: Annotated[StrictInt, Field(ge=0)] | None = None
+    started_at: _Timestamp | None = None
+    finished_at: _Timestamp | None = None
+    created_at: _Timestamp
+    updated_at: _Timestamp
+
+    @field_validator("type", "platform", "status", mode="before")
+    @classmethod
+    def _known_word(cls, value: object, info: ValidationInfo) -> object:
+        words = {"type": SessionType, "platform": Platform, "status": Status}[str(info.field_name)]
+        return words(value) if value in list(words) else _text_only(value)
+
+    @field_validator("remote_config", mode="before")
+    @classmethod
+    def _config_of_type(cls, value: object, info: ValidationInfo) -> object:
+        if value is None:
+            return None
+        kind = _CONFIG_OF_TYPE.get(str(info.data.get("type")), RemoteConfig)
+        return kind.model_validate(value)
+
+    def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
+        return [(name, str(getattr(self, name))) for name in ("id", "platform", "type", "status", "url")]
+
+    @classmethod
+    def from_wire(cls, data: object) -> Self:
+        """Read the ``data`` of a reply.
+
+        Raises UnexpectedReplyError that names every field at fault but shows no value, since any of them may be a
+        credential; it carries the session's id when that could be read.
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            faults = "; ".join(
+                f"{'.'.join(map(str, detail['loc'])) or 'data'}: {detail['msg']}"
+                for detail in error.errors(include_url=False, include_input=False, include_context=False)
+            )
+            message = f"the service's session is not as the document says: {faults}"
+            raise UnexpectedReplyError(message, session_id=_id_in(data)) from None
+
+
+def _id_in(data: object) -> str | None:
+    text = cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return None

@@ -1,0 +1,171 @@
+"""The body of a create request: what may be asked of the service."""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, Self
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from pytest_device.errors import ConfigError
+from pytest_device.spec import (
+    ARCHIVE_URL_MAX_LENGTH,
+    DEFAULT_SESSION_TYPE,
+    DURATION_MAX_MINUTES,
+    DURATION_MIN_MINUTES,
+    IDLE_MAX_MINUTES,
+    IDLE_MIN_MINUTES,
+    NAME_MAX_LENGTH,
+    REQUESTABLE_SESSION_TYPES,
+    VENDOR,
+    Platform,
+    SessionType,
+)
+
+
+def _requestable(value: SessionType) -> SessionType:
+    if value not in REQUESTABLE_SESSION_TYPES:
+        raise ValueError("not requestable")
+    return value
+
+
+def _installable(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("not an HTTP or HTTPS URL")
+    return value
+
+
+class SessionRequest(BaseModel):
+    """The body of a create request; valid by construction ("POST create", rules and limits).
+
+    Minutes are whole minutes. A value of None is left out of the request, so that the service decides.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    app_id: UUID
+    platform: Platform
+    name: Annotated[StrictStr, StringConstraints(max_length=NAME_MAX_LENGTH, pattern=r"\S")] | None = None
+    type: Annotated[SessionType, AfterValidator(_requestable)] = DEFAULT_SESSION_TYPE
+    package_version: StrictStr | None = None
+    device_identifier: StrictStr | None = None
+    max_duration_minutes: Annotated[StrictInt, Field(ge=DURATION_MIN_MINUTES, le=DURATION_MAX_MINUTES)] | None = None
+    max_idle_time_minutes: Annotated[StrictInt, Field(ge=IDLE_MIN_MINUTES, le=IDLE_MAX_MINUTES)] | None = None
+    build_id: UUID | None = None
+    application_archive_url: (
+        Annotated[StrictStr, Field(max_length=ARCHIVE_URL_MAX_LENGTH), AfterValidator(_installable)] | None
+    ) = None
+    vendor_go: StrictBool | None = None
+    sdk_version: Annotated[StrictStr, StringConstraints(pattern=r"^[0-9]+$")] | None = None
+    launch_args: tuple[StrictStr, ...] | None = None
+    open_url: StrictStr | None = None
+
+    @classmethod
+    def from_arguments(cls, **arguments: Any) -> Self:
+        """Build a request from snake_case arguments.
+
+        Raises ConfigError with one problem for every broken rule, each naming the argument, its value and the
+        rule, so that nothing that can be known to fail is sent.
+        """
+        problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
+        known = {name: value for name, value in arguments.items() if name in cls.model_fields}
+        try:
+            request = cls.model_validate(known)
+        except ValidationError as error:
+            at_fault = dict.fromkeys(_argument_name(str(detail["loc"][0])) for detail in error.errors())
+            raise ConfigError(*(_broken_rule(name, known) for name in at_fault), *problems) from None
+        if problems:
+            raise ConfigError(*problems)
+        return request
+
+    def to_wire(self, vendor: str = VENDOR) -> dict[str, Any]:
+        """Return the JSON body; ``vendor`` is the account's own spelling of the maker's word."""
+        body = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if "vendorGo" in body:
+            body[f"{vendor}Go"] = body.pop("vendorGo")
+        return body
+
+
+_ONE_OF_TYPES = ", ".join(REQUESTABLE_SESSION_TYPES)
+_RULES: Final[Mapping[str, str]] = {
+    "app_id": "must be the project's UUID",
+    "platform": f"must be {' or '.join(Platform)}",
+    "name": f"must be text of 1 to {NAME_MAX_LENGTH} characters and not blank",
+    "type": f"must be one of {_ONE_OF_TYPES}",
+    "package_version": "must be text",
+    "device_identifier": "must be text: a simulator name, a UDID or a hardware profile",
+    "max_duration_minutes": (
+        f"must be a whole number of minutes from {DURATION_MIN_MINUTES} to {DURATION_MAX_MINUTES}"
+    ),
+    "max_idle_time_minutes": f"must be a whole number of minutes from {IDLE_MIN_MINUTES} to {IDLE_MAX_MINUTES}",
+    "build_id": "must be the UUID of a build",
+    "application_archive_url": f"must be an HTTP or HTTPS URL of at most {ARCHIVE_URL_MAX_LENGTH} characters",
+    "vendor_go": "must be True or False",
+    "sdk_version": 'must be a major version as text, such as "54"',
+    "launch_args": "must be a list of texts",
+    "open_url": "must be text",
+}
+_SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
+
+
+def _argument_name(alias: str) -> str:
+    return re.sub(r"(?<=[a-z])([A-Z])", lambda match: f"_{match[0].lower()}", alias)
+
+
+def _broken_rule(name: str, arguments: Mapping[str, Any]) -> str:
+    if name not in arguments:
+        return f"{name} is missing: it {_RULES[name]}"
+    if name == "type" and arguments[name] == SessionType.SERVE_SIM:
+        return f"type={SessionType.SERVE_SIM.value!r} was removed: use {SessionType.WEB_PREVIEW_ONLY.value!r}"
+    return f"{name}={_shown(arguments[name])} {_RULES[name]}"
+
+
+def _shown(value: object) -> str:
+    text = repr(str(value) if isinstance(value, str) else value)
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text) - 2} characters)"  # noqa: PLR2004
+
+
+def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
+    for name in arguments:
+        if name not in _RULES:
+            near = get_close_matches(name, _RULES, n=1, cutoff=0.4)
+            hint = f": did you mean {near[0]}?" if near else f": known are {', '.join(_RULES)}"
+            yield f"{name} is not an argument{hint}"
+
+
+def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Tell each rule between arguments that is broken, whatever else is wrong with them."""
+    given = {name: value for name, value in arguments.items() if value is not None and value is not False}
+    sources = [name for name in _SOURCES if name in given]
+    if len(sources) > 1:
+        yield f"{' and '.join(sources)} exclude each other: give at most one application source"
+    if "sdk_version" in given and "vendor_go" not in given:
+        yield f"sdk_version={_shown(given['sdk_version'])} is valid only with vendor_go=True"
+    for name in ("launch_args", "open_url"):
+        if name in given and not sources:
+            yield f"{name}={_shown(given[name])} needs an application source: give one of {', '.join(_SOURCES)}"
+    yield from _broken_idle_time(given)
+
+
+def _broken_idle_time(given: Mapping[str, Any]) -> Iterator[str]:
+    idle, duration = given.get("max_idle_time_minutes"), given.get("max_duration_minutes")
+    if idle is None:
+        return
+    if given.get("type") == SessionType.WEB_PREVIEW_ONLY:
+        yield f"max_idle_time_minutes={_shown(idle)} is not supported for type='web-preview-only': leave it out"
+    if isinstance(idle, int) and isinstance(duration, int) and idle >= duration:
+        yield f"max_idle_time_minutes={idle} must be smaller than max_duration_minutes={duration}"
