@@ -68,16 +68,17 @@ class LocalService:
             raise
         return cls(process, url, token, directory)
 
-    def log_tail(self) -> str:
-        """Return the newest lines of the service's log."""
-        try:
-            return "\n".join(self.log_path.read_text("utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
-        except OSError:
-            return ""
-
     def close(self) -> None:
         """End the service and everything it started; return when it is gone."""
         _end(self._process, self._directory)
+
+
+def log_tail(log_path: Path) -> str:
+    """Return the newest lines of a local service's log."""
+    try:
+        return "\n".join(log_path.read_text("utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
+    except OSError:
+        return ""
 
 
 def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:

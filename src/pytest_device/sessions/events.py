@@ -1,8 +1,9 @@
 """What happens to a session, told to whoever reports it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any, Self
 
 from pytest_device.sessions.models import Session
 
@@ -34,6 +35,15 @@ class Event:
     text: str = ""
     waited_seconds: float = 0.0
     running_seconds: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values only."""
+        return {**asdict(self), "kind": self.kind.value}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """Return the event that ``to_json`` was asked of."""
+        return cls(kind=Kind(values["kind"]), **{name: value for name, value in values.items() if name != "kind"})
 
 
 Emit = Callable[[Event], None]

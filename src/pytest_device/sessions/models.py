@@ -162,7 +162,7 @@ class Session(BaseModel):
     @classmethod
     def _known_word(cls, value: object, info: ValidationInfo) -> object:
         words = {"type": SessionType, "platform": Platform, "status": Status}[str(info.field_name)]
-        return words(value) if value in list(words) else _text_only(value)
+        return words(str(value)) if value in list(words) else _text_only(value)
 
     @field_validator("remote_config", mode="before")
     @classmethod

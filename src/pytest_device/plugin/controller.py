@@ -1,0 +1,70 @@
+"""The controlling process of a pytest-xdist run: the one local service, and the workers' usage errors."""
+
+from typing import Any, Final, Protocol
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.local import LocalService
+from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.terminal import Terminal
+
+LOCAL: Final = "device_local"
+"""Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
+PROBLEMS: Final = "device_problems"
+"""Key of a worker's output: what is wrong with the configuration."""
+
+
+class _Worker(Protocol):
+    """What is used of pytest-xdist's ``WorkerController``."""
+
+    workerinput: dict[str, Any]
+
+
+class Controller:
+    """Registered only where pytest-xdist distributes tests."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._service: LocalService | None = None
+        self._problems: dict[str, None] = {}
+        self._terminal = Terminal(config)
+        config.pluginmanager.register(self._terminal, "device-terminal")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: _Worker) -> None:
+        """Give the worker the run's local service, started with the first worker."""
+        try:
+            settings = settings_of(self._config)
+            if not settings.local.value:
+                return
+            if self._service is None:
+                self._service = LocalService.start(app_id=str(settings.app_id.value), progress=self._terminal.show)
+        except ConfigError as error:
+            raise pytest.UsageError(*error.problems) from None
+        node.workerinput[LOCAL] = {
+            "url": self._service.url,
+            "token": self._service.token,
+            "log_path": str(self._service.log_path),
+        }
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: _Worker) -> None:
+        """Collect what the worker found wrong; all workers find the same."""
+        output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
+        self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """End with the status of a usage error when there was one."""
+        if self._problems:
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was wrong."""
+        for problem in self._problems:
+            terminalreporter.write_line(f"ERROR: {problem}", red=True)
+
+    def pytest_unconfigure(self) -> None:
+        """End the local service, after the workers."""
+        if self._service is not None:
+            self._service.close()

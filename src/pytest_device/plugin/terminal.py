@@ -1,0 +1,61 @@
+"""The process with the terminal: lines while devices come and go, and the receipt at the end."""
+
+from contextlib import nullcontext
+from typing import Any, Final
+
+import pytest
+
+from pytest_device.report.receipt import Receipt, line_of
+from pytest_device.sessions.events import Event
+
+EVENTS: Final = "device_events"
+BLAME: Final = "device_blame"
+"""Attributes of a test report, which pytest-xdist carries to the controlling process as they are."""
+
+
+def attach(report: pytest.TestReport, events: list[Event], blame: tuple[str, str] | None) -> None:
+    """Let a report carry what happened to sessions, and who is to blame: a verdict and a message."""
+    vars(report)[EVENTS] = [event.to_json() for event in events]
+    if blame:
+        vars(report)[BLAME] = list(blame)
+
+
+class Terminal:
+    """Shows events; registered where the terminal is."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._receipt = Receipt()
+
+    def show(self, line: str) -> None:
+        """Write one line now, past pytest's capturing; nothing under ``-q``."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None or self._config.get_verbosity() < 0:
+            return
+        capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture else nullcontext():
+            reporter.ensure_newline()
+            reporter.write_line(f"  device {line}")
+
+    def show_event(self, event: Event) -> None:
+        """Write what a watching person wants to know of an event."""
+        line = line_of(event)
+        if line:
+            self.show(line)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count what the report carries."""
+        carried: dict[str, Any] = vars(report)
+        for event in carried.get(EVENTS, ()):
+            self._receipt.add(Event.from_json(event))
+        if BLAME in carried:
+            verdict, message = carried[BLAME]
+            self._receipt.blamed.append((verdict, report.nodeid, message))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write the receipt."""
+        lines = list(self._receipt.lines())
+        if lines:
+            terminalreporter.section("devices")
+            for line in lines:
+                terminalreporter.write_line(line)

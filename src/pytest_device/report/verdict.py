@@ -1,0 +1,31 @@
+"""Who is to blame for an error: the test, the infrastructure, or the configuration."""
+
+from enum import StrEnum
+from typing import Final
+
+from pytest_device.errors import (
+    ConfigError,
+    DeviceError,
+    ForbiddenError,
+    InvalidRequestError,
+    NotFoundError,
+    UnauthorizedError,
+)
+
+
+class Verdict(StrEnum):
+    """What a reader has to look at."""
+
+    CONFIG = "config"
+    INFRASTRUCTURE = "infrastructure"
+
+
+_CONFIG: Final = (ConfigError, InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError)
+"""A refusal is never called infrastructure: 400 also means no access, or a rule that the request breaks."""
+
+
+def verdict_of(error: DeviceError) -> Verdict:
+    """Return what an error met while providing a device tells about."""
+    if isinstance(error, _CONFIG):
+        return Verdict.CONFIG
+    return Verdict.INFRASTRUCTURE

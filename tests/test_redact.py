@@ -1,0 +1,47 @@
+"""Secrets out of text."""
+
+import pytest
+
+from pytest_device.redact import Redactor, is_loopback
+
+
+def test_a_known_secret_is_masked_wherever_it_stands() -> None:
+    assert Redactor(["opensesame"]).text("a=opensesame&b='opensesame'") == "a=***&b='***'"
+
+
+def test_a_secret_that_holds_another_leaves_no_tail() -> None:
+    assert Redactor(["opensesame", "opensesame-2"]).text("opensesame-2") == "***"
+
+
+def test_a_short_value_is_left_alone() -> None:
+    assert Redactor(["ios", ""]).text("an ios device") == "an ios device"
+
+
+def test_a_secret_learnt_later_is_masked_from_then_on() -> None:
+    redactor = Redactor()
+    redactor.add("opensesame")
+
+    assert redactor.text("opensesame") == "***"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Authorization: Bearer abc.def-1", "Authorization: Bearer ***"),
+        ("{'authorization': 'bearer abc'}", "{'authorization': 'bearer ***'}"),
+        ("GET https://user:pass@host/x", "GET https://***@host/x"),
+        ("GET https://host/x@y", "GET https://host/x@y"),
+    ],
+)
+def test_credentials_are_masked_by_their_form(text: str, masked: str) -> None:
+    assert Redactor().text(text) == masked
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
+def test_loopback_is_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["", "10.0.0.1", "localhost.example", "127.0.0.1.example", "devices.example"])
+def test_anything_else_is_not(host: str) -> None:
+    assert not is_loopback(host)

@@ -1,0 +1,173 @@
+"""Settings: sources in their order, values at fault told with source and rule."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.settings import LOCAL_APP_ID, OPTIONS, Settings, checked_token, checked_url, resolve
+
+APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+
+
+def resolved(
+    options: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    ini: Mapping[str, str] | None = None,
+) -> Settings:
+    return resolve((options or {}).get, environ or {}, (ini or {}).get)
+
+
+def test_the_command_line_comes_before_the_environment_and_that_before_the_ini_file() -> None:
+    sources = ({"device_url": "https://a"}, {"DEVICE_URL": "https://b"}, {"device_url": "https://c"})
+
+    assert resolved(*sources).url.value == "https://a"
+    assert resolved({}, *sources[1:]).url.value == "https://b"
+    assert resolved({}, {}, sources[2]).url.value == "https://c"
+
+
+def test_each_value_remembers_what_gave_it() -> None:
+    settings = resolved({"device_url": "https://a"}, {"DEVICE_APP_ID": APP_ID}, {"device_vendor": "acme"})
+
+    assert settings.url.source == "--device-url"
+    assert settings.app_id.source == "DEVICE_APP_ID"
+    assert settings.vendor.source == "device_vendor in the ini file"
+    assert settings.max_duration_minutes.source == "default"
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("device_url", "ftp://x"),
+        ("device_local", "maybe"),
+        ("device_app_id", "42"),
+        ("device_wait_timeout_seconds", "0"),
+        ("device_wait_timeout_seconds", "nan"),
+        ("device_poll_interval_seconds", "-1"),
+        ("device_poll_interval_seconds", "inf"),
+        ("device_max_duration_minutes", "0"),
+        ("device_max_duration_minutes", "116"),
+        ("device_max_duration_minutes", "1.5"),
+        ("device_max_idle_time_minutes", "0"),
+        ("device_max_idle_time_minutes", "115"),
+        ("device_vendor", "Two Words"),
+    ],
+)
+def test_a_value_at_fault_is_told_with_its_source(key: str, text: str) -> None:
+    option = next(option for option in OPTIONS if option.ini == key)
+
+    for sources, source in (
+        (({key: text}, {}, {}), option.option),
+        (({}, {option.variable: text}, {}), option.variable),
+        (({}, {}, {key: text}), f"{key} in the ini file"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            resolved(*sources)
+        (problem,) = caught.value.problems
+        assert problem.startswith(source)
+        assert repr(text) in problem
+
+
+def test_all_values_at_fault_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolved({"device_app_id": "x"}, {"DEVICE_URL": "x"}, {"device_vendor": "X"})
+
+    assert len(caught.value.problems) == 3
+
+
+def test_an_empty_text_is_no_value() -> None:
+    assert resolved({}, {"DEVICE_URL": ""}, {"device_url": "https://c"}).url.value == "https://c"
+
+
+def test_the_stronger_source_names_the_service() -> None:
+    local_first = resolved({"device_local": "true"}, {"DEVICE_URL": "https://b"})
+    url_first = resolved({"device_url": "https://a"}, {"DEVICE_LOCAL": "1"})
+
+    assert local_first.local.value
+    assert local_first.url.value is None
+    assert not url_first.local.value
+    assert url_first.url.value == "https://a"
+
+
+def test_two_services_from_one_source_are_refused() -> None:
+    with pytest.raises(ConfigError, match="--device-url and --device-local exclude each other"):
+        resolved({"device_url": "https://a", "device_local": "true"})
+
+
+def test_a_local_service_needs_no_app_id_and_is_polled_faster() -> None:
+    settings = resolved({"device_local": "true"})
+
+    assert settings.app_id.value == LOCAL_APP_ID
+    assert settings.poll_interval_seconds.value < resolved().poll_interval_seconds.value
+    assert not list(settings.service_problems())
+
+
+def test_a_chosen_pace_holds_for_the_local_service_too() -> None:
+    settings = resolved({"device_local": "true"}, {}, {"device_poll_interval_seconds": "2"})
+
+    assert settings.poll_interval_seconds.value == 2
+
+
+def test_without_a_service_both_ways_out_are_named() -> None:
+    (problem,) = resolved().service_problems()
+
+    assert "--device-url" in problem
+    assert "--device-local" in problem
+
+
+def test_a_service_needs_an_app_id_and_a_token() -> None:
+    app_id, token = resolved({"device_url": "https://a"}).service_problems()
+
+    assert "--device-app-id" in app_id
+    assert "DEVICE_TOKEN" in token
+
+
+def test_the_token_is_in_no_repr() -> None:
+    assert "sesame-open" not in repr(resolved({}, {"DEVICE_TOKEN": "sesame-open"}))
+
+
+@pytest.mark.parametrize(
+    ("url", "base"),
+    [
+        ("https://devices.example", "https://devices.example"),
+        ("https://devices.example/", "https://devices.example"),
+        (" https://devices.example:8443/api/ ", "https://devices.example:8443/api"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://localhost:8000/", "http://localhost:8000"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+    ],
+)
+def test_an_address_loses_the_slash_at_its_end(url: str, base: str) -> None:
+    assert checked_url(url) == base
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("", "must look like"),
+        ("devices.example", "must look like"),
+        ("https://", "must look like"),
+        ("https://host:port", "ort"),
+        ("https://[::1", "IPv6"),
+        ("http://devices.example", "unencrypted"),
+        ("http://127.0.0.1.devices.example", "unencrypted"),
+        ("https://u:secretive@devices.example", "credentials"),
+        ("https://devices.example?x=1", "leave out"),
+        ("https://devices.example/#x", "leave out"),
+        ("https://devices.example/v2", "before /v2"),
+        ("https://devices.example/v2/", "before /v2"),
+    ],
+)
+def test_an_address_that_cannot_work_is_refused_with_its_rule(url: str, rule: str) -> None:
+    with pytest.raises(ConfigError, match=rule) as caught:
+        checked_url(url)
+
+    assert "secretive" not in str(caught.value)
+
+
+@pytest.mark.parametrize("token", ["", "  ", "sesame open", "sesame\n", "sésame"])
+def test_a_token_that_no_header_can_carry_is_refused_without_being_shown(token: str) -> None:
+    with pytest.raises(ConfigError, match="DEVICE_TOKEN") as caught:
+        checked_token(token)
+
+    assert "same" not in str(caught.value)
