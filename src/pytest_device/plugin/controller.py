@@ -7,7 +7,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.terminal import Terminal
+from pytest_device.plugin.terminal import EVENTS, Terminal
 
 LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
@@ -50,8 +50,9 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
-        """Collect what the worker found wrong; all workers find the same."""
+        """Collect what the worker found wrong, the same as all workers do, and what its reports did not tell."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
+        self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

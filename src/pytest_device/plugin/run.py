@@ -3,6 +3,7 @@
 import os
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from pytest_device.plugin.controller import LOCAL, PROBLEMS
 from pytest_device.plugin.markers import request_of
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.secrets import scrub
-from pytest_device.plugin.terminal import Terminal, attach
+from pytest_device.plugin.terminal import EVENTS, Terminal, attach
 from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
 from pytest_device.sessions.client import DeviceClient
@@ -26,6 +27,8 @@ from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import Settings
 from pytest_device.spec import SessionType
 
+_LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
+"""Options under which pytest collects tests and runs none."""
 _REQUEST: Final = pytest.StashKey[SessionRequest]()
 _RUN: Final = pytest.StashKey["DeviceRun"]()
 
@@ -101,7 +104,7 @@ def _check_fixtures(item: pytest.Item, request: SessionRequest) -> None:
 
 
 def _will_run(config: pytest.Config) -> bool:
-    return not (config.getoption("collectonly") or config.getoption("setupplan", default=False))
+    return not any(config.getoption(option, default=False) for option in _LOOKING)
 
 
 def _told(error: DeviceError) -> list[str]:
@@ -145,6 +148,7 @@ class DeviceRun:
         policy = WaitPolicy(self.settings.wait_timeout_seconds.value, self.settings.poll_interval_seconds.value)
 
         def tell(event: Event) -> None:
+            event = replace(event, text=self._redactor.text(event.text))
             self._events.append(event)
             if event.kind is Kind.CREATED:
                 item.user_properties += [("device_session", event.session_id), ("device_session_url", event.url)]
@@ -199,6 +203,16 @@ class DeviceRun:
         self._events.clear()
         scrub(report, self._redactor)
         return report
+
+    @pytest.hookimpl(trylast=True)  # after pytest has torn down what an interrupt left
+    def pytest_sessionfinish(self) -> None:
+        """Tell what happened since the last report: an interrupted test has none."""
+        events = [event.to_json() for event in self._events]
+        if self._terminal:
+            self._terminal.count(events)
+        else:
+            output: dict[str, Any] = vars(self._config)["workeroutput"]
+            output[EVENTS] = events
 
     def pytest_unconfigure(self) -> None:
         """Close the connection and the local service."""

@@ -1,5 +1,6 @@
 """The process with the terminal: lines while devices come and go, and the receipt at the end."""
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any, Final
 
@@ -29,12 +30,14 @@ class Terminal:
 
     def show(self, line: str) -> None:
         """Write one line now, past pytest's capturing; nothing under ``-q``."""
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None or self._config.get_verbosity() < 0:
             return
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else nullcontext():
             reporter.ensure_newline()
+            if reporter._tw.width_of_current_line:  # noqa: SLF001  # ensure_newline() overlooks the dots of results
+                reporter.write_line("")
             reporter.write_line(f"  device {line}")
 
     def show_event(self, event: Event) -> None:
@@ -43,11 +46,15 @@ class Terminal:
         if line:
             self.show(line)
 
+    def count(self, events: Iterable[dict[str, Any]]) -> None:
+        """Add events, as plain values, to the receipt."""
+        for event in events:
+            self._receipt.add(Event.from_json(event))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries."""
         carried: dict[str, Any] = vars(report)
-        for event in carried.get(EVENTS, ()):
-            self._receipt.add(Event.from_json(event))
+        self.count(carried.get(EVENTS, ()))
         if BLAME in carried:
             verdict, message = carried[BLAME]
             self._receipt.blamed.append((verdict, report.nodeid, message))

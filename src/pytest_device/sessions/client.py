@@ -113,7 +113,7 @@ class DeviceClient:
 
     def _body_of(self, operation: str, reply: httpx.Response) -> bytes:
         started, body = self._clock(), bytearray()
-        for chunk in reply.iter_raw():
+        for chunk in reply.iter_bytes():
             body += chunk
             if len(body) > MAX_REPLY_BYTES:
                 raise UnexpectedReplyError(f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes")

@@ -93,12 +93,16 @@ class _Life:
         session = self._session
         if session is None:
             raise RuntimeError("wait() before create()")
+        told = described(session)
         while True:
             match next_step(session, self._waited(), self._policy):
                 case Ready():
                     self._tell(Kind.READY)
                     return session
                 case PollAgain(after_seconds):
+                    if described(session) != told:
+                        told = described(session)
+                        self._tell(Kind.STATUS, told)
                     self._sleep(after_seconds)
                     session = self._session = self._newest(session)
                 case GiveUp(error):
@@ -119,8 +123,6 @@ class _Life:
                 continue
             if session.id != known.id:
                 raise UnexpectedReplyError(f"get: asked for session {known.id}, the service answered with {session.id}")
-            if described(session) != described(known):
-                self._tell(Kind.STATUS, described(session))
             return session
 
     def stop(self) -> None:

@@ -1,0 +1,81 @@
+"""The service as a child process: told what to do on standard input, telling how it is on standard output.
+
+The first line in is the configuration as JSON. Each line out is an event as JSON: ``progress`` with ``text``, then
+``ready`` with ``url`` and ``app_id``, or ``error`` with ``text`` and exit status 1. Standard input is the lifeline: at
+its end, or when the parent process is gone, the service stops its sessions and exits.
+"""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ConfigError
+from pytest_device.service.config import default_cache_dir, parse
+from pytest_device.service.server import Progress, Ready, serve
+
+PARENT_SECONDS: Final = 0.5
+"""How often the parent is looked for: a child that it forked may hold the lifeline open after its death."""
+
+_STDIN: Final = 0
+_STDOUT: Final = 1
+
+
+def main() -> int:
+    """Run the service; return the exit status."""
+    parent = os.getppid()
+    try:
+        config = parse(_first_line(), cache_dir=default_cache_dir(os.environ, Path.home()))
+        with redirect_stdout(sys.stderr):  # what any library prints is no event
+            serve(config, _announce, watch=lambda end: _watch(parent, end))
+    except ConfigError as error:
+        _say(event="error", text=str(error))
+        return 1
+    return 0
+
+
+def _announce(event: Progress | Ready) -> None:
+    match event:
+        case Progress(text):
+            _say(event="progress", text=text)
+        case Ready(url, app_id):
+            _say(event="ready", url=url, app_id=app_id)
+
+
+def _say(**event: str) -> None:
+    with suppress(BrokenPipeError):  # nobody listens: the lifeline ends too, and with it the service
+        os.write(_STDOUT, json.dumps(event).encode() + b"\n")
+
+
+def _first_line() -> str:
+    """Read without a buffer: its lock, held by the watching thread, would break the interpreter's end."""
+    line = b""
+    while b"\n" not in line and (part := os.read(_STDIN, 65536)):
+        line += part
+    return line.partition(b"\n")[0].decode()
+
+
+def _watch(parent: int, end: Callable[[], None]) -> None:
+    """Call ``end`` once the lifeline is closed or the parent is gone."""
+
+    def until_closed() -> None:
+        while os.read(_STDIN, 65536):
+            pass
+        end()
+
+    def until_orphaned() -> None:
+        pause = threading.Event()
+        while os.getppid() == parent:
+            pause.wait(PARENT_SECONDS)
+        end()
+
+    for wait in (until_closed, until_orphaned):
+        threading.Thread(target=wait, daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

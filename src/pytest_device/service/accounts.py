@@ -1,0 +1,95 @@
+"""Who may do what: accounts, their projects, their access tokens."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Self
+
+from pytest_device.spec import DURATION_MAX_MINUTES
+
+
+class Role(IntEnum):
+    """What a token's holder is on the account; a greater role may do all that a lesser one may."""
+
+    VIEWER = 1
+    DEVELOPER = 2
+    ADMIN = 3
+
+
+MAY_CREATE_AND_STOP: Final = Role.DEVELOPER
+MAY_GET: Final = Role.VIEWER
+"""Ours: the document does not show it. Whoever belongs to the account may look."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """A token, kept as its digest only, and the role of its holder."""
+
+    digest: bytes
+    role: Role
+
+    @classmethod
+    def robot(cls, token: str, role: Role) -> Self:
+        """Make a robot user's token."""
+        return cls(_digest(token), role)
+
+    @classmethod
+    def personal(cls, token: str) -> Self:
+        """Make a person's token. Ours: a person may do everything on the own account."""
+        return cls(_digest(token), Role.ADMIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account: it owns projects, and its duration limit bounds every session of theirs.
+
+    Ours: a request that omits the duration gets the whole limit.
+    """
+
+    app_ids: frozenset[str]
+    tokens: tuple[AccessToken, ...]
+    simulator_access: bool = True
+    max_duration_minutes: int = DURATION_MAX_MINUTES
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request."""
+
+    account: Account
+    role: Role
+
+    def may(self, least: Role, owner: Account) -> bool:
+        """Tell whether this caller has at least a role on the account that owns a project."""
+        return self.account is owner and self.role >= least
+
+
+class Accounts:
+    """All accounts of the service."""
+
+    def __init__(self, accounts: Iterable[Account]) -> None:
+        self._accounts = tuple(accounts)
+        self._owners = {app_id.lower(): account for account in self._accounts for app_id in account.app_ids}
+
+    def owner(self, app_id: str) -> Account | None:
+        """Return the account that owns a project, None for an unknown project."""
+        return self._owners.get(app_id.lower())
+
+    def caller(self, token: str) -> Caller | None:
+        """Return whom a token belongs to, None for an invalid one.
+
+        Every known token is compared, each in constant time: how long it takes tells nothing about a wrong one.
+        """
+        digest = _digest(token)
+        found = None
+        for account in self._accounts:
+            for known in account.tokens:
+                if hmac.compare_digest(known.digest, digest):
+                    found = Caller(account, known.role)
+        return found
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

@@ -1,0 +1,195 @@
+"""The REST interface of the document as an ASGI application."""
+
+import json
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pytest_device.redact import is_loopback
+from pytest_device.service import replies
+from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
+from pytest_device.service.effects import FaultyApp
+from pytest_device.service.faults import Faults
+from pytest_device.service.lifecycle import Session
+from pytest_device.service.page import page
+from pytest_device.service.replies import RefusalError, refusal, success
+from pytest_device.service.rules import CreateBody, InvalidBodyError, check, check_limit, is_uuid
+from pytest_device.service.sessions import Sessions
+from pytest_device.service.testing import testing_routes
+from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
+
+MAX_BODY_BYTES: Final = 64 * 1024
+"""Ours: far more than the options of a request need."""
+
+
+def create_app(
+    *,
+    sessions: Sessions,
+    accounts: Accounts,
+    base_url: str,
+    any_host: bool = False,
+    faults: Faults | None = None,
+) -> ASGIApp:
+    """Return the service as an application that needs no lifespan and no background task.
+
+    ``base_url`` is where it can be reached: the sessions' pages lie there. Requests whose Host header does not name
+    this machine are refused unless ``any_host``: a web page must not reach the service under a name of its own.
+    ``faults`` adds the test interface.
+    """
+    api = _Api(sessions, accounts, base_url)
+    routes: list[BaseRoute] = [
+        Route(SESSIONS_PATH, api.create, methods=["POST"]),
+        Route(f"{SESSIONS_PATH}/{{session_id}}", api.get, methods=["GET"]),
+        Route(f"{SESSIONS_PATH}/{{session_id}}/stop", api.stop, methods=["POST"]),
+        Route("/sessions/{session_id}", api.page, methods=["GET"]),
+    ]
+    if faults:
+        routes += testing_routes(faults, sessions, api.authenticate)
+    starlette = Starlette(
+        routes=routes,
+        exception_handlers=dict.fromkeys((RefusalError, InvalidBodyError, HTTPException, Exception), _refusal),
+    )
+    starlette.router.redirect_slashes = False
+    app: ASGIApp = starlette if any_host else _LoopbackOnly(starlette)
+    return FaultyApp(app, faults, sessions) if faults else app
+
+
+class _Api:
+    def __init__(self, sessions: Sessions, accounts: Accounts, base_url: str) -> None:
+        self._sessions = sessions
+        self._accounts = accounts
+        self._base_url = base_url
+
+    async def create(self, request: Request) -> Response:
+        caller = self.authenticate(request)
+        body = check(await _json(request))
+        owner = self._owner(body["appId"])
+        _permit(caller, MAY_CREATE_AND_STOP, owner)
+        _admit(owner, body)
+        return self._success(self._sessions.create(body, default_minutes=owner.max_duration_minutes))
+
+    async def get(self, request: Request) -> Response:
+        return self._success(self._permitted(request, MAY_GET))
+
+    async def stop(self, request: Request) -> Response:
+        return self._success(self._sessions.stop(self._permitted(request, MAY_CREATE_AND_STOP)))
+
+    async def page(self, request: Request) -> Response:
+        """Answer a browser, which has no token: the id is the key, and the page shows no secret."""
+        return page(self._session(request.path_params["session_id"]))
+
+    def authenticate(self, request: Request) -> Caller:
+        header = request.headers.get("authorization")
+        if header is None:
+            message = "the Authorization header is missing: send 'Authorization: Bearer <ACCESS_TOKEN>'"
+            raise RefusalError(400, UNAUTHORIZED_ERROR, message)
+        scheme, _, token = header.partition(" ")
+        caller = self._accounts.caller(token.strip()) if scheme.lower() == "bearer" else None
+        if caller is None:
+            message = "the bearer token is invalid"
+            raise RefusalError(401, replies.INVALID_TOKEN, message, headers={"WWW-Authenticate": "Bearer"})
+        return caller
+
+    def _permitted(self, request: Request, least: Role) -> Session:
+        """Return the session of a path, for a caller who has a role on its project."""
+        caller = self.authenticate(request)
+        session = self._session(request.path_params["session_id"])
+        _permit(caller, least, self._owner(session.app_id))
+        return session
+
+    def _session(self, session_id: str) -> Session:
+        if not is_uuid(session_id):
+            message = f"the session id must be a UUID, not {session_id[:80]!r}"
+            raise RefusalError(400, replies.VALIDATION_ERROR, message)
+        session = self._sessions.get(session_id.lower())
+        if session is None:
+            raise RefusalError(404, replies.NOT_FOUND, f"there is no session {session_id}")
+        return session
+
+    def _owner(self, app_id: str) -> Account:
+        owner = self._accounts.owner(app_id)
+        if owner is None:
+            raise RefusalError(404, replies.NOT_FOUND, f"there is no project with the appId {app_id}")
+        return owner
+
+    def _success(self, session: Session) -> Response:
+        return success(session, self._base_url, self._sessions.remote_config(session))
+
+
+def _permit(caller: Caller, least: Role, owner: Account) -> None:
+    if not caller.may(least, owner):
+        message = (
+            f"the token lacks permission: this needs at least the role {least.name.lower()} on the project's account"
+        )
+        raise RefusalError(403, replies.FORBIDDEN, message)
+
+
+def _admit(owner: Account, body: CreateBody) -> None:
+    if not owner.simulator_access:
+        message = "simulator access is not enabled for the account that owns the project"
+        raise RefusalError(400, replies.SIMULATOR_ACCESS_ERROR, message)
+    check_limit(body, owner.max_duration_minutes)
+
+
+async def _json(request: Request) -> object:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        message = "the body must be JSON: send 'Content-Type: application/json'"
+        raise RefusalError(400, replies.VALIDATION_ERROR, message)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            message = f"the body is larger than {MAX_BODY_BYTES} bytes"
+            raise RefusalError(413, replies.BODY_TOO_LARGE, message)
+    try:
+        return json.loads(body.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:  # nested without end, or not UTF-8, or not JSON
+        raise RefusalError(400, replies.VALIDATION_ERROR, f"the body is not JSON: {error}") from error
+
+
+def _no_number(text: str) -> object:
+    raise ValueError(f"{text} is no JSON value")
+
+
+def _refusal(_request: Request, error: Exception) -> Response:
+    """Answer what an endpoint or the routing raised; of an unforeseen error nothing but the log tells more."""
+    match error:
+        case RefusalError(status=status, code=code, headers=headers):
+            return refusal(status, code, [(str(error), None)], headers)
+        case InvalidBodyError(problems=problems):
+            return refusal(400, replies.VALIDATION_ERROR, [(problem.message, problem.option) for problem in problems])
+        case HTTPException(status_code=405, headers=headers):
+            return refusal(405, replies.METHOD_NOT_ALLOWED, [("this path does not take this method", None)], headers)
+        case HTTPException(status_code=status):
+            return refusal(status, replies.NOT_FOUND, [("there is nothing at this path", None)])
+        case _:
+            return refusal(500, replies.INTERNAL_ERROR, [("the service failed: see its log", None)])
+
+
+class _LoopbackOnly:
+    """Refuses requests that were sent to another name than this machine's own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "")
+        if _names_this_machine(host):
+            await self._app(scope, receive, send)
+        else:
+            message = f"the Host header {host[:80]!r} does not name this machine: use 127.0.0.1 or localhost"
+            await refusal(421, replies.FOREIGN_HOST, [(message, None)])(scope, receive, send)
+
+
+def _names_this_machine(host: str) -> bool:
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:  # a bracket without its other half
+        return False

@@ -1,0 +1,122 @@
+"""What the service is told at its start."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from pytest_device.errors import ConfigError
+from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
+from pytest_device.service.rules import is_uuid
+from pytest_device.spec import DURATION_MAX_MINUTES, DURATION_MIN_MINUTES
+
+_HIGHEST_PORT: Final = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceConfig:
+    """One account with one project and one token, and where the service lives.
+
+    ``port`` 0 is a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
+    ``max_duration_minutes`` make the account one that may not do everything. ``boot_seconds`` is how long simulated
+    devices boot. Raises ConfigError naming the value and the rule.
+    """
+
+    token: str = field(repr=False)
+    app_id: str
+    state_dir: Path
+    cache_dir: Path
+    log_path: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+    runner: Literal["appium", "simulated"] = "appium"
+    testing: bool = False
+    role: Role = Role.ADMIN
+    simulator_access: bool = True
+    max_duration_minutes: int = DURATION_MAX_MINUTES
+    boot_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        duration = self.max_duration_minutes
+        durations = f"from {DURATION_MIN_MINUTES} to {DURATION_MAX_MINUTES}"
+        rules = (
+            (bool(self.token.strip()), "token must not be blank"),
+            (is_uuid(self.app_id), f"app_id must be a UUID, not {self.app_id!r}"),
+            (0 <= self.port <= _HIGHEST_PORT, f"port must be from 0 to {_HIGHEST_PORT}, not {self.port}"),
+            (self.runner in {"appium", "simulated"}, f"runner must be appium or simulated, not {self.runner!r}"),
+            (
+                DURATION_MIN_MINUTES <= duration <= DURATION_MAX_MINUTES,
+                f"max_duration_minutes must be {durations}, not {duration}",
+            ),
+        )
+        problems = [message for kept, message in rules if not kept]
+        if problems:
+            raise ConfigError(*problems)
+
+    def accounts(self) -> Accounts:
+        """Return the one account."""
+        token = AccessToken.robot(self.token, self.role)
+        app_ids = frozenset({self.app_id})
+        return Accounts([Account(app_ids, (token,), self.simulator_access, self.max_duration_minutes)])
+
+
+def default_cache_dir(environ: Mapping[str, str], home: Path) -> Path:
+    """Return where programs are installed once per user."""
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "pytest-device"
+
+
+def parse(line: str, *, cache_dir: Path) -> ServiceConfig:
+    """Read the configuration from a line of JSON; ``cache_dir`` is used when it names none.
+
+    Raises ConfigError naming the setting and the rule; values are not shown, one of them is the token.
+    """
+    try:
+        options = json.loads(line)
+    except ValueError as error:
+        raise ConfigError("the first line on standard input must be the configuration as JSON") from error
+    if not isinstance(options, dict):
+        raise ConfigError("the configuration must be a JSON object")
+    settings: dict[str, Any] = {name: _read(name, value) for name, value in cast("dict[str, object]", options).items()}
+    if missing := {"token", "app_id", "state_dir"} - settings.keys():
+        raise ConfigError(f"the configuration needs {', '.join(sorted(missing))}")
+    settings.setdefault("cache_dir", cache_dir)
+    return ServiceConfig(**settings)
+
+
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "token": (str,),
+    "app_id": (str,),
+    "state_dir": (str,),
+    "cache_dir": (str,),
+    "log_path": (str, type(None)),
+    "host": (str,),
+    "port": (int,),
+    "runner": (str,),
+    "testing": (bool,),
+    "role": (str,),
+    "simulator_access": (bool,),
+    "max_duration_minutes": (int,),
+    "boot_seconds": (int, float),
+}
+
+
+def _read(name: str, value: object) -> Any:
+    if name not in _KINDS:
+        raise ConfigError(f"the configuration has no setting {name!r}: there are {', '.join(_KINDS)}")
+    if type(value) not in _KINDS[name]:  # true and false are no numbers
+        raise ConfigError(f"{name} must be of the type {' or '.join(kind.__name__ for kind in _KINDS[name])}")
+    match name, value:
+        case (("state_dir" | "cache_dir" | "log_path"), str()):
+            return Path(value)
+        case "role", str():
+            return _role(value)
+        case _:
+            return value
+
+
+def _role(name: str) -> Role:
+    roles = {role.name.lower(): role for role in Role}
+    if name not in roles:
+        raise ConfigError(f"role must be one of {', '.join(roles)}, not {name!r}")
+    return roles[name]

@@ -1,0 +1,185 @@
+"""What a fault does to a request and its answer."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pytest_device.service.faults import Fault, Faults, Seen
+from pytest_device.service.sessions import Sessions
+from pytest_device.spec import SESSIONS_PATH
+
+_SESSION: Final = len(SESSIONS_PATH.split("/"))
+"""Where a path names the session."""
+
+
+class ConnectionLostError(Exception):
+    """The connection is to be closed, with a reset or without, before the answer is complete.
+
+    An ASGI application has no means for that: whoever carries the bytes does it, the server with its socket, a test
+    that calls the application in-process with an error of its client.
+    """
+
+    def __init__(self, *, reset: bool = False) -> None:
+        super().__init__("a fault closed the connection")
+        self.reset = reset
+
+
+class FaultyApp:
+    """The service behind its faults."""
+
+    def __init__(self, app: ASGIApp, faults: Faults, sessions: Sessions) -> None:
+        self._app = app
+        self._faults = faults
+        self._sessions = sessions
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        operation = _operation(scope)
+        if operation is None:
+            await self._app(scope, receive, send)
+            return
+        seen = Seen(operation)
+        self._faults.seen.append(seen)
+
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen.status = message["status"]
+            await send(message)
+
+        fault = self._faults.take(operation)
+        if fault is None:
+            await self._app(scope, receive, noted)
+        else:
+            await EFFECTS[fault.effect](
+                _Strike(fault, self._app, scope, receive, noted, self._sessions, self._faults.sleep)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Strike:
+    """A fault that meets a request."""
+
+    fault: Fault
+    app: ASGIApp
+    scope: Scope
+    receive: Receive
+    send: Send
+    sessions: Sessions
+    sleep: Callable[[float], Awaitable[object]]
+
+    async def pass_on(self) -> None:
+        await self.app(self.scope, self.receive, self.send)
+
+    async def hear(self) -> None:
+        """Take in the whole request: closing a connection with unread bytes would reset it."""
+        while (await self.receive()).get("more_body"):
+            pass
+
+    async def carry_out(self) -> _Answer:
+        """Let the service do what was asked; return its answer instead of sending it."""
+        messages: list[Message] = []
+
+        async def keep(message: Message) -> None:
+            messages.append(message)
+
+        await self.app(self.scope, self.receive, keep)
+        start, *parts = messages
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
+        return _Answer(start["status"], headers, b"".join(part.get("body", b"") for part in parts))
+
+    async def answer(self, answer: _Answer, *, length: int | None = None) -> None:
+        """Send an answer, or only so many bytes of its body."""
+        headers = {**answer.headers, "content-length": str(len(answer.body))}
+        raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await self.send({"type": "http.response.start", "status": answer.status, "headers": raw})
+        more = length is not None
+        await self.send({"type": "http.response.body", "body": answer.body[:length], "more_body": more})
+
+
+async def _delay(strike: _Strike) -> None:
+    await strike.sleep(strike.fault.seconds)
+    await strike.pass_on()
+
+
+async def _lose_request(strike: _Strike) -> None:
+    await strike.hear()
+    raise ConnectionLostError
+
+
+async def _lose_answer(strike: _Strike) -> None:
+    await strike.carry_out()
+    raise ConnectionLostError
+
+
+async def _reset_request(strike: _Strike) -> None:
+    await strike.hear()
+    raise ConnectionLostError(reset=True)
+
+
+async def _reset_answer(strike: _Strike) -> None:
+    await strike.carry_out()
+    raise ConnectionLostError(reset=True)
+
+
+async def _truncate(strike: _Strike) -> None:
+    answer = await strike.carry_out()
+    await strike.answer(answer, length=len(answer.body) // 2)
+    raise ConnectionLostError
+
+
+async def _reply(strike: _Strike) -> None:
+    if strike.fault.carried_out:
+        await strike.carry_out()
+    await strike.answer(_Answer(strike.fault.status, strike.fault.headers, strike.fault.body.encode()))
+
+
+async def _change(strike: _Strike) -> None:
+    answer = await strike.carry_out()
+    envelope: dict[str, Any] = json.loads(answer.body)
+    if "data" in envelope:
+        envelope["data"] |= strike.fault.fields
+    await strike.answer(replace(answer, body=json.dumps(envelope).encode()))
+
+
+async def _expire(strike: _Strike) -> None:
+    session = strike.sessions.get(strike.scope["path"].split("/")[_SESSION])
+    if session is not None:
+        strike.sessions.expire(session)
+    await strike.pass_on()
+
+
+EFFECTS: Final[Mapping[str, Callable[[_Strike], Awaitable[None]]]] = {
+    "delay": _delay,
+    "lose-request": _lose_request,
+    "lose-answer": _lose_answer,
+    "reset-request": _reset_request,
+    "reset-answer": _reset_answer,
+    "truncate": _truncate,
+    "reply": _reply,
+    "change": _change,
+    "expire": _expire,
+}
+
+
+def _operation(scope: Scope) -> str | None:
+    """Return the operation of the document that a request asks for."""
+    if scope["type"] != "http" or not scope["path"].startswith(SESSIONS_PATH):
+        return None
+    match scope["method"], scope["path"].removeprefix(SESSIONS_PATH).split("/"):
+        case "POST", [""]:
+            return "create"
+        case "GET", ["", _]:
+            return "get"
+        case "POST", ["", _, "stop"]:
+            return "stop"
+        case _:
+            return None

@@ -1,0 +1,153 @@
+"""What a real service does to people, on demand: the faults of the test interface.
+
+A fault names an ``operation``, an ``effect`` and what the effect needs. It strikes ``times`` requests of its operation
+(default 1, null for all) after it let ``skip`` of them pass (default 0). Of several faults of one operation the first
+that strikes takes the request, and the later ones do not count it.
+
+=================  ================================================  ===========================================
+``operation``      ``effect``                                        needs
+=================  ================================================  ===========================================
+create, get, stop  ``delay``: the answer is slow                     ``seconds``
+create, get, stop  ``lose-request``: the connection is closed        none
+                   without an answer, nothing was carried out
+create, get, stop  ``lose-answer``: the same, but it was carried     none
+                   out: a session exists that nobody was told of
+create, get, stop  ``reset-request``, ``reset-answer``: the same,    none
+                   by a reset of the connection
+create, get, stop  ``truncate``: the connection is closed after      none
+                   half of the answer's body
+create, get, stop  ``reply``: any answer in place of the service's   ``status``, ``body``, ``headers``,
+                                                                     ``carried_out`` (default false)
+create, get, stop  ``change``: fields of the answer's session are    ``fields``
+                   changed or added
+get, stop          ``expire``: the session reaches its limit first   none
+boot               ``delay``: the device is ready later              ``seconds``
+boot               ``fail``: the session becomes errored             ``reason``, ``seconds`` until then (default 0)
+=================  ================================================  ===========================================
+
+The routes, all of which need a valid token:
+
+- ``POST /testing/faults`` with a fault as JSON adds it.
+- ``POST /testing/reset`` removes all faults and forgets the requests seen so far.
+- ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no answer was sent).
+- ``GET /testing/sessions`` lists every session: ``id``, ``name``, ``status``, ``reason``.
+- ``POST /testing/sessions/ID/expire`` lets a session reach its limit now.
+- ``POST /testing/sessions/ID/fail`` with ``{"reason"}`` lets its programs fail now, whether it was ready or not.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pytest_device.service.runners.base import Boot, Booting, Failed, Runner
+
+BOOT: Final = "boot"
+BOOT_EFFECTS: Final = ("delay", "fail")
+MAX_SEEN: Final = 100_000
+"""How many requests are remembered, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault as it was asked for."""
+
+    operation: str
+    effect: str
+    times: int | None = 1
+    skip: int = 0
+    seconds: float = 0.0
+    status: int = 500
+    body: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    carried_out: bool = False
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    reason: str = "a fault of the test interface"
+
+
+@dataclass(slots=True)
+class Seen:
+    """A request that reached the service; ``status`` is None until an answer is sent."""
+
+    operation: str
+    status: int | None = None
+
+
+@dataclass(slots=True)
+class _Armed:
+    """A fault and how many requests of its operation it has counted."""
+
+    fault: Fault
+    seen: int = 0
+
+    def strikes(self) -> bool:
+        self.seen += 1
+        first, times = self.fault.skip, self.fault.times
+        return first < self.seen and (times is None or self.seen <= first + times)
+
+
+class Faults:
+    """The faults that are set, and what has been seen while they were; ``sleep`` takes seconds."""
+
+    def __init__(self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+        self.sleep = sleep
+        self._armed: list[_Armed] = []
+        self.seen: deque[Seen] = deque(maxlen=MAX_SEEN)
+        self.failed: dict[str, str] = {}
+        """Sessions whose programs were made to fail, with the reason."""
+
+    def add(self, fault: Fault) -> None:
+        """Set a fault."""
+        self._armed.append(_Armed(fault))
+
+    def reset(self) -> None:
+        """Remove all faults and forget the requests."""
+        self._armed.clear()
+        self.seen.clear()
+
+    def take(self, operation: str) -> Fault | None:
+        """Count one request and return the fault that strikes it, if one does."""
+        return next((one.fault for one in self._armed if one.fault.operation == operation and one.strikes()), None)
+
+
+class FaultyRunner:
+    """A runner whose devices boot late, do not boot or die when a fault says so."""
+
+    def __init__(self, runner: Runner, faults: Faults, clock: Callable[[], float]) -> None:
+        self._runner = runner
+        self._faults = faults
+        self._clock = clock
+        self._late: dict[str, tuple[float, Fault]] = {}
+
+    def start(self, session_id: str, request: Mapping[str, Any]) -> None:
+        """Start the session, under the fault that strikes its boot."""
+        if fault := self._faults.take(BOOT):
+            self._late[session_id] = (self._clock() + fault.seconds, fault)
+        self._runner.start(session_id, request)
+
+    def look(self, session_id: str) -> Boot:
+        """Tell how far the session is, as far as its faults let it come."""
+        if session_id in self._faults.failed:
+            return Failed(self._faults.failed[session_id])
+        if session_id in self._late:
+            at, fault = self._late[session_id]
+            if self._clock() < at:
+                return Booting()
+            if fault.effect == "fail":
+                return Failed(fault.reason)
+        return self._runner.look(session_id)
+
+    def last_activity(self, session_id: str) -> float | None:
+        """Tell when the controller was last used."""
+        return self._runner.last_activity(session_id)
+
+    def stop(self, session_id: str) -> None:
+        """Stop the session."""
+        self._late.pop(session_id, None)
+        self._faults.failed.pop(session_id, None)
+        self._runner.stop(session_id)
+
+    async def close(self) -> None:
+        """End the programs of all sessions."""
+        await self._runner.close()

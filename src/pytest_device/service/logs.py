@@ -1,0 +1,56 @@
+"""The service's log: one file that only this user may read, without the token."""
+
+import logging
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ConfigError
+from pytest_device.redact import Redactor
+
+LOGGER: Final = logging.getLogger("pytest_device.service")
+_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+
+
+@contextmanager
+def logging_to(path: Path | None, token: str) -> Generator[None]:
+    """Send all logs of this process to a file, or its warnings to standard error, until the block ends.
+
+    Raises ConfigError when the file cannot be written.
+    """
+    handler = _handler(path)
+    handler.setFormatter(_Redacted(token))
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _handler(path: Path | None) -> logging.Handler:
+    if path is None:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setLevel(logging.WARNING)
+        return handler
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        return logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"log_path {path} cannot be written ({error.strerror}): choose another") from error
+
+
+class _Redacted(logging.Formatter):
+    def __init__(self, token: str) -> None:
+        super().__init__(_FORMAT)
+        self._redactor = Redactor([token])
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redactor.text(super().format(record))

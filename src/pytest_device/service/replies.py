@@ -1,0 +1,80 @@
+"""What the service answers: a session in the document's spelling, a refusal in ours."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from starlette.responses import JSONResponse, Response
+
+from pytest_device.service.lifecycle import Session
+
+NOT_STORED: Final = {"Cache-Control": "private, no-store", "Pragma": "no-cache"}
+"""On successes only, as the document promises."""
+
+VALIDATION_ERROR: Final = "VALIDATION_ERROR"
+SIMULATOR_ACCESS_ERROR: Final = "SIMULATOR_ACCESS_ERROR"
+INVALID_TOKEN: Final = "INVALID_TOKEN"  # noqa: S105 - the name of an error
+FORBIDDEN: Final = "FORBIDDEN"
+NOT_FOUND: Final = "NOT_FOUND"
+METHOD_NOT_ALLOWED: Final = "METHOD_NOT_ALLOWED"
+BODY_TOO_LARGE: Final = "BODY_TOO_LARGE"
+FOREIGN_HOST: Final = "FOREIGN_HOST"
+INTERNAL_ERROR: Final = "INTERNAL_ERROR"
+
+
+class RefusalError(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers
+
+
+def refusal(
+    status: int, code: str, problems: Iterable[tuple[str, str | None]], headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an error: its code and, for each problem, the message and the option of the body at fault.
+
+    The shape is ours, ``{"errors": [{"code", "message", "option"}]}`` with ``option`` null where none is at fault, and
+    so are the codes, except ``UNAUTHORIZED_ERROR``.
+    """
+    errors = [{"code": code, "message": message, "option": option} for message, option in problems]
+    return JSONResponse({"errors": errors}, status, headers=headers)
+
+
+def success(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> Response:
+    """Return the answer of every successful operation: the session inside ``data``."""
+    return JSONResponse({"data": spelled(session, base_url, remote_config)}, headers=NOT_STORED)
+
+
+def spelled(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a session in the document's spelling. Its ``url`` is where the service can be reached now."""
+    return {
+        "id": session.id,
+        "appId": session.app_id,
+        "url": f"{base_url}/sessions/{session.id}",
+        "jobRunId": session.job_run_id,
+        "name": session.name,
+        "type": session.type,
+        "packageVersion": session.package_version,
+        "buildId": session.build_id,
+        "applicationArchiveUrl": session.application_archive_url,
+        "platform": session.platform,
+        "status": session.status,
+        "remoteConfig": remote_config,
+        "maxDurationMinutes": session.max_duration_minutes,
+        "maxIdleTimeMinutes": session.max_idle_time_minutes,
+        "startedAt": timestamp(session.started_at),
+        "finishedAt": timestamp(session.finished_at),
+        "createdAt": timestamp(session.created_at),
+        "updatedAt": timestamp(session.updated_at),
+    }
+
+
+def timestamp(moment: float | None) -> str | None:
+    """Return Unix seconds as ISO 8601 in UTC with milliseconds."""
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

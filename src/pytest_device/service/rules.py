@@ -1,0 +1,270 @@
+"""The rules of a create request: which bodies are refused, and in which words.
+
+Ours, where the document is silent: an option that it does not know is an unsupported option, and null is no value of
+an optional one (leave it out); a number with a fraction part is no integer, not even 30.0; lengths count characters.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Required, TypedDict, cast
+from urllib.parse import urlsplit
+
+from pytest_device.redact import Redactor
+from pytest_device.spec import (
+    ARCHIVE_URL_MAX_LENGTH,
+    DURATION_MAX_MINUTES,
+    DURATION_MIN_MINUTES,
+    IDLE_MAX_MINUTES,
+    IDLE_MIN_MINUTES,
+    NAME_MAX_LENGTH,
+    REQUESTABLE_SESSION_TYPES,
+    Platform,
+    SessionType,
+)
+
+
+class CreateBody(TypedDict, total=False):
+    """A valid create request, as the document spells it."""
+
+    appId: Required[str]
+    platform: Required[str]
+    name: str
+    type: str
+    packageVersion: str
+    deviceIdentifier: str
+    maxDurationMinutes: int
+    maxIdleTimeMinutes: int
+    buildId: str
+    applicationArchiveUrl: str
+    vendorGo: bool
+    sdkVersion: str
+    launchArgs: list[str]
+    openUrl: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A broken rule: ``message`` names the option at fault, its value and the rule."""
+
+    option: str | None
+    message: str
+
+
+class InvalidBodyError(Exception):
+    """The body breaks rules of the document."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(problem.message for problem in problems))
+        self.problems = problems
+
+
+def check(body: object) -> CreateBody:
+    """Return the body of a create request, known to keep every rule that needs no account.
+
+    Raises InvalidBodyError with every rule it breaks; rules about several options are looked at when each is sound.
+    """
+    if not isinstance(body, dict):
+        raise InvalidBodyError(Problem(None, f"the body must be a JSON object, not {_shown(body)}"))
+    options = cast("dict[str, object]", body)
+    problems = [*_missing(options), *_unsound(options)]
+    if not problems:
+        problems = [problem for rule in _COMBINATIONS for problem in rule(cast("CreateBody", options))]
+    if problems:
+        raise InvalidBodyError(*problems)
+    return cast("CreateBody", options)
+
+
+def check_limit(body: CreateBody, limit_minutes: int) -> None:
+    """Raise InvalidBodyError when the duration is outside the account's limit."""
+    duration = body.get("maxDurationMinutes", 0)
+    if duration > limit_minutes:
+        message = f"maxDurationMinutes {duration} is above the limit of the account: at most {limit_minutes}"
+        raise InvalidBodyError(Problem("maxDurationMinutes", message))
+
+
+def is_uuid(text: str) -> bool:
+    """Tell whether a text is a UUID in its usual form: 8-4-4-4-12 hexadecimal digits."""
+    return _UUID.fullmatch(text) is not None
+
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_MAJOR_VERSION: Final = re.compile(r"[0-9]{1,9}")
+_URL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\s\x00-\x1f\x7f]+")
+_SHOWN_LENGTH: Final = 80
+
+_Check = Callable[[object], str | None]
+"""Returns what the value must be, None when it is."""
+
+
+def _missing(options: Mapping[str, object]) -> Iterator[Problem]:
+    for option in ("appId", "platform"):
+        if option not in options:
+            yield Problem(option, f"{option} is missing: it must be {_FIELDS[option](None)}")
+
+
+def _unsound(options: Mapping[str, object]) -> Iterator[Problem]:
+    for option, value in options.items():
+        if option not in _FIELDS:
+            yield Problem(option, _unknown(option))
+        elif must_be := _FIELDS[option](value):
+            yield Problem(option, f"{option} must be {must_be}, not {_shown(value)}")
+
+
+def _unknown(option: str) -> str:
+    near = difflib.get_close_matches(option, _FIELDS, n=1)
+    hint = f": did you mean {near[0]}?" if near else f": the options are {', '.join(_FIELDS)}"
+    return f"{_shown(option)} is no option of a create request{hint}"
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message may show it: arrays and objects can hold anything, so they are only named."""
+    match value:
+        case list():
+            return "an array"
+        case dict():
+            return "an object"
+        case str() | int() | float() | None:
+            text = Redactor().text(json.dumps(value))
+            return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
+        case _:
+            raise TypeError(f"not a JSON value: {type(value)}")
+
+
+def _is_text(value: object) -> bool:
+    """Tell whether a value is a string that can be written: half a surrogate pair has no UTF-8 form."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _text(value: object) -> str | None:
+    return None if _is_text(value) else "a string"
+
+
+def _uuid(value: object) -> str | None:
+    return None if isinstance(value, str) and is_uuid(value) else "a UUID"
+
+
+def _boolean(value: object) -> str | None:
+    return None if isinstance(value, bool) else "true or false"
+
+
+def _integer(least: int, most: int) -> _Check:
+    def check(value: object) -> str | None:
+        sound = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        return None if sound else f"an integer from {least} to {most}"
+
+    return check
+
+
+def _platform(value: object) -> str | None:
+    return None if value in list(Platform) else f"one of {', '.join(Platform)}"
+
+
+def _type(value: object) -> str | None:
+    if value in REQUESTABLE_SESSION_TYPES:
+        return None
+    must_be = f"one of {', '.join(REQUESTABLE_SESSION_TYPES)}"
+    removed = f" ({SessionType.SERVE_SIM} was removed: use {SessionType.WEB_PREVIEW_ONLY})"
+    return must_be + removed if value == SessionType.SERVE_SIM else must_be
+
+
+def _name(value: object) -> str | None:
+    sound = _is_text(value) and isinstance(value, str) and value.strip() and len(value) <= NAME_MAX_LENGTH
+    return None if sound else f"a string that is not blank, of up to {NAME_MAX_LENGTH} characters"
+
+
+def _archive_url(value: object) -> str | None:
+    sound = isinstance(value, str) and len(value) <= ARCHIVE_URL_MAX_LENGTH and _is_web_url(value)
+    return None if sound else f"an HTTP or HTTPS URL of up to {ARCHIVE_URL_MAX_LENGTH} characters"
+
+
+def _is_web_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # reading it is what checks it
+    except ValueError:
+        return False
+    return bool(_is_text(text) and _URL.fullmatch(text) and parts.scheme in {"http", "https"} and parts.hostname)
+
+
+def _sdk_version(value: object) -> str | None:
+    return None if isinstance(value, str) and _MAJOR_VERSION.fullmatch(value) else 'a major version such as "54"'
+
+
+def _launch_args(value: object) -> str | None:
+    sound = isinstance(value, list) and all(_is_text(argument) for argument in cast("list[object]", value))
+    return None if sound else "an array of strings"
+
+
+def _open_url(value: object) -> str | None:
+    # Ours: any scheme will do, an app may have its own; without one it is no URL.
+    return None if isinstance(value, str) and _is_text(value) and _URL.fullmatch(value) else "a URL with its scheme"
+
+
+_FIELDS: Final[Mapping[str, _Check]] = {
+    "appId": _uuid,
+    "platform": _platform,
+    "name": _name,
+    "type": _type,
+    "packageVersion": _text,
+    "deviceIdentifier": _text,
+    "maxDurationMinutes": _integer(DURATION_MIN_MINUTES, DURATION_MAX_MINUTES),
+    "maxIdleTimeMinutes": _integer(IDLE_MIN_MINUTES, IDLE_MAX_MINUTES),
+    "buildId": _uuid,
+    "applicationArchiveUrl": _archive_url,
+    "vendorGo": _boolean,
+    "sdkVersion": _sdk_version,
+    "launchArgs": _launch_args,
+    "openUrl": _open_url,
+}
+
+
+def _sources(body: CreateBody) -> list[str]:
+    given = {
+        "buildId": "buildId" in body,
+        "applicationArchiveUrl": "applicationArchiveUrl" in body,
+        "vendorGo": body.get("vendorGo", False),
+    }
+    return [option for option, is_given in given.items() if is_given]
+
+
+def _one_source(body: CreateBody) -> Iterator[Problem]:
+    sources = _sources(body)
+    if len(sources) > 1:
+        message = f"{', '.join(sources)} are different application sources: give at most one of them"
+        yield Problem(sources[0], message)
+
+
+def _sdk_with_vendor_go(body: CreateBody) -> Iterator[Problem]:
+    if "sdkVersion" in body and not body.get("vendorGo"):
+        yield Problem("sdkVersion", f"sdkVersion {_shown(body['sdkVersion'])} is valid only with vendorGo true")
+
+
+def _launch_with_source(body: CreateBody) -> Iterator[Problem]:
+    for option in ("launchArgs", "openUrl"):
+        if option in body and not _sources(body):
+            needed = "an application source: buildId, applicationArchiveUrl or vendorGo true"
+            yield Problem(option, f"{option} requires {needed}")
+
+
+def _idle_below_duration(body: CreateBody) -> Iterator[Problem]:
+    duration, idle = body.get("maxDurationMinutes"), body.get("maxIdleTimeMinutes")
+    if duration is not None and idle is not None and idle >= duration:
+        yield Problem("maxIdleTimeMinutes", f"maxIdleTimeMinutes {idle} must be below maxDurationMinutes {duration}")
+
+
+def _idle_with_controller(body: CreateBody) -> Iterator[Problem]:
+    if "maxIdleTimeMinutes" in body and body.get("type") == SessionType.WEB_PREVIEW_ONLY:
+        message = f"maxIdleTimeMinutes is not supported for the type {SessionType.WEB_PREVIEW_ONLY}: leave it out"
+        yield Problem("maxIdleTimeMinutes", message)
+
+
+_COMBINATIONS: Final = (
+    _one_source,
+    _sdk_with_vendor_go,
+    _launch_with_source,
+    _idle_below_duration,
+    _idle_with_controller,
+)

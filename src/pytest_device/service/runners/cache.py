@@ -1,0 +1,172 @@
+"""What is installed once per user: whole or not at all, by one process at a time."""
+
+import asyncio
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from filelock import FileLock, Timeout
+
+from pytest_device.errors import ConfigError
+from pytest_device.redact import MASK, Redactor
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.processes import carry_through, end, remove
+
+LIMIT_SECONDS: Final = 600.0
+"""For one installation, and for waiting for another process's."""
+
+_LOCK_POLL_SECONDS: Final = 0.1
+_TAIL_LINES: Final = 20
+
+_FIXES: Final = (
+    (r"ENOSPC|No space left", "free about 500 MB of the disk"),
+    (r"EACCES|EPERM|Permission denied", "give yourself the right to write where the lines above say"),
+    (r"No module named pip", "install Node.js 24 yourself: this Python has no pip to install it with"),
+    (r"EINTEGRITY", "a package is not the one that was pinned: find out what the registry or proxy in use changed"),
+    (r"E401|E403", "log in to the registry in use, or choose another (npm config get registry)"),
+    (r"E404|ETARGET|No matching distribution", "choose a registry that has these packages"),
+)
+_ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
+
+# npm and pip mask most credentials themselves; this is how their configuration files spell the others.
+_CREDENTIAL: Final = re.compile(r"(?i)(_auth\w*|\w*password)(\s*[=:]\s*)\S+")
+
+_Result = TypeVar("_Result")
+
+
+def cache_directory(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
+    """Tell where this package keeps what it installs for a user."""
+    if chosen := environ.get("XDG_CACHE_HOME"):
+        return Path(chosen, "pytest-device")
+    match platform:
+        case "darwin":
+            return home / "Library/Caches/pytest-device"
+        case "win32":
+            return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local", "pytest-device")
+        case _:
+            return home / ".cache/pytest-device"
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """Something to install: ``command`` fills the directory it runs in, in which it finds ``files``.
+
+    ``proof`` is a file inside ``directory`` that is there when the package is.
+    """
+
+    title: str
+    directory: Path
+    proof: Path
+    command: Sequence[str | Path]
+    files: Sequence[Path] = ()
+
+    @property
+    def installed(self) -> bool:
+        """Tell whether there is nothing to do."""
+        return (self.directory / self.proof).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """Installs packages that are missing. Who comes second waits for the first and finds the work done."""
+
+    guard: Guard
+    environ: Mapping[str, str]
+    progress: Callable[[str], None]
+    limit_seconds: float = LIMIT_SECONDS
+    progress_seconds: float = 5.0
+    clock: Callable[[], float] = time.monotonic
+
+    async def ensure(self, package: Package) -> None:
+        """Install the package unless it is. Raises ConfigError with cause and fix; no half of it is left then."""
+        if package.installed:
+            return
+        cache = package.directory.parent
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            await self._ensure_alone(package)
+        except OSError as error:
+            raise ConfigError(
+                f"{package.title} cannot be installed in {cache}: {error.strerror or error}. "
+                f"Make room and give yourself the right to write there, or set XDG_CACHE_HOME to another directory."
+            ) from error
+
+    async def _ensure_alone(self, package: Package) -> None:
+        lock = FileLock(package.directory.parent / "install.lock")
+        acquiring = asyncio.ensure_future(_acquire(lock))
+        try:
+            await self._in_time(f"waiting for another process that installs {package.title}", acquiring)
+            if not package.installed:
+                await self._install(package)
+        finally:
+            acquiring.cancel()
+            lock.release()
+
+    async def _install(self, package: Package) -> None:
+        cache, prefix = package.directory.parent, f"{package.directory.name}.partial-"
+        await asyncio.to_thread(remove, list(cache.glob(f"{prefix}*")))  # of a process that died, guard and all
+        partial = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
+        try:
+            await self._fill(partial, package)
+            _put(partial, package.directory)
+        finally:
+            await carry_through(asyncio.to_thread(remove, [partial]))
+
+    async def _fill(self, directory: Path, package: Package) -> None:
+        for file in package.files:
+            shutil.copy(file, directory)
+        self.progress(f"installing {package.title} in {package.directory}, once")
+        started = self.clock()
+        process = await self.guard.start(package.command, directory=directory, environ=self.environ)
+        running = asyncio.ensure_future(process.communicate())
+        try:
+            await self._in_time(f"installing {package.title}", running)
+        finally:
+            await carry_through(_ended(directory, running))
+        printed, _ = running.result()
+        if process.returncode != 0 or not (directory / package.proof).is_file():
+            raise ConfigError(_failure(package, process.returncode, printed.decode(errors="replace")))
+        self.progress(f"installed {package.title} in {self.clock() - started:.0f} s")
+
+    async def _in_time(self, what: str, work: asyncio.Future[_Result]) -> None:
+        """Wait until the work is done, and tell how long that has taken so far."""
+        started = self.clock()
+        while not (await asyncio.wait({work}, timeout=self.progress_seconds))[0]:
+            seconds = self.clock() - started
+            if seconds > self.limit_seconds:
+                raise ConfigError(f"{what}: given up after {seconds:.0f} s. Fix: {_ANY_FIX}.")
+            self.progress(f"{what}: {seconds:.0f} s so far")
+        work.result()
+
+
+async def _acquire(lock: FileLock) -> None:
+    while True:
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            await asyncio.sleep(_LOCK_POLL_SECONDS)
+        else:
+            return
+
+
+async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) -> None:
+    await asyncio.to_thread(end, [directory])
+    await asyncio.wait({running})
+
+
+def _put(partial: Path, directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)  # whatever is there lacks its proof: something took parts away
+    partial.rename(directory)
+
+
+def _failure(package: Package, status: int | None, printed: str) -> str:
+    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, printed)), _ANY_FIX)
+    tail = "\n".join(f"    {line}" for line in printed.strip().splitlines()[-_TAIL_LINES:])
+    tail = _CREDENTIAL.sub(rf"\g<1>\g<2>{MASK}", Redactor().text(tail))
+    return f"{package.title} could not be installed: exit status {status}, the last lines were\n{tail}\nFix: {fix}."

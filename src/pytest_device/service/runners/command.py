@@ -1,0 +1,40 @@
+"""Short commands that are asked for what they print."""
+
+import asyncio
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ConfigError
+
+LIMIT_SECONDS: Final = 20.0
+
+
+async def ask(
+    command: Sequence[str | Path], *, environ: Mapping[str, str], limit_seconds: float = LIMIT_SECONDS
+) -> str:
+    """Return what a command prints. Raises ConfigError, with the cause, when it cannot, fails or takes too long."""
+    program = Path(command[0])
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, env=dict(environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        )
+    except OSError as error:
+        raise ConfigError(f"{program} cannot be run: {error.strerror}") from error
+    try:
+        async with asyncio.timeout(limit_seconds):
+            printed, complaint = await process.communicate()
+    except TimeoutError as error:
+        raise ConfigError(f"{program} did not answer in {limit_seconds:g} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode != 0:
+        raise ConfigError(f"{program} failed with exit status {process.returncode}: {_last_line(complaint)}")
+    return printed.decode(errors="replace")
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it printed nothing"

@@ -1,0 +1,99 @@
+"""The process that outlives a killed service just long enough to end what the service had started."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Final
+
+from pytest_device.service.runners.processes import GRACE_SECONDS, KILL_SECONDS, marked, remove
+
+_PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL")
+"""What the guard needs to find this package again; no token is among it."""
+
+
+class Guard:
+    """Starts programs for directories, and sees to it that they end with this process, however it ends.
+
+    The guard's own process holds the reading end of a pipe. It reads the directories to watch; at the end of
+    the file, which no kind of death can withhold, it ends their processes and removes them.
+    """
+
+    def __init__(self, *, environ: Mapping[str, str], log: Callable[[str], None]) -> None:
+        self._environ = {name: environ[name] for name in _PASSED_ON if name in environ}
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watched: list[Path] = []  # those that are long removed are so few bytes that none is taken out
+
+    async def start(self, command: Sequence[str | Path], *, directory: Path, environ: Mapping[str, str]) -> Process:
+        """Start a program in a directory, its output on one pipe. Raises OSError when it cannot be started."""
+        self._watch(directory)
+        return await asyncio.create_subprocess_exec(
+            *command,
+            cwd=directory,
+            env=marked(environ, directory),
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=STDOUT,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """Let the guard end whatever is left, and wait for it. Blocks as long as `remove`."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+
+    def _watch(self, directory: Path) -> None:
+        self._watched.append(directory)
+        if self._process is None:
+            self._process = self._spawn()
+        try:
+            self._tell(self._process, directory)
+        except BrokenPipeError:
+            self._log(f"the guard process {self._process.pid} has died; another one takes its place")
+            _end(self._process)
+            self._process = self._spawn()
+            self._tell(self._process, *self._watched)
+
+    def _tell(self, process: subprocess.Popen[bytes], *directories: Path) -> None:
+        lines = "".join(f"{json.dumps(str(directory))}\n" for directory in directories)
+        _input(process).write(lines.encode())
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603  nothing in it comes from outside
+            # -P: a module of the user's working directory must not stand in for one of the guard's.
+            [sys.executable, "-P", "-m", __name__],
+            env=self._environ,
+            stdin=subprocess.PIPE,
+            bufsize=0,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _input(process).close()
+    process.wait(timeout=2 * (GRACE_SECONDS + KILL_SECONDS))
+
+
+def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    if process.stdin is None:  # never: it is started with a pipe
+        raise RuntimeError("the guard has no standard input")
+    return process.stdin
+
+
+def main() -> None:
+    """Read directories, one JSON string a line, until the end of the file; then end their processes."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # meant for the service, whose end is noticed anyway
+    directories = [Path(json.loads(line)) for line in sys.stdin]
+    remove(directories)
+
+
+if __name__ == "__main__":
+    main()

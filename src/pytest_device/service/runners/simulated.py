@@ -1,0 +1,83 @@
+"""Simulated devices: the rules of the service without any program behind a session."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_device.service.runners.base import Boot, Booting, Running
+from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
+
+
+@dataclass(slots=True)
+class _Device:
+    type: SessionType
+    platform: Platform
+    ready_at: float
+    last_activity: float | None = None
+
+
+class SimulatedRunner:
+    """Pretends to boot devices, each ready ``boot_seconds`` after its start by ``clock`` (Unix seconds).
+
+    Nothing runs: the connection details have the document's shape and lead nowhere, at names that never resolve. For
+    tests and measurements of the service's own rules, never for a run of somebody's tests.
+    """
+
+    def __init__(self, *, clock: Callable[[], float], boot_seconds: float = 0.0) -> None:
+        self._clock = clock
+        self._boot_seconds = boot_seconds
+        self._devices: dict[str, _Device] = {}
+
+    def start(self, session_id: str, request: Mapping[str, Any]) -> None:
+        """Begin to pretend to boot."""
+        self._devices[session_id] = _Device(
+            SessionType(request.get("type", DEFAULT_SESSION_TYPE)),
+            Platform(request["platform"]),
+            self._clock() + self._boot_seconds,
+        )
+
+    def look(self, session_id: str) -> Boot:
+        """Tell by the clock whether the session would be ready."""
+        device = self._devices[session_id]
+        return Running(_remote_config(session_id, device)) if self._clock() >= device.ready_at else Booting()
+
+    def use(self, session_id: str) -> None:
+        """Pretend that the controller is used now."""
+        self._devices[session_id].last_activity = self._clock()
+
+    def last_activity(self, session_id: str) -> float | None:
+        """Tell when ``use`` was last called for the session."""
+        return self._devices[session_id].last_activity
+
+    def stop(self, session_id: str) -> None:
+        """Forget the session."""
+        self._devices.pop(session_id, None)
+
+    async def close(self) -> None:
+        """Forget all sessions."""
+        self._devices.clear()
+
+
+def _remote_config(session_id: str, device: _Device) -> Mapping[str, Any]:
+    address = f"https://{session_id}.simulated.invalid"
+    preview = {"webPreviewUrl": f"{address}/preview"}
+    match device.type:
+        case SessionType.AGENT_DEVICE:
+            token = f"simulated-agent-device-{session_id}"
+            return {"agentDeviceRemoteSessionUrl": address, "agentDeviceRemoteSessionToken": token, **preview}
+        case SessionType.ARGENT:
+            return {"toolsUrl": address, "toolsAuthToken": f"simulated-argent-{session_id}", **preview}
+        case SessionType.APPIUM:
+            capabilities = _capabilities(session_id, device.platform)
+            # The preview is optional for this type: here a session without one can be met.
+            return {"appiumUrl": address, "capabilities": capabilities}
+        case SessionType.WEB_PREVIEW_ONLY | SessionType.SERVE_SIM:
+            return preview
+
+
+def _capabilities(session_id: str, platform: Platform) -> Mapping[str, str]:
+    name, automation = {
+        Platform.ANDROID: ("Android", "UiAutomator2"),
+        Platform.IOS: ("iOS", "XCUITest"),
+    }[platform]
+    return {"platformName": name, "appium:automationName": automation, "appium:udid": session_id}

@@ -1,0 +1,142 @@
+"""The sessions that the service holds, each brought up to date whenever it is asked for."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+from pytest_device.service.lifecycle import TERMINAL, Effect, Event, Occurrence, Session, change, due
+from pytest_device.service.rules import CreateBody
+from pytest_device.service.runners.base import Runner, Running
+from pytest_device.service.store import Store
+from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType, Status
+
+KEEP_SECONDS: Final = 30 * 24 * 3600
+"""Ours: how long an ended session is remembered across restarts."""
+
+
+def random_id() -> str:
+    """Return a new UUID."""
+    return str(uuid4())
+
+
+class Sessions:
+    """The sessions in memory, over a store and a runner; ``clock`` gives Unix seconds.
+
+    No session has a timer: what the clock and the runner did to it is worked out when somebody looks. ``sweep`` looks
+    at all of them, so that limits hold when nobody asks.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        runner: Runner,
+        clock: Callable[[], float],
+        new_id: Callable[[], str] = random_id,
+    ) -> None:
+        self._store = store
+        self._runner = runner
+        self._clock = clock
+        self._new_id = new_id
+        store.forget(clock() - KEEP_SECONDS)
+        self._sessions = {session.id: session for session in store.load()}
+        self._active = {session.id for session in self._sessions.values() if session.status not in TERMINAL}
+        self._end_orphans()
+
+    def create(self, body: CreateBody, *, default_minutes: int) -> Session:
+        """Create a session from a valid request and begin to boot its device."""
+        session = _new_session(body, self._new_id(), self._new_id(), self._clock(), default_minutes)
+        self._store.save(session)
+        self._sessions[session.id] = session
+        self._active.add(session.id)
+        self._runner.start(session.id, body)
+        return session
+
+    def get(self, session_id: str) -> Session | None:
+        """Return a session as it is now, None for an unknown id."""
+        session = self._sessions.get(session_id)
+        return session and self._up_to_date(session)
+
+    def stop(self, session: Session, reason: str = "it was stopped by a request") -> Session:
+        """Stop a session; one that has ended is returned unchanged."""
+        return self._apply(session, Occurrence(Event.STOP, self._clock(), reason))
+
+    def expire(self, session: Session) -> Session:
+        """Let a session reach its limit now."""
+        return self._apply(session, Occurrence(Event.EXPIRE, self._clock(), "its limit was brought forward by a test"))
+
+    def remote_config(self, session: Session) -> Mapping[str, Any] | None:
+        """Return the connection details of a session in progress; they live in the runner's memory only."""
+        if session.status is not Status.IN_PROGRESS:
+            return None
+        boot = self._runner.look(session.id)
+        return boot.remote_config if isinstance(boot, Running) else None
+
+    def sweep(self) -> None:
+        """Bring every active session up to date."""
+        for session_id in tuple(self._active):
+            self._up_to_date(self._sessions[session_id])
+
+    def stop_all(self, reason: str) -> None:
+        """Stop every active session."""
+        for session_id in tuple(self._active):
+            self.stop(self._sessions[session_id], reason)
+
+    def __iter__(self) -> Iterator[Session]:
+        """Iterate over all sessions, as they were last seen."""
+        return iter(self._sessions.values())
+
+    def _end_orphans(self) -> None:
+        """End what was active when an earlier service died. Ours: errored, for nobody asked for this end."""
+        for session_id in tuple(self._active):
+            reason = "the service was ended before the session was"
+            self._apply(self._sessions[session_id], Occurrence(Event.FAIL, self._clock(), reason))
+
+    def _up_to_date(self, session: Session) -> Session:
+        while session.status not in TERMINAL:  # at most twice: every occurrence leads on to another status
+            boot = self._runner.look(session.id)
+            occurrence = due(session, boot, self._runner.last_activity(session.id), self._clock())
+            if occurrence is None:
+                break
+            session = self._apply(session, occurrence)
+        return session
+
+    def _apply(self, session: Session, occurrence: Occurrence) -> Session:
+        changed, effects = change(session, occurrence)
+        if changed is session:
+            return session
+        self._sessions[session.id] = changed
+        if Effect.RELEASE in effects:  # before anything that can fail: a full disk must not keep a device running
+            self._active.discard(session.id)
+            self._runner.stop(session.id)
+        self._store.save(changed)
+        return changed
+
+
+def _new_session(body: CreateBody, session_id: str, job_run_id: str, now: float, default_minutes: int) -> Session:
+    return Session(
+        id=session_id,
+        app_id=body["appId"],
+        job_run_id=job_run_id,
+        name=body.get("name"),
+        type=SessionType(body.get("type", DEFAULT_SESSION_TYPE)),
+        package_version=body.get("packageVersion"),
+        build_id=body.get("buildId"),
+        application_archive_url=_archive_url(body),
+        platform=Platform(body["platform"]),
+        status=Status.NEW,
+        reason=None,
+        max_duration_minutes=body.get("maxDurationMinutes", default_minutes),
+        max_idle_time_minutes=body.get("maxIdleTimeMinutes"),
+        started_at=None,
+        finished_at=None,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _archive_url(body: CreateBody) -> str | None:
+    """Return the archive of the session. Ours: the development client's is a name only, nothing can be loaded there."""
+    if body.get("vendorGo"):
+        return f"https://vendor.invalid/development-client/{body['platform']}/{body.get('sdkVersion', 'current')}"
+    return body.get("applicationArchiveUrl")

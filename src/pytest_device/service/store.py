@@ -1,0 +1,91 @@
+"""What the service remembers of its sessions across restarts: one SQLite file."""
+
+import os
+import sqlite3
+import weakref
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import fields
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pytest_device.errors import ConfigError
+from pytest_device.service.lifecycle import Session
+from pytest_device.spec import Platform, SessionType, Status
+
+VERSION: Final = 1
+"""Of the file's layout."""
+
+_COLUMNS: Final = tuple(field.name for field in fields(Session))
+_values: Final = attrgetter(*_COLUMNS)
+_CREATE: Final = f"CREATE TABLE IF NOT EXISTS session ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID"
+_SAVE: Final = f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - marks only
+
+
+class Store:
+    """Sessions on disk, written through; reading happens once, at the start.
+
+    A killed process loses nothing; after a loss of power the newest changes may be missing.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Raise sqlite3.Error when this is no store of this version."""
+        self._connection = connection
+        self._close = weakref.finalize(self, connection.close)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version not in {0, VERSION}:
+            raise sqlite3.DatabaseError(f"its layout is version {version}, this service reads {VERSION}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(_CREATE)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open or create a file that only this user may read.
+
+        Raises ConfigError when it is damaged or of another version.
+        """
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite gives its side files the same mode
+            connection = sqlite3.connect(path, isolation_level=None)
+            with ExitStack() as undo:
+                undo.callback(connection.close)
+                store = cls(connection)
+                undo.pop_all()
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(f"{path} cannot be used ({error}): move it away, or choose another state_dir") from error
+        return store
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """Open a store that is forgotten when it is let go, in whatever thread that is."""
+        return cls(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
+
+    def load(self) -> Sequence[Session]:
+        """Return every session."""
+        return [_session(row) for row in self._connection.execute("SELECT * FROM session")]
+
+    def save(self, session: Session) -> None:
+        """Write a session, new or changed."""
+        self._connection.execute(_SAVE, _values(session))
+
+    def forget(self, before: float) -> None:
+        """Remove the ended sessions that have not changed since a moment (Unix seconds)."""
+        ended = (before, Status.STOPPED, Status.ERRORED)
+        self._connection.execute("DELETE FROM session WHERE updated_at < ? AND status IN (?, ?)", ended)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._close()
+
+
+def _session(row: Sequence[Any]) -> Session:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    words: dict[str, Any] = {
+        "type": SessionType(values["type"]),
+        "platform": Platform(values["platform"]),
+        "status": Status(values["status"]),
+    }
+    return Session(**values | words)

@@ -1,0 +1,113 @@
+"""The routes of the test interface, beside the REST paths: faults.py tells what they take and do."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pytest_device.service.accounts import Caller
+from pytest_device.service.effects import EFFECTS
+from pytest_device.service.faults import BOOT, BOOT_EFFECTS, Fault, Faults
+from pytest_device.service.replies import NOT_FOUND, VALIDATION_ERROR, RefusalError
+from pytest_device.service.sessions import Sessions
+
+OPERATIONS: Final = ("create", "get", "stop")
+
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "operation": (str,),
+    "effect": (str,),
+    "times": (int, type(None)),
+    "skip": (int,),
+    "seconds": (int, float),
+    "status": (int,),
+    "body": (str,),
+    "headers": (dict,),
+    "carried_out": (bool,),
+    "fields": (dict,),
+    "reason": (str,),
+}
+
+
+def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[Request], Caller]) -> Sequence[Route]:
+    """Return the routes; each needs a valid token."""
+
+    async def add(request: Request) -> Response:
+        authenticate(request)
+        faults.add(_fault(await _options(request)))
+        return _done()
+
+    async def reset(request: Request) -> Response:
+        authenticate(request)
+        faults.reset()
+        return _done()
+
+    async def requests(request: Request) -> Response:
+        authenticate(request)
+        return JSONResponse({"data": [{"operation": seen.operation, "status": seen.status} for seen in faults.seen]})
+
+    async def held(request: Request) -> Response:
+        authenticate(request)
+        sessions.sweep()
+        facts = [{"id": one.id, "name": one.name, "status": one.status, "reason": one.reason} for one in sessions]
+        return JSONResponse({"data": facts})
+
+    async def happen(request: Request) -> Response:
+        authenticate(request)
+        session_id, what = request.path_params["session_id"], request.path_params["what"]
+        session = sessions.get(session_id)
+        if session is None or what not in {"expire", "fail"}:
+            raise RefusalError(
+                404, NOT_FOUND, f"there is no session {session_id} or nothing called {what} happens to it"
+            )
+        if what == "expire":
+            sessions.expire(session)
+        else:
+            faults.failed[session_id] = str((await _options(request)).get("reason", "a fault of the test interface"))
+        return _done()
+
+    return (
+        Route("/testing/faults", add, methods=["POST"]),
+        Route("/testing/reset", reset, methods=["POST"]),
+        Route("/testing/requests", requests, methods=["GET"]),
+        Route("/testing/sessions", held, methods=["GET"]),
+        Route("/testing/sessions/{session_id}/{what}", happen, methods=["POST"]),
+    )
+
+
+def _fault(options: Mapping[str, Any]) -> Fault:
+    for name, value in options.items():
+        if type(value) not in _KINDS.get(name, ()):
+            raise _refused(f"a fault has no {name} {value!r}: its fields are {', '.join(_KINDS)}")
+    operation, effect = options.get("operation"), options.get("effect")
+    if not _can_strike(effect, operation):
+        known = f"{', '.join(OPERATIONS)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
+        raise _refused(f"no effect {effect!r} can strike the operation {operation!r}; there are, for {known}")
+    return Fault(**options)
+
+
+def _can_strike(effect: str | None, operation: str | None) -> bool:
+    if operation == BOOT:
+        return effect in BOOT_EFFECTS
+    nothing_to_expire_yet = operation == "create" and effect == "expire"
+    return operation in OPERATIONS and effect in EFFECTS and not nothing_to_expire_yet
+
+
+async def _options(request: Request) -> Mapping[str, Any]:
+    try:
+        options = json.loads(await request.body() or b"{}")
+    except ValueError as error:
+        raise _refused(f"the body is not JSON: {error}") from error
+    if not isinstance(options, dict):
+        raise _refused("the body must be a JSON object")
+    return cast("dict[str, Any]", options)
+
+
+def _refused(message: str) -> RefusalError:
+    return RefusalError(400, VALIDATION_ERROR, message)
+
+
+def _done() -> Response:
+    return JSONResponse({"data": None})

@@ -1,0 +1,110 @@
+"""Tools for the tests of suites and plugins that build on this one: a clock, and the local service with faults.
+
+Nothing here is imported by the plugin itself. The faults and what they do are told in
+``pytest_device.service.faults``.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx
+
+from pytest_device.local import LocalService
+from pytest_device.settings import LOCAL_APP_ID
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+
+class FakeClock:
+    """A clock that only ``sleep`` moves: call it for the time in seconds."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass at once."""
+        self.now += seconds
+
+
+def transport_of(app: "ASGIApp") -> httpx.MockTransport:
+    """Return a transport for ``DeviceClient`` that calls an application in this process, without a network."""
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=request.url) as client:
+            return await client.send(request)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        reply = asyncio.run(answer(request))
+        return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
+
+    return httpx.MockTransport(handle)
+
+
+class FaultyService:
+    """A running local service whose test interface is open: ``url``, ``token``, ``app_id``."""
+
+    def __init__(self, service: LocalService) -> None:
+        self.url = service.url
+        self.token = service.token
+        self.app_id = LOCAL_APP_ID
+        self._before: set[str] = set()
+        self._http = httpx.Client(
+            base_url=f"{service.url}/testing", headers={"Authorization": f"Bearer {service.token}"}, trust_env=False
+        )
+
+    def add_fault(self, operation: str, effect: str, **options: Any) -> None:
+        """Let a fault strike: ``operation`` is create, get, stop or boot."""
+        self._ask("POST", "/faults", {"operation": operation, "effect": effect, **options})
+
+    def reset(self) -> None:
+        """Remove all faults, forget the requests so far and leave out of the lists the sessions there are now."""
+        self._ask("POST", "/reset")
+        self._before = {session["id"] for session in self._ask("GET", "/sessions")}
+
+    def expire(self, session_id: str) -> None:
+        """Let a session reach its limit now."""
+        self._ask("POST", f"/sessions/{session_id}/expire")
+
+    def requests(self) -> list[tuple[str, int | None]]:
+        """Return the requests so far: operation and status, None where no answer was sent."""
+        return [(seen["operation"], seen["status"]) for seen in self._ask("GET", "/requests")]
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Return the sessions since the last reset: ``id``, ``name``, ``status``, ``reason``."""
+        return [session for session in self._ask("GET", "/sessions") if session["id"] not in self._before]
+
+    def statuses(self) -> list[str]:
+        """Return the status of each session."""
+        return [session["status"] for session in self.sessions()]
+
+    def _ask(self, method: str, path: str, body: object = None) -> list[dict[str, Any]]:
+        reply = self._http.request(method, path, json=body)
+        reply.raise_for_status()
+        return cast("list[dict[str, Any]]", reply.json()["data"])
+
+    def close(self) -> None:
+        """Close the connection to the test interface."""
+        self._http.close()
+
+
+@contextmanager
+def faulty_service(
+    *, runner: str = "simulated", progress: Callable[[str], None] = print, **config: Any
+) -> Generator[FaultyService]:
+    """Run a local service with its test interface; with simulated devices unless told ``runner="appium"``."""
+    service = LocalService.start(app_id=LOCAL_APP_ID, progress=progress, runner=runner, testing=True, **config)
+    try:
+        faulty = FaultyService(service)
+        try:
+            yield faulty
+        finally:
+            faulty.close()
+    finally:
+        service.close()

@@ -1,0 +1,27 @@
+"""The local service as a process of its own, with simulated devices and open to faults."""
+
+from collections.abc import Generator
+
+# Loaded before the first run inside this process: pytester forgets the modules that such a run loads, and httpx, which
+# is loaded already, would go on with the exceptions of a forgotten one.
+import httpcore  # noqa: F401
+import pytest
+
+from pytest_device.testing import FaultyService, faulty_service
+
+
+@pytest.fixture(scope="module")
+def running_service() -> Generator[FaultyService]:
+    with faulty_service() as service:
+        yield service
+
+
+@pytest.fixture
+def service(running_service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+    """The service, without faults of another test, as what the environment configures."""
+    running_service.reset()
+    monkeypatch.setenv("DEVICE_URL", running_service.url)
+    monkeypatch.setenv("DEVICE_TOKEN", running_service.token)
+    monkeypatch.setenv("DEVICE_APP_ID", running_service.app_id)
+    monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "0.05")
+    return running_service

@@ -1,0 +1,250 @@
+"""What is decided at collection, before anything is sent."""
+
+import pytest
+
+SERVICE = ("--device-url=http://127.0.0.1:9", "--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+"""A service that nobody runs: whatever is sent to it fails."""
+TOKEN = "open-sesame-open"
+
+ANDROID = """
+import pytest
+
+@pytest.mark.device(platform="android", type="appium")
+def test_driven(device_driver): pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE_TOKEN", TOKEN)
+
+
+def problems_of(result: pytest.RunResult) -> list[str]:
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    lines = [line.removeprefix("ERROR: ") for line in (*result.errlines, *result.outlines)]
+    return [line for line in lines if line.startswith(("test_", "no ", "--", "DEVICE_", "service"))]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("", "platform is missing: it must be android or ios"),
+        ("'android'", "device() takes keyword arguments only, such as device(platform='android')"),
+        ("platform='windows'", "platform='windows' must be android or ios"),
+        ("platform='ios', typ='appium'", "typ is not an argument: did you mean type?"),
+        ("platform='ios', type='serve-sim'", "type='serve-sim' was removed: use 'web-preview-only'"),
+        (
+            "platform='ios', max_duration_minutes=116",
+            "max_duration_minutes=116 must be a whole number of minutes from 0 to 115",
+        ),
+        (
+            "platform='ios', max_duration_minutes='30'",
+            "max_duration_minutes='30' must be a whole number of minutes from 0 to 115",
+        ),
+        (
+            "platform='ios', sdk_version='54'",
+            "sdk_version='54' is valid only with vendor_go=True",
+        ),
+    ],
+)
+def test_a_mistake_in_a_marker_is_told_with_file_line_and_rule(
+    pytester: pytest.Pytester, arguments: str, problem: str
+) -> None:
+    pytester.makepyfile(test_it=f"import pytest\n\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n")
+
+    result = pytester.runpytest(*SERVICE)
+
+    assert problems_of(result) == [f"test_it.py:3: test_driven: {problem}"]
+
+
+def test_all_mistakes_of_a_run_are_told_at_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_a="import pytest\n@pytest.mark.device(platform='x', type='y')\ndef test_one(): pass\n",
+        test_b="import pytest\n@pytest.mark.device(platform='z')\ndef test_two(): pass\n",
+    )
+
+    assert len(problems_of(pytester.runpytest(*SERVICE, "--device-url=http://devices.example"))) == 1
+    assert len(problems_of(pytester.runpytest(*SERVICE))) == 3
+
+
+def test_mistakes_are_told_once_by_the_controlling_process_of_a_distributed_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it="import pytest\n@pytest.mark.device(platform='x')\ndef test_driven(): pass\n")
+
+    result = pytester.runpytest(*SERVICE, "-n2")
+
+    assert problems_of(result) == ["test_it.py:2: test_driven: platform='x' must be android or ios"]
+
+
+def test_the_closest_marker_wins_argument_by_argument(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.device(platform="ios", type="nonsense", max_duration_minutes=500)
+
+        @pytest.mark.device(type="appium")
+        class TestIt:
+            @pytest.mark.device(max_duration_minutes=5)
+            def test_right(self): pass
+
+            def test_wrong(self): pass
+        """
+    )
+
+    (problem,) = problems_of(pytester.runpytest(*SERVICE))
+
+    assert "test_wrong: max_duration_minutes=500" in problem
+
+
+def test_a_device_fixture_without_a_marker_asks_for_one(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it="def test_driven(device_session): pass")
+
+    (problem,) = problems_of(pytester.runpytest(*SERVICE))
+
+    assert "@pytest.mark.device(platform=...)" in problem
+
+
+def test_the_appium_driver_needs_an_appium_session(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ANDROID.replace(', type="appium"', ""))
+
+    (problem,) = problems_of(pytester.runpytest(*SERVICE))
+
+    assert "device_driver needs type='appium', the marker says type='agent-device'" in problem
+
+
+def test_deselected_tests_are_not_looked_at(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ANDROID.replace("android", "nonsense") + "\ndef test_plain(): pass\n")
+
+    pytester.runpytest("-k", "plain").assert_outcomes(passed=1, deselected=1)
+
+
+def test_without_a_service_one_usage_error_names_both_ways_out(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ANDROID)
+
+    (problem,) = problems_of(pytester.runpytest())
+
+    assert "--device-url" in problem
+    assert "--device-local" in problem
+
+
+def test_nothing_falls_back_to_the_local_service_in_ci(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    pytester.makepyfile(ANDROID)
+
+    assert len(problems_of(pytester.runpytest())) == 1
+
+
+def test_a_service_without_token_and_app_id_is_refused(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DEVICE_TOKEN")
+    pytester.makepyfile(ANDROID)
+
+    app_id, token = problems_of(pytester.runpytest("--device-url=https://devices.example"))
+
+    assert "--device-app-id" in app_id
+    assert "DEVICE_TOKEN" in token
+
+
+def test_wrong_configuration_is_told_when_a_test_needs_a_device_and_not_before(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ndevice_url = ftp://devices.example\n")
+    pytester.makepyfile(test_plain="def test_plain(): pass")
+
+    pytester.runpytest().assert_outcomes(passed=1)
+    assert pytester.runpytest("--help").ret == 0
+
+    pytester.makepyfile(test_driven=ANDROID)
+    result = pytester.runpytest()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*device_url in the ini file: service address 'ftp://devices.example' must*"])
+
+
+@pytest.mark.parametrize("option", ["--collect-only", "--setup-plan", "--fixtures", "--fixtures-per-test", "--markers"])
+def test_looking_needs_no_service_and_sends_nothing(pytester: pytest.Pytester, option: str) -> None:
+    pytester.makepyfile(ANDROID)
+
+    assert pytester.runpytest(option).ret == 0
+    assert pytester.runpytest(option, *SERVICE).ret == 0
+    assert pytester.runpytest(option, "--device-local").ret == 0
+
+
+def test_the_marker_is_registered_and_the_fixtures_are_described(pytester: pytest.Pytester) -> None:
+    pytester.runpytest("--markers").stdout.fnmatch_lines(["@pytest.mark.device(platform, type, ...): *"])
+    pytester.runpytest("--fixtures").stdout.fnmatch_lines(
+        [
+            "device_session -- *",
+            "*stopped after the test*",
+            "device_appium_options -- *",
+            "device_driver -- *",
+        ]
+    )
+
+
+def test_the_header_names_the_service_and_what_named_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile("def test_plain(): pass")
+
+    pytester.runpytest().stdout.no_fnmatch_line("device:*")
+    pytester.runpytest("--device-local").stdout.fnmatch_lines(["device: local service (--device-local), app *"])
+    monkeypatch.setenv("DEVICE_URL", "https://devices.example")
+    pytester.runpytest().stdout.fnmatch_lines(["device: https://devices.example (DEVICE_URL), app not set"])
+
+
+def test_a_run_without_device_tests_says_nothing_of_devices_at_its_end(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_plain(): pass")
+
+    pytester.runpytest("--device-local").stdout.no_fnmatch_line("*sessions: created*")
+
+
+def test_an_address_that_nobody_answers_at_is_an_infrastructure_error(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ANDROID)
+
+    result = pytester.runpytest(*SERVICE)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at setup of test_driven*",
+            "infrastructure: create: no connection to http://127.0.0.1:9 (*): check the address and the network",
+            "sessions: created 0, proven stopped 0, unknown 0;*",
+        ]
+    )
+
+
+def test_a_rival_for_the_marker_is_named(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        class Rival: pass
+        def pytest_configure(config): config.pluginmanager.register(Rival(), "appium_scheduler")
+        """
+    )
+    pytester.makepyfile(ANDROID)
+
+    result = pytester.runpytest(*SERVICE)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*-p no:appium_scheduler*"])
+
+
+def test_a_class_of_unittest_and_a_marked_class_are_read_too(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import unittest
+        import pytest
+
+        @pytest.mark.device(platform="x")
+        class Old(unittest.TestCase):
+            def test_old(self): pass
+
+        @pytest.mark.device(platform="y")
+        class TestNew:
+            def test_new(self): pass
+        """
+    )
+
+    assert [problem.partition(": ")[2] for problem in problems_of(pytester.runpytest(*SERVICE))] == [
+        "test_old: platform='x' must be android or ios",
+        "test_new: platform='y' must be android or ios",
+    ]

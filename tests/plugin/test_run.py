@@ -1,0 +1,444 @@
+"""Tests that run with sessions of the local service, whose devices are simulated here."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+ONE = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_driven(device_session):
+    assert device_session.status == "in-progress"
+"""
+
+
+def all_stopped(service: FaultyService, count: int) -> bool:
+    return service.statuses() == ["stopped"] * count
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_each_test_gets_a_session_of_its_own_that_is_stopped_after_it(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.device(platform="ios", type="agent-device")
+        seen = set()
+
+        def test_one(device_session): seen.add(device_session.id)
+        def test_two(device_session): seen.add(device_session.id); assert len(seen) == 2
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    assert all_stopped(service, 2)
+
+
+@pytest.mark.usefixtures("service")
+def test_what_happens_is_shown_while_it_happens(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ONE)
+
+    shown = pytester.runpytest().stdout
+
+    shown.fnmatch_lines(
+        [
+            "  device android agent-device: session *-* created, waiting for it (http://127.0.0.1:*/sessions/*)",
+            "  device android agent-device: in progress after * s",
+            "  device android agent-device: stopped",
+        ]
+    )
+
+
+@pytest.mark.usefixtures("service")
+def test_nothing_is_shown_under_q_but_the_receipt(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ONE)
+
+    shown = pytester.runpytest("-q").stdout
+
+    shown.no_fnmatch_line("  device *")
+    shown.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        ("assert False", {"failed": 1}),
+        ("raise SystemExit(3)", {"failed": 1}),
+        ("pytest.skip('not today')", {"skipped": 1}),
+        ("pytest.fail('no')", {"failed": 1}),
+        ("request.getfixturevalue('broken')", {"failed": 1}),
+    ],
+)
+def test_the_session_is_stopped_however_its_test_ends(
+    pytester: pytest.Pytester, service: FaultyService, body: str, outcome: dict[str, int]
+) -> None:
+    pytester.makepyfile(
+        f"""
+        import pytest
+
+        @pytest.fixture
+        def broken(): raise ValueError("a fixture")
+
+        @pytest.mark.device(platform="android")
+        def test_driven(device_session, request):
+            {body}
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(**outcome)
+
+    assert all_stopped(service, 1)
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_the_session_is_stopped_when_another_fixture_fails(
+    pytester: pytest.Pytester, service: FaultyService, where: str
+) -> None:
+    pytester.makepyfile(
+        f"""
+        import pytest
+
+        @pytest.fixture
+        def broken(device_session):
+            if "{where}" == "before": raise ValueError("set-up")
+            yield
+            raise ValueError("teardown")
+
+        @pytest.mark.device(platform="android")
+        def test_driven(broken): pass
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(errors=1, passed=1 if where == "after" else 0)
+
+    assert all_stopped(service, 1)
+
+
+def test_a_test_that_has_only_the_marker_gets_its_session_too(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import unittest
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_bare(n): pass
+
+        @pytest.mark.device(platform="android")
+        class Old(unittest.TestCase):
+            def test_old(self): pass
+
+        def test_plain(): pass
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=4)
+
+    assert all_stopped(service, 3)
+
+
+@pytest.mark.usefixtures("service")
+def test_a_session_carries_name_and_limits(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_default(device_session):
+            assert device_session.name.startswith("test_default · test_it.py · ")
+            assert device_session.max_duration_minutes == 30
+            assert device_session.max_idle_time_minutes == 10
+
+        @pytest.mark.device(platform="android", max_duration_minutes=5, name="mine")
+        def test_short(device_session):
+            assert device_session.name == "mine"
+            assert device_session.max_idle_time_minutes == 4
+
+        @pytest.mark.device(platform="android", max_duration_minutes=1)
+        def test_shortest(device_session):
+            assert device_session.max_idle_time_minutes is None
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_preview(device_session):
+            assert device_session.max_idle_time_minutes is None
+            assert device_session.remote_config.web_preview_url
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=4)
+
+
+def test_the_ci_run_and_the_worker_are_in_the_name(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_PIPELINE_ID", "4711")
+    pytester.makepyfile(ONE)
+
+    pytester.runpytest("-n1").assert_outcomes(passed=1)
+
+    (session,) = service.sessions()
+    assert session["name"].endswith(" · gw0 · 4711")
+
+
+def test_workers_share_the_service_and_the_receipt_counts_them_all(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("n", range(6))
+        @pytest.mark.device(platform="android")
+        def test_driven(device_session, n): pass
+        """
+    )
+
+    result = pytester.runpytest("-n2")
+
+    result.assert_outcomes(passed=6)
+    result.stdout.fnmatch_lines(["sessions: created 6, proven stopped 6, unknown 0; *"])
+    assert all_stopped(service, 6)
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_a_session_that_turns_errored_is_an_infrastructure_error_with_its_page(
+    pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
+) -> None:
+    service.add_fault("boot", "fail", reason="no booted device")
+    pytester.makepyfile(test_it=ONE)
+
+    result = pytester.runpytest(*distributed)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "infrastructure: session * became errored before it was ready; its page tells why: http://127.0.0.1:*",
+            "infrastructure: *::test_driven: session * became errored *",
+            "ERROR *::test_driven - infrastructure: *",
+        ]
+    )
+    assert service.statuses() == ["errored"]
+
+
+def test_a_boot_that_never_ends_is_given_up_and_stopped(pytester: pytest.Pytester, service: FaultyService) -> None:
+    service.add_fault("boot", "delay", seconds=3600)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest("--device-wait-timeout-seconds=0.3")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["infrastructure: session * was not ready after 0 s: its status is new. *"])
+    assert all_stopped(service, 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({"status": 200, "body": "<html><body>Welcome"}, "infrastructure: create: the answer is not JSON*Welcome*"),
+        ({"status": 200, "body": '{"data": '}, "infrastructure: create: the answer is not JSON*"),
+        ({"status": 200, "body": '{"data": 1}'}, "infrastructure: *is not as the document says*"),
+        ({"status": 400, "body": '{"x": ["simulator access is off"]}'}, "config: create: *simulator access is off"),
+        ({"status": 401, "body": "{}"}, "config: create: the access token is not valid: check DEVICE_TOKEN*"),
+        ({"status": 403}, "config: create: the access token may not do this*"),
+        ({"status": 404}, "config: create: there is no such project or session*"),
+        ({"status": 503, "body": "busy"}, "infrastructure: create: the service failed (status 503): busy"),
+        ({"status": 302, "headers": {"location": "/"}}, "infrastructure: create: the service redirects*"),
+    ],
+)
+def test_a_reply_that_gives_no_session_is_told_with_its_cause(
+    pytester: pytest.Pytester, service: FaultyService, fault: dict[str, object], message: str
+) -> None:
+    service.add_fault("create", "reply", **fault)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([message])
+    assert service.statuses() == []
+
+
+@pytest.mark.usefixtures("service")
+def test_a_wrong_token_is_told_without_being_shown(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE_TOKEN", "a-wrong-token-0815")
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.stdout.fnmatch_lines(["config: create: the access token is not valid: check DEVICE_TOKEN (status 401)*"])
+    result.stdout.no_fnmatch_line("*a-wrong-token-0815*")
+
+
+@pytest.mark.usefixtures("service")
+def test_an_unknown_project_is_told(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest("--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+
+    result.stdout.fnmatch_lines(["config: create: there is no such project or session: check the app id*"])
+
+
+@pytest.mark.parametrize("effect", ["lose-answer", "reset-answer", "truncate"])
+def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
+    pytester: pytest.Pytester, service: FaultyService, effect: str
+) -> None:
+    service.add_fault("create", effect)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "infrastructure: create: no complete answer from *",
+            "The request may have been carried out: a session named 'test_driven · * may be running. *",
+            "sessions: created 0, proven stopped 0, unknown 1; *",
+        ]
+    )
+    assert [operation for operation, _ in service.requests()] == ["create"]
+
+
+def test_a_stop_that_fails_leaves_the_test_as_it_was_and_is_told_apart(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("stop", "reply", status=500, body="on fire", times=3)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at teardown of test_driven*",
+            "infrastructure: session * could not be stopped and may run for up to 35 more minutes: *on fire*",
+            "sessions: created 1, proven stopped 0, unknown 0; *",
+            "android agent-device: session * COULD NOT BE STOPPED: *",
+        ]
+    )
+
+
+def test_transport_errors_while_waiting_and_stopping_are_borne(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("get", "lose-answer", times=2)
+    service.add_fault("stop", "reset-request", times=2)
+    pytester.makepyfile(ONE)
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+    assert all_stopped(service, 1)
+
+
+def test_unknown_fields_are_kept(pytester: pytest.Pytester, service: FaultyService) -> None:
+    service.add_fault("get", "change", fields={"region": "eu-1"}, times=None)
+    pytester.makepyfile(ONE + "    assert device_session.model_extra == {'region': 'eu-1'}\n")
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+
+def test_a_session_that_expires_during_its_test_stops_without_an_error(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("stop", "expire")
+    pytester.makepyfile(ONE)
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+    assert all_stopped(service, 1)
+
+
+def test_one_interrupt_stops_the_session(pytester: pytest.Pytester, service: FaultyService) -> None:
+    started = pytester.path / "started"
+    pytester.makepyfile(ONE + f"    open({str(started)!r}, 'w').close()\n    import time\n    time.sleep(60)\n")
+    run = subprocess.Popen([sys.executable, "-m", "pytest"], cwd=pytester.path, stdout=subprocess.PIPE, text=True)
+
+    assert eventually(started.exists)
+    run.send_signal(signal.SIGINT)
+    output, _ = run.communicate(timeout=60)
+
+    assert run.returncode == pytest.ExitCode.INTERRUPTED
+    assert "created 1, proven stopped 1" in output
+    assert all_stopped(service, 1)
+
+
+def test_an_interrupt_while_waiting_stops_the_session(pytester: pytest.Pytester, service: FaultyService) -> None:
+    service.add_fault("boot", "delay", seconds=3600)
+    pytester.makepyfile(ONE)
+    run = subprocess.Popen([sys.executable, "-m", "pytest"], cwd=pytester.path, stdout=subprocess.PIPE, text=True)
+
+    assert eventually(lambda: service.statuses() == ["new"])
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+
+    assert all_stopped(service, 1)
+
+
+def test_junit_tells_the_session_of_a_test(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(ONE)
+
+    pytester.runpytest("--junitxml=report.xml", "-o", "junit_family=xunit1").assert_outcomes(passed=1)
+
+    (session,) = service.sessions()
+    assert f'<property name="device_session" value="{session["id"]}"' in Path("report.xml").read_text()
+
+
+SECRETIVE = """
+import logging, os, pytest
+
+@pytest.mark.device(platform="android", type="agent-device")
+def test_secretive(device_session):
+    config = device_session.remote_config
+    token = config.agent_device_remote_session_token.get_secret_value()
+    access = os.environ["DEVICE_TOKEN"]
+    print(token, access, config.agent_device_remote_session_url)
+    logging.getLogger().error("Authorization: Bearer %s", access)
+    details = {"token": token, "url": config.agent_device_remote_session_url, "Authorization": f"Bearer {access}"}
+    assert details == {}, f"{token} {access}"
+"""
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_no_secret_is_in_anything_a_failing_run_leaves_behind(
+    pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
+) -> None:
+    pytester.makepyfile(SECRETIVE)
+
+    result = pytester.runpytest_subprocess(
+        "-vv", "--showlocals", "--full-trace", "--junitxml=report.xml", "-o", "junit_logging=all", *distributed
+    )
+
+    result.assert_outcomes(failed=1)
+    (session,) = service.sessions()
+    outputs = [result.stdout.str(), result.stderr.str(), Path("report.xml").read_text()]
+    assert "***" in outputs[0]
+    for secret in (service.token, f"simulated-agent-device-{session['id']}", f"{session['id']}.simulated.invalid"):
+        assert [secret in output for output in outputs] == [False] * 3
+
+
+def test_secrets_of_a_repr_are_masked() -> None:
+    from pytest_device.sessions.client import DeviceClient
+
+    with DeviceClient("http://127.0.0.1:9", "open-sesame-open") as client:
+        assert "open-sesame" not in repr(vars(client))

@@ -1,0 +1,41 @@
+"""A client over the local service's application, in this process, on one clock."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from pytest_device.service.accounts import AccessToken, Account, Accounts
+from pytest_device.service.api import create_app
+from pytest_device.service.runners.simulated import SimulatedRunner
+from pytest_device.service.sessions import Sessions
+from pytest_device.service.store import Store
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.testing import FakeClock, transport_of
+from tests.sessions.world import APP_ID, TOKEN, URL, World
+
+
+@pytest.fixture
+def world() -> World:
+    clock = FakeClock(1_800_000_000.0)
+    runner = SimulatedRunner(clock=clock, boot_seconds=12)
+    return World(clock, runner, Sessions(store=Store.in_memory(), runner=runner, clock=clock))
+
+
+@pytest.fixture
+def client(world: World) -> DeviceClient:
+    account = Account(frozenset({APP_ID}), (AccessToken.personal(TOKEN),))
+    app = transport_of(create_app(sessions=world.held, accounts=Accounts([account]), base_url=URL))
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        operation = {"GET": "get"}.get(request.method, "stop" if request.url.path.endswith("/stop") else "create")
+        world.requests.append(operation)
+        faults = world.faults.get(operation, [])
+        fault = faults.pop(0) if faults else _none
+        return fault(request, lambda: app.handle_request(request))
+
+    return DeviceClient(URL, TOKEN, transport=httpx.MockTransport(handle), clock=world.clock, sleep=world.clock.sleep)
+
+
+def _none(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    return carry_out()

@@ -1,0 +1,300 @@
+"""A leased session is always stopped, and what happened to it is told."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from pytest_device.errors import (
+    InvalidRequestError,
+    NotFoundError,
+    ServiceError,
+    SessionFailedError,
+    SessionStoppedError,
+    SessionTimeoutError,
+    StatusError,
+    StopFailedError,
+    TransportError,
+    UnexpectedReplyError,
+)
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Kind
+from pytest_device.sessions.lease import lease
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.request import SessionRequest
+from tests.sessions.world import APP_ID, Fault, World
+
+REQUEST = SessionRequest.from_arguments(
+    app_id=APP_ID, platform="android", type="appium", name="a test", max_duration_minutes=20
+)
+
+
+class BlockError(Exception):
+    """What a test raises."""
+
+
+def leased(
+    client: DeviceClient, world: World, *, timeout_seconds: float = 900.0, error: BaseException | None = None
+) -> Session:
+    policy, clock = WaitPolicy(timeout_seconds=timeout_seconds), world.clock
+    with lease(client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, emit=world.events.append) as got:
+        if error:
+            raise error
+    return got
+
+
+def answer(status: int, body: str = "") -> Fault:
+    return lambda _request, _carry_out: httpx.Response(status, text=body)
+
+
+def lost(error: type[httpx.TransportError], *, carried_out: bool) -> Fault:
+    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        if carried_out:
+            carry_out()
+        raise error("lost on the way")
+
+    return fault
+
+
+def changed(**fields: Any) -> Fault:
+    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        return httpx.Response(200, json={"data": {**json.loads(carry_out().read())["data"], **fields}})
+
+    return fault
+
+
+def test_a_session_is_created_waited_for_and_stopped(client: DeviceClient, world: World) -> None:
+    session = leased(client, world)
+
+    assert isinstance(session.remote_config, AppiumConfig)
+    assert world.requests == ["create", "get", "get", "get", "stop"]
+    assert world.statuses() == ["stopped"]
+    assert world.kinds() == [Kind.CREATED, Kind.READY, Kind.STOPPED]
+
+
+def test_it_is_looked_at_every_five_seconds(client: DeviceClient, world: World) -> None:
+    leased(client, world)
+
+    ready = next(event for event in world.events if event.kind is Kind.READY)
+    assert ready.waited_seconds == 15
+
+
+@pytest.mark.parametrize("error", [BlockError("a test"), KeyboardInterrupt(), SystemExit(1), GeneratorExit()])
+def test_it_is_stopped_however_its_block_ends(client: DeviceClient, world: World, error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught:
+        leased(client, world, error=error)
+
+    assert caught.value is error
+    assert world.statuses() == ["stopped"]
+
+
+def test_a_session_that_becomes_errored_is_given_up_with_its_page(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [changed(status="errored", remoteConfig=None)]
+
+    with pytest.raises(SessionFailedError, match="became errored") as caught:
+        leased(client, world)
+
+    assert (caught.value.url or "no page") in str(caught.value)
+    assert world.requests == ["create", "get", "stop"]
+
+
+def test_a_session_that_somebody_else_stops_is_given_up(client: DeviceClient, world: World) -> None:
+    def stop_first(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        (session,) = world.held
+        world.held.stop(session)
+        return carry_out()
+
+    world.faults["get"] = [stop_first]
+
+    with pytest.raises(SessionStoppedError, match="stopped before it was ready"):
+        leased(client, world)
+
+
+def test_a_session_that_is_not_ready_in_time_is_stopped(client: DeviceClient, world: World) -> None:
+    with pytest.raises(
+        SessionTimeoutError, match=r"not ready after 9 s: its status is new.*device_wait_timeout"
+    ) as caught:
+        leased(client, world, timeout_seconds=9)
+
+    assert (caught.value.url or "no page") in str(caught.value)
+    assert world.statuses() == ["stopped"]
+
+
+def test_in_progress_without_connection_details_keeps_waiting(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [changed(status="in-progress", remoteConfig=None)] * 2
+
+    leased(client, world)
+
+    assert world.requests.count("get") == 3
+
+
+def test_a_status_that_the_document_does_not_know_is_reported_and_waited_out(
+    client: DeviceClient, world: World
+) -> None:
+    world.faults["get"] = [changed(status="thawing")]
+
+    leased(client, world)
+
+    assert any("'thawing', which the document does not know" in event.text for event in world.events)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        answer(500),
+        answer(503, "<html><title>busy</title></html>"),
+        answer(429, '{"message": "slow down"}'),
+        lost(httpx.ReadTimeout, carried_out=True),
+        lost(httpx.ConnectError, carried_out=False),
+        lost(httpx.RemoteProtocolError, carried_out=True),
+    ],
+)
+def test_what_may_pass_is_borne_while_waiting(client: DeviceClient, world: World, fault: Fault) -> None:
+    world.faults["get"] = [fault] * 7
+
+    leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_what_does_not_pass_is_told_as_a_wait_that_was_too_long(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [answer(500, "the disk is full")] * 100
+
+    with pytest.raises(SessionTimeoutError) as caught:
+        leased(client, world, timeout_seconds=60)
+
+    assert "the disk is full" in str(caught.value.__cause__)
+    assert world.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (answer(403, "no"), StatusError),
+        (answer(404, "no"), NotFoundError),
+        (answer(200, "<html>Welcome</html>"), UnexpectedReplyError),
+        (answer(200, '{"data": {}}'), UnexpectedReplyError),
+        (answer(302), UnexpectedReplyError),
+        (changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"), UnexpectedReplyError),
+    ],
+)
+def test_an_answer_that_waiting_cannot_cure_ends_it_and_the_session(
+    client: DeviceClient, world: World, fault: Fault, error: type[ServiceError]
+) -> None:
+    world.faults["get"] = [fault]
+
+    with pytest.raises(error):
+        leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_a_refused_create_is_not_repeated(client: DeviceClient, world: World) -> None:
+    world.faults["create"] = [answer(400, '{"message": "simulator access is not enabled"}')]
+
+    with pytest.raises(InvalidRequestError, match="simulator access is not enabled"):
+        leased(client, world)
+
+    assert world.requests == ["create"]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_a_create_that_the_service_fails_is_not_repeated(client: DeviceClient, world: World, status: int) -> None:
+    world.faults["create"] = [answer(status)]
+
+    with pytest.raises(StatusError):
+        leased(client, world)
+
+    assert world.requests == ["create"]
+
+
+@pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError])
+def test_a_create_whose_answer_is_lost_is_not_repeated_and_said_to_be_unknown(
+    client: DeviceClient, world: World, error: type[httpx.TransportError]
+) -> None:
+    world.faults["create"] = [lost(error, carried_out=True)]
+
+    with pytest.raises(TransportError) as caught:
+        leased(client, world)
+
+    assert caught.value.sent
+    (note,) = caught.value.__notes__
+    assert "'a test'" in note
+    assert "25 minutes" in note  # the maximum duration and the five minutes of cleaning up
+    assert world.requests == ["create"]
+    assert world.kinds() == [Kind.CREATE_UNKNOWN]
+
+
+def test_a_create_that_certainly_never_left_is_repeated(client: DeviceClient, world: World) -> None:
+    world.faults["create"] = [
+        lost(httpx.ConnectError, carried_out=False),
+        lost(httpx.ConnectTimeout, carried_out=False),
+    ]
+
+    leased(client, world)
+
+    assert world.requests[:3] == ["create"] * 3
+    assert world.statuses() == ["stopped"]
+
+
+def test_a_session_whose_create_answer_is_not_readable_is_stopped_by_its_id(client: DeviceClient, world: World) -> None:
+    world.faults["create"] = [changed(createdAt="yesterday", jobRunId=None)]
+
+    with pytest.raises(UnexpectedReplyError, match=r"jobRunId.*createdAt"):
+        leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize("fault", [answer(500), answer(429), lost(httpx.ReadTimeout, carried_out=False)])
+def test_a_stop_is_repeated(client: DeviceClient, world: World, fault: Fault) -> None:
+    world.faults["stop"] = [fault] * 2
+
+    leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+    assert world.requests[-3:] == ["stop"] * 3
+
+
+def test_a_session_that_the_service_no_longer_knows_counts_as_stopped(client: DeviceClient, world: World) -> None:
+    world.faults["stop"] = [answer(404)]
+
+    leased(client, world)
+
+    assert world.kinds()[-1] is Kind.STOPPED
+
+
+@pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403), changed(status="in-progress")])
+def test_a_session_that_cannot_be_stopped_is_told_with_page_bound_and_the_call_that_stops_it(
+    client: DeviceClient, world: World, fault: Fault
+) -> None:
+    world.faults["stop"] = [fault] * 3
+
+    with pytest.raises(StopFailedError) as caught:
+        leased(client, world)
+
+    message = str(caught.value)
+    assert "25 more minutes" in message
+    assert f"/v2/device-run-sessions/{caught.value.session_id}/stop" in message
+    assert (caught.value.url or "no page") in message
+    assert world.kinds()[-1] is Kind.STOP_FAILED
+
+
+def test_a_failed_stop_does_not_hide_the_error_of_the_block(client: DeviceClient, world: World) -> None:
+    world.faults["stop"] = [answer(500)] * 3
+
+    with pytest.raises(BlockError) as caught:
+        leased(client, world, error=BlockError("a test"))
+
+    (note,) = caught.value.__notes__
+    assert "could not be stopped" in note
+
+
+def test_running_time_is_counted_by_the_times_of_the_service(client: DeviceClient, world: World) -> None:
+    with lease(client, REQUEST, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append):
+        world.clock.sleep(30)
+
+    assert world.events[-1].running_seconds == 30

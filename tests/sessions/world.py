@@ -1,0 +1,35 @@
+"""The service, the network before it, a clock, and what was told, for tests of the life of a session."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import httpx
+
+from pytest_device.service.runners.simulated import SimulatedRunner
+from pytest_device.service.sessions import Sessions
+from pytest_device.sessions.events import Event, Kind
+from pytest_device.testing import FakeClock
+
+APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+TOKEN = "open-sesame-open"
+URL = "http://127.0.0.1:1"
+
+Fault = Callable[[httpx.Request, Callable[[], httpx.Response]], httpx.Response]
+"""What the network does to one request: it may carry it out, or not, and answer what it likes."""
+
+
+@dataclass
+class World:
+    clock: FakeClock
+    runner: SimulatedRunner
+    held: Sessions
+    faults: dict[str, list[Fault]] = field(default_factory=dict[str, list[Fault]])
+    requests: list[str] = field(default_factory=list[str])
+    events: list[Event] = field(default_factory=list[Event])
+
+    def statuses(self) -> list[str]:
+        self.held.sweep()
+        return [session.status for session in self.held]
+
+    def kinds(self) -> list[Kind]:
+        return [event.kind for event in self.events]

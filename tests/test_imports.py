@@ -1,0 +1,138 @@
+"""What importing costs, and the layering facts that import contracts cannot express."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import pytest_device
+
+SRC = Path(__file__).parent.parent / "src" / "pytest_device"
+HEAVY = {
+    *("appium", "filelock", "httpx", "psutil", "pydantic", "starlette", "uvicorn", "xdist"),
+    *("anyio", "asyncio", "selenium", "trio"),  # brought by those
+}
+(PLUGIN,) = (point.value for point in entry_points(group="pytest11", name="device"))
+
+
+@pytest.mark.parametrize("module", ["pytest_device", PLUGIN])
+def test_importing_loads_no_heavy_module(module: str, tmp_path: Path) -> None:
+    loaded = python("-c", IMPORT_AND_TELL_MODULES, module, cwd=tmp_path)
+
+    assert module in loaded
+    assert heavy(loaded) == set()
+
+
+def test_a_run_without_a_device_loads_no_heavy_module(tmp_path: Path) -> None:
+    tmp_path.joinpath("conftest.py").write_text(TELL_MODULES_AT_THE_END)
+    tmp_path.joinpath("test_trivial.py").write_text("def test_trivial(): pass")
+
+    loaded = python("-m", "pytest", "-qq", "--no-summary", "-p", PLUGIN, cwd=tmp_path)
+
+    assert PLUGIN in loaded
+    assert heavy(loaded) == set()
+
+
+@pytest.mark.parametrize("module", ["pytest_device", PLUGIN])
+def test_importing_changes_nothing_in_the_process(module: str, tmp_path: Path) -> None:
+    assert python("-c", IMPORT_AND_TELL_CHANGES, module, cwd=tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("module", sorted(SRC.rglob("*.py")), ids=lambda path: str(path.relative_to(SRC)))
+def test_a_module_starts_with_one_sentence(module: Path) -> None:
+    first_line = (ast.get_docstring(ast.parse(module.read_text())) or "").partition("\n")[0]
+
+    assert first_line.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["errors", "redact", "settings", "spec"])
+def test_the_ground_floor_is_the_standard_library(name: str) -> None:
+    foreign = {root for root in imports(SRC / f"{name}.py") if root not in sys.stdlib_module_names}
+
+    assert foreign <= {"pytest_device"}
+
+
+def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> None:
+    typed = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse((SRC / "__init__.py").read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pytest_device.")
+        for alias in node.names
+    }
+
+    assert typed == {name: f"pytest_device.{module}" for name, module in pytest_device._MODULE_OF.items()}
+    assert all(hasattr(pytest_device, name) for name in typed)
+
+
+def heavy(modules: list[str]) -> set[str]:
+    return HEAVY & {module.partition(".")[0] for module in modules}
+
+
+def imports(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_text())):
+        match node:
+            case ast.Import():
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            case ast.ImportFrom(module=str(name)):
+                yield name.partition(".")[0]
+
+
+def python(*args: str, cwd: Path) -> list[str]:
+    """Run a fresh interpreter that loads no plugin by itself; return the list that it prints last."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-B", *args],
+        cwd=cwd,
+        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    *_, last_line = done.stdout.splitlines()
+    found: list[str] = json.loads(last_line)
+    return found
+
+
+IMPORT_AND_TELL_MODULES = """
+import importlib, json, sys
+import pytest
+
+before = set(sys.modules)
+importlib.import_module(sys.argv[1])
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+TELL_MODULES_AT_THE_END = """
+import json, sys
+
+def pytest_unconfigure():
+    print(json.dumps(sorted(sys.modules)))
+"""
+
+IMPORT_AND_TELL_CHANGES = """
+import atexit, importlib, json, os, signal, sys, threading, warnings
+import pytest
+
+def state():
+    return {
+        "environment": dict(os.environ),
+        "exception hooks": (sys.excepthook, threading.excepthook, sys.unraisablehook),
+        "exit handlers": atexit._ncallbacks(),
+        "signal handlers": [signal.getsignal(number) for number in sorted(signal.valid_signals())],
+        "sys.path": list(sys.path),
+        "threads": threading.active_count(),
+        "warning filters": list(warnings.filters),
+    }
+
+before = state()
+importlib.import_module(sys.argv[1])
+after = state()
+print(json.dumps([name for name in before if before[name] != after[name]]))
+"""
