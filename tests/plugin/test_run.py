@@ -62,7 +62,7 @@ def test_what_happens_is_shown_while_it_happens(pytester: pytest.Pytester) -> No
 
     shown.fnmatch_lines(
         [
-            "  device android agent-device: session *-* created, waiting for it (http://127.0.0.1:*/sessions/*)",
+            "  device android agent-device: waiting for http://127.0.0.1:*/sessions/*",
             "  device android agent-device: in progress after * s",
             "  device android agent-device: stopped",
         ]

@@ -10,9 +10,9 @@ def line_of(event: Event) -> str | None:
     """Return the line that a watching person reads, None for what needs none."""
     match event.kind:
         case Kind.CREATED:
-            return f"{event.label}: session {event.session_id} created, waiting for it ({event.url})"
+            return f"{event.label}: waiting for {event.url}"
         case Kind.STATUS:
-            return f"{event.label}: {event.text} after {event.waited_seconds:.1f} s"
+            return f"{event.label}: after {event.waited_seconds:.1f} s {event.text}"
         case Kind.READY:
             return f"{event.label}: in progress after {event.waited_seconds:.1f} s"
         case Kind.STOPPED:

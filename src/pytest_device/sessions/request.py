@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
@@ -17,6 +18,7 @@ from pydantic import (
     StrictStr,
     StringConstraints,
     ValidationError,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 
@@ -42,37 +44,76 @@ def _requestable(value: SessionType) -> SessionType:
     return value
 
 
+def _canonical(value: object) -> object:
+    """Take a UUID or its usual form with hyphens, not the other forms that Python reads."""
+    if isinstance(value, UUID) or (isinstance(value, str) and _UUID.fullmatch(value)):
+        return value
+    raise ValueError("not a UUID")
+
+
+def _encodable(value: str) -> str:
+    value.encode()  # raises for half of a surrogate pair, which JSON cannot carry
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("blank")
+    return value
+
+
+def _url(value: str) -> str:
+    if not _URL.fullmatch(value):
+        raise ValueError("not a URL")
+    return value
+
+
 def _installable(value: str) -> str:
     parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
         raise ValueError("not an HTTP or HTTPS URL")
     return value
+
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f]+")
+
+_Uuid = Annotated[UUID, BeforeValidator(_canonical)]
+_Text = Annotated[StrictStr, AfterValidator(_encodable)]
 
 
 class SessionRequest(BaseModel):
     """The body of a create request; valid by construction ("POST create", rules and limits).
 
-    Minutes are whole minutes. A value of None is left out of the request, so that the service decides.
+    Minutes are whole minutes. A value of None is left out of the request, so that the service decides. Constructing
+    one raises pydantic's ValidationError; ``from_arguments`` takes untyped arguments and tells all mistakes in words.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
-    app_id: UUID
+    app_id: _Uuid
     platform: Platform
-    name: Annotated[StrictStr, StringConstraints(max_length=NAME_MAX_LENGTH, pattern=r"\S")] | None = None
+    name: Annotated[_Text, Field(max_length=NAME_MAX_LENGTH), AfterValidator(_not_blank)] | None = None
     type: Annotated[SessionType, AfterValidator(_requestable)] = DEFAULT_SESSION_TYPE
-    package_version: StrictStr | None = None
-    device_identifier: StrictStr | None = None
+    package_version: _Text | None = None
+    device_identifier: _Text | None = None
     max_duration_minutes: Annotated[StrictInt, Field(ge=DURATION_MIN_MINUTES, le=DURATION_MAX_MINUTES)] | None = None
     max_idle_time_minutes: Annotated[StrictInt, Field(ge=IDLE_MIN_MINUTES, le=IDLE_MAX_MINUTES)] | None = None
-    build_id: UUID | None = None
+    build_id: _Uuid | None = None
     application_archive_url: (
-        Annotated[StrictStr, Field(max_length=ARCHIVE_URL_MAX_LENGTH), AfterValidator(_installable)] | None
+        Annotated[_Text, Field(max_length=ARCHIVE_URL_MAX_LENGTH), AfterValidator(_url), AfterValidator(_installable)]
+        | None
     ) = None
     vendor_go: StrictBool | None = None
-    sdk_version: Annotated[StrictStr, StringConstraints(pattern=r"^[0-9]+$")] | None = None
-    launch_args: tuple[StrictStr, ...] | None = None
-    open_url: StrictStr | None = None
+    sdk_version: Annotated[_Text, StringConstraints(pattern=r"^[0-9]+$")] | None = None
+    launch_args: tuple[_Text, ...] | None = None
+    open_url: Annotated[_Text, AfterValidator(_url)] | None = None
+
+    @model_validator(mode="after")
+    def _check_combinations(self) -> Self:
+        if problems := list(_broken_combinations(dict(self))):
+            raise ValueError("; ".join(problems))
+        return self
 
     @classmethod
     def from_arguments(cls, **arguments: Any) -> Self:
@@ -86,7 +127,9 @@ class SessionRequest(BaseModel):
         try:
             request = cls.model_validate(known)
         except ValidationError as error:
-            at_fault = dict.fromkeys(_argument_name(str(detail["loc"][0])) for detail in error.errors())
+            at_fault = dict.fromkeys(
+                _argument_name(str(detail["loc"][0])) for detail in error.errors() if detail["loc"]
+            )
             raise ConfigError(*(_broken_rule(name, known) for name in at_fault), *problems) from None
         if problems:
             raise ConfigError(*problems)
@@ -117,7 +160,7 @@ _RULES: Final[Mapping[str, str]] = {
     "vendor_go": "must be True or False",
     "sdk_version": 'must be a major version as text, such as "54"',
     "launch_args": "must be a list of texts",
-    "open_url": "must be text",
+    "open_url": "must be a URL with its scheme, such as myapp://start",
 }
 _SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
 

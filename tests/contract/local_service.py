@@ -1,0 +1,132 @@
+"""The local service inside this process: no network, a clock that stands still, devices that obey the test."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import httpx
+
+from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
+from pytest_device.service.api import create_app
+from pytest_device.service.runners.base import Boot, Booting, Failed, Running
+from pytest_device.service.sessions import Sessions
+from pytest_device.service.store import Store
+from pytest_device.testing import transport_of
+from tests.contract.document import example_config, example_session, request_body, table
+
+BASE_URL: Final = "http://127.0.0.1:8000"
+ROBOT_TOKEN: Final = "made-up-token-of-a-robot"
+VIEWER_TOKEN: Final = "made-up-token-of-a-viewer"
+PERSON_TOKEN: Final = "made-up-token-of-a-person"
+OUTSIDER_TOKEN: Final = "made-up-token-of-an-outsider"
+OPERATIONS: Final = {row["operation"]: row for row in table("operations")}
+TARGETS: Final[Mapping[str, str]] = {"unknown": "00000000-0000-4000-8000-00000000dead", "malformed": "seventeen"}
+_HEADERS: Final[Mapping[str, Mapping[str, str]]] = {
+    "nobody": {},
+    "invalid-token": {"Authorization": "Bearer made-up-token-of-no-one"},
+    "robot-developer": {"Authorization": f"Bearer {ROBOT_TOKEN}"},
+    "robot-below-developer": {"Authorization": f"Bearer {VIEWER_TOKEN}"},
+    "person": {"Authorization": f"Bearer {PERSON_TOKEN}"},
+    "outsider": {"Authorization": f"Bearer {OUTSIDER_TOKEN}"},
+}
+
+
+class ObedientRunner:
+    """Devices that boot, fail and rest when the test says so."""
+
+    def __init__(self) -> None:
+        self._boots: dict[str, Boot] = {}
+        self._requests: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def started(self) -> list[str]:
+        """The ids of all sessions so far."""
+        return list(self._requests)
+
+    def make_ready(self, session_id: str) -> None:
+        config = example_config(self._requests[session_id].get("type", "agent-device")) or {}
+        self._boots[session_id] = Running(config)
+
+    def make_fail(self, session_id: str) -> None:
+        self._boots[session_id] = Failed("the device did not boot")
+
+    def start(self, session_id: str, request: Mapping[str, Any]) -> None:
+        self._requests[session_id] = request
+        self._boots[session_id] = Booting()
+
+    def look(self, session_id: str) -> Boot:
+        return self._boots[session_id]
+
+    def last_activity(self, session_id: str) -> float | None:
+        del session_id
+        return None
+
+    def stop(self, session_id: str) -> None:
+        """Leave the device as it is: what a stopped session shows must not depend on it."""
+
+    async def close(self) -> None:
+        return
+
+
+class Service:
+    """The local service with one project, everybody who may or may not use it, and a clock for the test to move."""
+
+    def __init__(self, *, simulator_access: bool = True, limit_minutes: int = 115) -> None:
+        self.now = 1_772_600_767.123
+        self.runner = ObedientRunner()
+        owner = Account(
+            app_ids=frozenset({example_session()["appId"]}),
+            tokens=(
+                AccessToken.robot(ROBOT_TOKEN, Role.DEVELOPER),
+                AccessToken.robot(VIEWER_TOKEN, Role.VIEWER),
+                AccessToken.personal(PERSON_TOKEN),
+            ),
+            simulator_access=simulator_access,
+            max_duration_minutes=limit_minutes,
+        )
+        stranger = Account(app_ids=frozenset(), tokens=(AccessToken.personal(OUTSIDER_TOKEN),))
+        sessions = Sessions(store=Store.in_memory(), runner=self.runner, clock=lambda: self.now)
+        app = create_app(sessions=sessions, accounts=Accounts([owner, stranger]), base_url=BASE_URL)
+        self.transport = transport_of(app)
+
+    def call(
+        self, operation: str, *, session_id: str = "", body: object = None, caller: str = "robot-developer"
+    ) -> httpx.Response:
+        """Send a request as the table of operations describes it."""
+        row = OPERATIONS[operation]
+        url = BASE_URL + row["path"].replace(":deviceRunSessionId", session_id)
+        headers = {"Content-Type": "application/json", **_HEADERS[caller]}
+        with httpx.Client(transport=self.transport) as http:
+            return http.request(row["method"], url, json=body if row["body"] else None, headers=headers)
+
+    def session(self, operation: str, **call: Any) -> dict[str, Any]:
+        """Return the session of a call that succeeds."""
+        reply = self.call(operation, **call)
+        assert reply.status_code == OPERATIONS[operation]["success"], reply.text
+        session: dict[str, Any] = reply.json()["data"]
+        return session
+
+    def create(self, **change: Any) -> dict[str, Any]:
+        return self.session("create", body=request_body({"change": change}))
+
+    def session_in(self, status: str, **change: Any) -> dict[str, Any]:
+        """Return a session that was led into a status, each step at a moment of its own."""
+        session_id = self.create(**change)["id"]
+        if status != "new":
+            self.trigger("fail" if status == "errored" else "ready", session_id)
+        if status == "stopped":
+            self.trigger("stop", session_id)
+        return self.session("get", session_id=session_id)
+
+    def trigger(self, trigger: str, session_id: str) -> dict[str, Any]:
+        """Let something happen to a session a little later; return the session after it."""
+        self.now += 1.5
+        match trigger:
+            case "ready":
+                self.runner.make_ready(session_id)
+            case "fail":
+                self.runner.make_fail(session_id)
+            case "stop":
+                return self.session("stop", session_id=session_id)
+            case _:
+                pass
+        return self.session("get", session_id=session_id)

@@ -1,0 +1,97 @@
+"""The service as the process it is in a run: started over its pipes, spoken to over a socket."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from pytest_device.spec import SESSIONS_PATH
+from tests.service.world import APP_ID, TOKEN
+
+COMMAND: Final = (sys.executable, "-m", "pytest_device.service")
+PATIENCE_SECONDS: Final = 20.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service and a client of it."""
+
+    process: subprocess.Popen[str]
+    url: str
+    http: httpx.Client
+
+    def create(self, **options: Any) -> httpx.Response:
+        return self.http.post(SESSIONS_PATH, json={"appId": APP_ID, "platform": "android"} | options)
+
+    def get(self, session_id: str) -> httpx.Response:
+        return self.http.get(f"{SESSIONS_PATH}/{session_id}")
+
+    def fault(self, operation: str, effect: str, **more: Any) -> None:
+        self.http.post("/testing/faults", json={"operation": operation, "effect": effect} | more).raise_for_status()
+
+    def end(self) -> int:
+        """Let the lifeline go; return the exit status."""
+        stdin(self.process).close()
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+def config(directory: Path, **more: Any) -> dict[str, Any]:
+    """Return a configuration whose service keeps everything in a directory."""
+    return {
+        "token": TOKEN,
+        "app_id": APP_ID,
+        "state_dir": str(directory / "state"),
+        "log_path": str(directory / "service.log"),
+        "runner": "simulated",
+        "testing": True,
+    } | more
+
+
+@contextmanager
+def started(line: str, **more: Any) -> Generator[subprocess.Popen[str]]:
+    """Start a service with a first line of input; it is gone at the end of the block."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True} | more
+    with subprocess.Popen(COMMAND, **pipes) as process:
+        try:
+            stdin(process).write(f"{line}\n")
+            stdin(process).flush()
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def running(settings: dict[str, Any]) -> Generator[Service]:
+    """Run a service; it is gone at the end of the block."""
+    with started(json.dumps(settings)) as process:
+        event = next_event(process)
+        assert event["event"] == "ready", event
+        with httpx.Client(base_url=event["url"], headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            yield Service(process, event["url"], http)
+
+
+def next_event(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return what the process says next."""
+    assert process.stdout
+    event: dict[str, Any] = json.loads(process.stdout.readline())
+    return event
+
+
+def refusal(line: str) -> str:
+    """Return the error with which a service does not start."""
+    with started(line) as process:
+        event = next_event(process)
+        assert event["event"] == "error", event
+        assert process.wait(PATIENCE_SECONDS) == 1
+        return str(event["text"])
+
+
+def stdin(process: subprocess.Popen[str]) -> Any:
+    assert process.stdin
+    return process.stdin

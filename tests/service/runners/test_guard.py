@@ -1,0 +1,119 @@
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.processes import working_for
+
+Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+
+TREE = ["sh", "-c", "setsid sleep 99 & sleep 99 & wait"]
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from pytest_device.service.runners.guard import Guard
+
+async def own(directory):
+    guard = Guard(environ={"DEVICE_TOKEN": "made-up-token", "PATH": "/usr/bin:/bin"}, log=print)
+    await guard.start(["sh", "-c", "setsid sleep 99 & sleep 99 & wait"], directory=directory, environ={"PATH": "/usr/bin:/bin"})
+    print("up", flush=True)
+    await asyncio.sleep(99)
+
+asyncio.run(own(Path(sys.argv[1])))
+"""
+
+
+def own(directory: Path) -> "subprocess.Popen[str]":
+    process = subprocess.Popen([sys.executable, "-c", OWNER, str(directory)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+def guard_of(process: "subprocess.Popen[str]") -> psutil.Process:
+    [guard] = [
+        child for child in psutil.Process(process.pid).children() if "pytest_device" in " ".join(child.cmdline())
+    ]
+    return guard
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_programs_and_their_directory_end_with_a_service_that_cannot_end_them(
+    number: signal.Signals, workplace: Path, eventually: Eventually, alive: Callable[[psutil.Process], bool]
+) -> None:
+    with own(workplace) as service:
+        guard = guard_of(service)
+        asyncio.run(eventually(lambda: len(working_for([workplace])) == 3))
+
+        service.send_signal(number)
+        service.wait()
+
+        asyncio.run(eventually(lambda: not working_for([workplace]) and not workplace.exists()))
+        asyncio.run(eventually(lambda: not alive(guard)))
+
+
+def ignored_signals(process: psutil.Process) -> int:
+    [mask] = re.findall(r"SigIgn:\s+(\w+)", Path(f"/proc/{process.pid}/status").read_text())
+    return int(mask, 16)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells from when on a process ignores signals")
+def test_the_guard_stays_when_everyone_is_asked_to_end(workplace: Path, eventually: Eventually) -> None:
+    with own(workplace) as service:
+        guard = guard_of(service)
+        asyncio.run(eventually(lambda: ignored_signals(guard) >> (signal.SIGTERM - 1) & 1))
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            guard.send_signal(number)
+        service.kill()
+        asyncio.run(eventually(lambda: not working_for([workplace])))
+
+
+def test_the_guard_is_told_no_secrets(workplace: Path) -> None:
+    with own(workplace) as service:
+        guard = guard_of(service)
+        assert "made-up-token" not in guard.environ().values()
+        assert "made-up-token" not in " ".join(guard.cmdline())
+        service.kill()
+
+
+def test_the_guard_is_gone_after_close(guard: Guard, workplace: Path) -> None:
+    async def scenario() -> None:
+        program = await guard.start(TREE, directory=workplace, environ=os.environ)
+        await asyncio.to_thread(guard.close)
+        await program.wait()
+
+    asyncio.run(scenario())
+    assert not [child for child in psutil.Process().children() if "runners.guard" in " ".join(child.cmdline())]
+    assert not working_for([workplace])
+
+
+def test_another_guard_takes_the_place_of_a_dead_one(workplace: Path, tmp_path: Path, eventually: Eventually) -> None:
+    told: list[str] = []
+    guard = Guard(environ=os.environ, log=told.append)
+
+    def guards() -> list[psutil.Process]:
+        return [child for child in psutil.Process().children() if "runners.guard" in " ".join(child.cmdline())]
+
+    async def scenario() -> None:
+        program = await guard.start(TREE, directory=workplace, environ=os.environ)
+        [dead] = guards()
+        dead.kill()
+        await eventually(lambda: dead.status() == psutil.STATUS_ZOMBIE)
+        assert await (await guard.start(["true"], directory=tmp_path, environ=os.environ)).wait() == 0
+        assert told == [f"the guard process {dead.pid} has died; another one takes its place"]
+
+        await asyncio.to_thread(guard.close)
+        await program.wait()
+
+    asyncio.run(scenario())
+    assert not working_for([workplace])
+    assert not guards()

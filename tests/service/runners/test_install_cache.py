@@ -1,0 +1,242 @@
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from pytest_device.errors import ConfigError
+from pytest_device.service.runners.cache import Installer, Package, cache_directory
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.processes import working_for
+
+Script = Callable[[str, str], Path]
+
+GOOD = "#!/bin/sh\ncp wanted.json proof.json\n"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def package(cache: Path, tmp_path: Path) -> Callable[[Path], Package]:
+    wanted = tmp_path / "wanted.json"
+    wanted.write_text("{}")
+    return lambda command: Package("Thing 1.0", cache / "thing-1.0", Path("proof.json"), [command], [wanted])
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def installer(guard: Guard, told: list[str]) -> Installer:
+    return Installer(guard, {"PATH": "/usr/bin:/bin"}, told.append, progress_seconds=0.05)
+
+
+@pytest.mark.parametrize(
+    ("environ", "platform", "directory"),
+    [
+        ({}, "linux", "/home/me/.cache/pytest-device"),
+        ({"XDG_CACHE_HOME": "/big"}, "linux", "/big/pytest-device"),
+        ({"XDG_CACHE_HOME": ""}, "linux", "/home/me/.cache/pytest-device"),
+        ({}, "darwin", "/home/me/Library/Caches/pytest-device"),
+        ({"XDG_CACHE_HOME": "/big"}, "darwin", "/big/pytest-device"),
+        ({"LOCALAPPDATA": "/local"}, "win32", "/local/pytest-device"),
+        ({}, "win32", "/home/me/AppData/Local/pytest-device"),
+    ],
+)
+def test_the_cache_is_where_the_system_keeps_caches(environ: dict[str, str], platform: str, directory: str) -> None:
+    assert cache_directory(environ, Path("/home/me"), platform) == Path(directory)
+
+
+def test_a_package_is_installed_once_and_that_is_told(
+    installer: Installer, package: Callable[[Path], Package], script: Script, told: list[str], cache: Path
+) -> None:
+    thing = package(script("install", "#!/bin/sh\nsleep 0.2; cp wanted.json proof.json\n"))
+
+    asyncio.run(installer.ensure(thing))
+
+    assert thing.installed
+    assert told[0] == f"installing Thing 1.0 in {cache / 'thing-1.0'}, once"
+    assert "installing Thing 1.0: 0 s so far" in told
+    assert told[-1] == "installed Thing 1.0 in 0 s"
+    told.clear()
+    asyncio.run(installer.ensure(thing))
+    assert told == []
+
+
+BAD_ENDS = {
+    "it fails half-way": ("cp wanted.json other.json; echo 'npm error code ECONNRESET'; exit 7", "exit status 7"),
+    "it claims to be done": ("echo all is well", "exit status 0"),
+    "it is killed": ("cp wanted.json proof.json; kill -9 $$", "exit status -9"),
+}
+
+
+@pytest.mark.parametrize(("command", "message"), BAD_ENDS.values(), ids=BAD_ENDS)
+def test_nothing_that_counts_is_left_of_half_an_installation_and_the_next_try_succeeds(
+    command: str,
+    message: str,
+    installer: Installer,
+    package: Callable[[Path], Package],
+    script: Script,
+    cache: Path,
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        asyncio.run(installer.ensure(package(script("install", f"#!/bin/sh\n{command}\n"))))
+    assert [path.name for path in cache.iterdir()] == ["install.lock"]
+
+    asyncio.run(installer.ensure(package(script("install", GOOD))))
+
+    assert sorted(path.name for path in cache.iterdir()) == ["install.lock", "thing-1.0"]
+
+
+def test_what_a_dead_installer_left_and_what_lost_its_proof_is_replaced(
+    installer: Installer, package: Callable[[Path], Package], script: Script, cache: Path
+) -> None:
+    (cache / "thing-1.0.partial-abc/half").mkdir(parents=True)
+    (cache / "thing-1.0/rest").mkdir(parents=True)
+    asyncio.run(installer.ensure(package(script("install", GOOD))))
+    assert sorted(path.name for path in cache.iterdir()) == ["install.lock", "thing-1.0"]
+    assert sorted(path.name for path in (cache / "thing-1.0").iterdir()) == ["proof.json", "wanted.json"]
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("npm error code ENOSPC", "free about 500 MB of the disk"),
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "free about 500 MB of the disk"),
+        ("npm error code EACCES", "give yourself the right to write"),
+        ("npm error code EINTEGRITY", "a package is not the one that was pinned"),
+        ("npm error code E401", "log in to the registry"),
+        ("npm error code ETARGET", "choose a registry that has these packages"),
+        ("npm error code ECONNREFUSED", "check the network, the proxy and the registry"),
+    ],
+)
+def test_a_failure_names_its_cause_and_its_fix(
+    line: str, fix: str, installer: Installer, package: Callable[[Path], Package], script: Script
+) -> None:
+    with pytest.raises(ConfigError) as failure:
+        asyncio.run(installer.ensure(package(script("install", f'#!/bin/sh\necho "{line}" >&2\nexit 1\n'))))
+    assert line in str(failure.value)
+    assert f"Fix: {fix}" in str(failure.value)
+
+
+def test_a_failure_shows_no_credentials(
+    installer: Installer, package: Callable[[Path], Package], script: Script
+) -> None:
+    command = script(
+        "install",
+        "#!/bin/sh\n"
+        "echo 'npm error 404 https://me:my-password@npm.example/appium'\n"
+        "echo '//npm.example/:_authToken=my-token'\n"
+        "echo 'authorization: Bearer my-token'\n"
+        "exit 1\n",
+    )
+    with pytest.raises(ConfigError) as failure:
+        asyncio.run(installer.ensure(package(command)))
+    assert "npm.example/appium" in str(failure.value)
+    assert "my-token" not in str(failure.value)
+    assert "my-password" not in str(failure.value)
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    installer: Installer, package: Callable[[Path], Package], script: Script, cache: Path
+) -> None:
+    cache.write_text("a file where the directory should be")
+    with pytest.raises(ConfigError, match=rf"cannot be installed in {cache}: File exists.*XDG_CACHE_HOME"):
+        asyncio.run(installer.ensure(package(script("install", GOOD))))
+
+
+def test_an_installer_that_is_not_there_is_named(
+    installer: Installer, package: Callable[[Path], Package], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        asyncio.run(installer.ensure(package(tmp_path / "nowhere")))
+
+
+def test_an_installation_that_takes_too_long_is_given_up(
+    guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path
+) -> None:
+    installer = Installer(guard, {"PATH": "/usr/bin:/bin"}, print, limit_seconds=0.1, progress_seconds=0.05)
+    with pytest.raises(ConfigError, match="installing Thing 1.0: given up after 0 s"):
+        asyncio.run(installer.ensure(package(script("install", "#!/bin/sh\nsleep 99\n"))))
+    assert [path.name for path in cache.iterdir()] == ["install.lock"]
+
+
+def test_waiting_for_another_process_is_told_and_given_up_in_time(
+    guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path, told: list[str]
+) -> None:
+    installer = Installer(guard, {"PATH": ""}, told.append, limit_seconds=0.2, progress_seconds=0.05)
+    cache.mkdir()
+    waiting = "waiting for another process that installs Thing 1.0"
+    with FileLock(cache / "install.lock"), pytest.raises(ConfigError, match=f"{waiting}: given up"):
+        asyncio.run(installer.ensure(package(script("install", GOOD))))
+    assert told[0] == f"{waiting}: 0 s so far"
+
+
+def test_a_cancelled_installation_leaves_no_process_and_no_directory(
+    installer: Installer,
+    package: Callable[[Path], Package],
+    script: Script,
+    cache: Path,
+    eventually: Callable[[Callable[[], object]], Awaitable[None]],
+) -> None:
+    thing = package(script("install", "#!/bin/sh\nsleep 99 & echo > begun; wait\n"))
+    directories: list[Path] = []
+
+    async def scenario() -> None:
+        installing = asyncio.create_task(installer.ensure(thing))
+        await eventually(lambda: directories.extend(cache.glob("*/begun")) or directories)
+        installing.cancel()
+        await asyncio.wait({installing})
+        assert installing.cancelled()
+
+    asyncio.run(scenario())
+    assert not working_for([directories[0].parent])
+    assert [path.name for path in cache.iterdir()] == ["install.lock"]
+
+
+SECOND = """
+import asyncio, os, sys
+from pathlib import Path
+from pytest_device.service.runners.cache import Installer, Package
+from pytest_device.service.runners.guard import Guard
+
+guard = Guard(environ=os.environ, log=print)
+package = Package("Thing 1.0", Path(sys.argv[1]), Path("proof"), [sys.argv[2], sys.argv[3]])
+asyncio.run(Installer(guard, os.environ, print).ensure(package))
+guard.close()
+"""
+
+
+def test_of_two_processes_at_once_one_installs_and_both_find_it(script: Script, cache: Path, tmp_path: Path) -> None:
+    install = script("install", '#!/bin/sh\necho run >> "$1"\nsleep 0.5\necho > proof\n')
+    command = [sys.executable, "-c", SECOND, cache / "thing-1.0", install, tmp_path / "runs"]
+    with subprocess.Popen(command, env=os.environ) as first, subprocess.Popen(command, env=os.environ) as second:
+        assert [first.wait(), second.wait()] == [0, 0]
+    assert (tmp_path / "runs").read_text() == "run\n"
+    assert (cache / "thing-1.0/proof").is_file()
+
+
+def test_a_killed_installation_leaves_nothing_that_counts(
+    script: Script, cache: Path, eventually: Callable[[Callable[[], object]], Awaitable[None]]
+) -> None:
+    install = script("install", "#!/bin/sh\necho > proof\nsleep 99\n")
+    command = [sys.executable, "-c", SECOND, cache / "thing-1.0", install, "unused"]
+    with subprocess.Popen(command) as process:
+
+        async def scenario() -> None:
+            await eventually(lambda: list(cache.glob("*/proof")))
+            [proof] = cache.glob("*/proof")
+            process.kill()
+            await eventually(lambda: not proof.exists() and not working_for([proof.parent]))
+
+        asyncio.run(scenario())
+    assert [path.name for path in cache.iterdir()] == ["install.lock"]

@@ -1,0 +1,69 @@
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.service.runners import node
+
+Script = Callable[[str, str], Path]
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [
+        ("18.20.8", False),
+        ("20.18.3", False),
+        ("20.19.0", True),
+        ("20.20.2", True),
+        ("21.7.3", False),
+        ("22.11.0", False),
+        ("22.12.0", True),
+        ("23.11.1", False),
+        ("24.0.0", True),
+        ("26.1.0", True),
+        ("25.0.0-nightly20251001", True),
+    ],
+)
+def test_appium_runs_on_the_versions_it_names(version: str, fits: bool) -> None:  # noqa: FBT001  a table's column
+    assert node.fits(version) is fits
+
+
+def fake_node(script: Script, version: str, real: Path) -> Path:
+    return script("node", f'#!/bin/sh\necho \'["{version}", "{real}"]\'\n')
+
+
+def test_the_real_program_is_taken_and_not_what_wraps_it(script: Script, tmp_path: Path) -> None:
+    real = tmp_path / "real/bin/node"
+    npm = tmp_path / "real/lib/node_modules/npm/bin/npm-cli.js"
+    npm.parent.mkdir(parents=True)
+    npm.touch()
+    found = asyncio.run(node.inspect(fake_node(script, "24.1.0", real), {"PATH": "/usr/bin:/bin"}))
+    assert found == node.Node(real, (real, npm))
+
+
+def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_path: Path) -> None:
+    wrapper, npm = fake_node(script, "24.1.0", tmp_path / "real/bin/node"), script("npm", "")
+    found = asyncio.run(node.inspect(wrapper, {"PATH": f"{npm.parent}:/usr/bin:/bin"}))
+    assert found.npm == (str(npm),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('#!/bin/sh\necho \'["18.19.0", "/usr/bin/node"]\'\n', "node is Node.js 18.19.0, Appium needs"),
+        ("#!/bin/sh\necho 'libatomic.so.1: not found' >&2; exit 127\n", "status 127: libatomic.so.1: not found"),
+        ("#!/bin/sh\necho hello\n", r"node is no Node.js: it printed 'hello"),
+        ("#!/no/such/interpreter\n", "cannot be run: No such file"),
+        ('#!/bin/sh\necho \'["24.1.0", "/nowhere/bin/node"]\'\n', "no npm beside it, and there is none on PATH"),
+    ],
+)
+def test_it_is_told_why_a_node_does_not_do(text: str, message: str, script: Script) -> None:
+    with pytest.raises(ConfigError, match=message):
+        asyncio.run(node.inspect(script("node", text), {"PATH": "/no/such/directory"}))
+
+
+def test_the_node_on_path_comes_first(script: Script) -> None:
+    executable = script("node", "")
+    assert next(node.candidates({"PATH": str(executable.parent)})) == executable

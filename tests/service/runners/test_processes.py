@@ -1,0 +1,117 @@
+import asyncio
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_device.service.runners.processes import carry_through, end, marked, remove, working_for
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(99)"
+
+# Each leaves the leader of its session running, and one sleeper that is hard to find for its own reason.
+TREES = {
+    "a child": "sleep 99 & echo up; wait",
+    "a child of a child": "sh -c 'sleep 99 & wait' & echo up; wait",
+    "a child in a session of its own": "setsid sleep 99 & echo up; wait",
+    "an orphan in a session of its own": "(setsid sleep 99 &) ; echo up; sleep 99",
+    "a child without the mark": "env -i sleep 99 & echo up; wait",
+    "a child without the mark in a session of its own": "env -i setsid sleep 99 & echo up; wait",
+    "a child that ignores the request to end": "trap '' TERM; sleep 99 & echo up; wait",
+    "a leader that starts another as it ends": "trap 'sleep 99 & exit' TERM; sleep 99 & echo up; wait",
+}
+
+
+@pytest.fixture
+def stranger() -> Iterator[psutil.Popen]:
+    with psutil.Popen(["sleep", "99"], start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+def start(command: list[str], directory: Path) -> "subprocess.Popen[str]":
+    """Return once it has printed its first word: by then it is as the test wants it."""
+    process = subprocess.Popen(
+        command,
+        env=marked(os.environ, directory),
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_nothing_of_a_tree_of_processes_is_left(
+    tree: str, workplace: Path, alive: Callable[[psutil.Process], bool]
+) -> None:
+    with start(["sh", "-c", tree], workplace):
+        found = working_for([workplace])
+        assert len(found) >= 2
+
+        end([workplace], grace_seconds=0.2)
+
+        assert not {process for process in found if alive(process)}
+        assert not working_for([workplace])
+
+
+def test_a_process_is_asked_to_end_before_it_is_killed(workplace: Path) -> None:
+    with start(["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done"], workplace) as process:
+        end([workplace])
+        assert process.wait() == 7
+
+
+def test_strangers_and_the_programs_of_other_directories_are_left_alone(
+    stranger: psutil.Popen, workplace: Path, tmp_path: Path
+) -> None:
+    with start(["sh", "-c", "echo up; exec sleep 99"], tmp_path) as neighbour:
+        end([workplace])
+        assert stranger.is_running()
+        assert neighbour.poll() is None
+        end([tmp_path])
+
+
+def test_who_outlives_the_kill_limit_is_named(workplace: Path) -> None:
+    with start([sys.executable, "-c", STUBBORN], workplace) as process:
+        jumps = itertools.count(step=1000)  # every limit is over before anyone can have ended
+        with pytest.raises(TimeoutError, match=str(process.pid)):
+            end([workplace], clock=lambda: next(jumps), sleep=lambda _: None)
+
+
+def test_a_directory_goes_with_its_processes(workplace: Path) -> None:
+    (workplace / "deep/er").mkdir(parents=True)
+    with start(["sh", "-c", "echo up; exec sleep 99"], workplace):
+        remove([workplace])
+        assert not working_for([workplace])
+    assert not workplace.exists()
+
+
+def test_a_directory_that_someone_else_has_removed_is_no_error(tmp_path: Path) -> None:
+    remove([tmp_path / "gone"])
+
+
+def test_work_is_carried_through_before_its_cancellation_takes_effect() -> None:
+    done: list[str] = []
+
+    async def work(begun: asyncio.Event, go_on: asyncio.Event) -> None:
+        begun.set()
+        await go_on.wait()
+        done.append("work")
+
+    async def scenario() -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(carry_through(work(begun, go_on)))
+        await begun.wait()
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.01, go_on.set)
+        await asyncio.wait({task})
+        assert task.cancelled()
+        assert done == ["work"]
+
+    asyncio.run(scenario())

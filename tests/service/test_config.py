@@ -1,0 +1,106 @@
+"""What the service is told, and what it says about what it is told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.service.accounts import Role
+from pytest_device.service.config import ServiceConfig, default_cache_dir, parse
+from tests.service.world import APP_ID, TOKEN
+
+CACHE = Path("/cache")
+NEEDED = {"token": TOKEN, "app_id": APP_ID, "state_dir": "/state"}
+
+REFUSED = [
+    # settings, what is said
+    ({"token": " "}, "token must not be blank"),
+    ({"token": 17}, "token must be of the type str"),
+    ({"app_id": "my-app"}, "app_id must be a UUID, not 'my-app'"),
+    ({"state_dir": None}, "state_dir must be of the type str"),
+    ({"port": -1}, "port must be from 0 to 65535, not -1"),
+    ({"port": 65536}, "port must be from 0 to 65535, not 65536"),
+    ({"port": "80"}, "port must be of the type int"),
+    ({"port": True}, "port must be of the type int"),
+    ({"runner": "real"}, "runner must be appium or simulated, not 'real'"),
+    ({"testing": "yes"}, "testing must be of the type bool"),
+    ({"role": "owner"}, "role must be one of viewer, developer, admin, not 'owner'"),
+    ({"max_duration_minutes": 116}, "max_duration_minutes must be from 0 to 115, not 116"),
+    ({"boot_seconds": None}, "boot_seconds must be of the type int or float"),
+    ({"tokens": []}, "the configuration has no setting 'tokens': there are token, app_id, "),
+]
+
+
+def read(**settings: Any) -> ServiceConfig:
+    return parse(json.dumps(NEEDED | settings), cache_dir=CACHE)
+
+
+def test_what_is_not_told_has_a_default() -> None:
+    assert read() == ServiceConfig(TOKEN, APP_ID, Path("/state"), CACHE)
+
+
+def test_every_setting_is_read() -> None:
+    settings = {
+        "cache_dir": "/other",
+        "log_path": "/log",
+        "host": "::1",
+        "port": 8765,
+        "runner": "simulated",
+        "testing": True,
+        "role": "developer",
+        "simulator_access": False,
+        "max_duration_minutes": 40,
+        "boot_seconds": 0.5,
+    }
+
+    assert read(**settings) == ServiceConfig(
+        TOKEN,
+        APP_ID,
+        Path("/state"),
+        Path("/other"),
+        Path("/log"),
+        "::1",
+        8765,
+        "simulated",
+        testing=True,
+        role=Role.DEVELOPER,
+        simulator_access=False,
+        max_duration_minutes=40,
+        boot_seconds=0.5,
+    )
+
+
+@pytest.mark.parametrize(("settings", "said"), REFUSED)
+def test_a_setting_that_cannot_be_is_refused_by_its_name(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(**settings)
+
+    assert said in str(refused.value)
+    assert TOKEN not in str(refused.value)
+
+
+def test_the_token_is_not_shown() -> None:
+    assert TOKEN not in repr(read())
+
+
+def test_the_account_is_as_it_was_told() -> None:
+    accounts = read(role="viewer", simulator_access=False, max_duration_minutes=40).accounts()
+    caller, owner = accounts.caller(TOKEN), accounts.owner(APP_ID)
+
+    assert caller
+    assert owner is caller.account
+    assert (caller.role, owner.simulator_access, owner.max_duration_minutes) == (Role.VIEWER, False, 40)
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, "/home/me/.cache/pytest-device"),
+        ({"XDG_CACHE_HOME": ""}, "/home/me/.cache/pytest-device"),
+        ({"XDG_CACHE_HOME": "/caches"}, "/caches/pytest-device"),
+    ],
+)
+def test_programs_are_cached_per_user(environ: dict[str, str], expected: str) -> None:
+    assert default_cache_dir(environ, Path("/home/me")) == Path(expected)

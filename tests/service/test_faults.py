@@ -1,0 +1,302 @@
+"""What the test interface does to people."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from pytest_device.service.effects import ConnectionLostError
+from pytest_device.spec import SESSIONS_PATH
+from tests.service.world import APP_ID, BOOT_SECONDS, TOKEN, UNKNOWN_ID, World, data, error
+
+JSON = [(b"content-type", b"application/json")]
+
+REFUSED = [
+    # a fault, what the refusal says
+    ({}, "no effect None can strike the operation None"),
+    ({"operation": "list", "effect": "delay"}, "'list'"),
+    ({"operation": "get", "effect": "explode"}, "'explode'"),
+    ({"operation": "boot", "effect": "reply"}, "'reply' can strike the operation 'boot'"),
+    ({"operation": "get", "effect": "fail"}, "'fail' can strike the operation 'get'"),
+    ({"operation": "create", "effect": "expire"}, "'expire' can strike the operation 'create'"),
+    ({"operation": "get", "effect": "delay", "second": 3}, "no second 3"),
+    ({"operation": "get", "effect": "delay", "seconds": "3"}, "no seconds '3'"),
+    ({"operation": "get", "effect": "delay", "times": True}, "no times True"),
+    ([], "must be a JSON object"),
+]
+
+
+def statuses(world: World, count: int) -> list[int]:
+    """Return the statuses of so many requests for a session."""
+    session_id = next(iter(world.sessions)).id
+    return [world.get(session_id).status_code for _ in range(count)]
+
+
+def path(session_id: str, operation: str) -> tuple[str, str]:
+    """Return the method and the path of an operation."""
+    return {
+        "create": ("POST", SESSIONS_PATH),
+        "get": ("GET", f"{SESSIONS_PATH}/{session_id}"),
+        "stop": ("POST", f"{SESSIONS_PATH}/{session_id}/stop"),
+    }[operation]
+
+
+def messages(world: World, method: str, path: str, body: bytes) -> list[Message]:
+    """Return what the application sends before the connection is lost."""
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {TOKEN}".encode()), *JSON]
+    scope = {"type": "http", "method": method, "path": path, "headers": headers, "query_string": b""}
+
+    async def exchange() -> None:
+        await world.app(scope, receive, send)
+
+    with pytest.raises(ConnectionLostError):
+        asyncio.run(exchange())
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("times", "skip", "expected"),
+    [
+        (1, 0, [503, 200, 200, 200]),
+        (2, 0, [503, 503, 200, 200]),
+        (1, 2, [200, 200, 503, 200]),
+        (None, 1, [200, 503, 503, 503]),
+        (0, 0, [200, 200, 200, 200]),
+    ],
+)
+def test_a_fault_strikes_so_many_requests_after_so_many(
+    world: World, times: int | None, skip: int, expected: list[int]
+) -> None:
+    world.created()
+    world.fault("get", "reply", status=503, times=times, skip=skip)
+
+    assert statuses(world, 4) == expected
+
+
+def test_faults_of_one_operation_strike_one_after_the_other(world: World) -> None:
+    world.created()
+    world.fault("get", "reply", status=500)
+    world.fault("get", "reply", status=502)
+
+    assert statuses(world, 3) == [500, 502, 200]
+
+
+def test_a_fault_strikes_its_own_operation_only(world: World) -> None:
+    world.fault("stop", "reply", status=500)
+    session_id = world.created()
+
+    assert (world.get(session_id).status_code, world.stop(session_id).status_code) == (200, 500)
+
+
+def test_a_slow_answer_comes_later(world: World) -> None:
+    world.fault("create", "delay", seconds=7.5)
+
+    assert world.create().status_code == 200
+    assert world.clock.slept == [7.5]
+
+
+@pytest.mark.parametrize(
+    ("effect", "sessions"),
+    [("lose-request", 0), ("lose-answer", 1), ("reset-request", 0), ("reset-answer", 1)],
+)
+def test_a_connection_is_lost_before_or_after_a_session_was_created(world: World, effect: str, sessions: int) -> None:
+    world.fault("create", effect)
+    with pytest.raises(ConnectionLostError) as lost:
+        world.create()
+
+    assert lost.value.reset is effect.startswith("reset")
+    assert len(list(world.sessions)) == sessions
+
+
+def test_a_stop_whose_answer_is_lost_has_stopped_the_session(world: World) -> None:
+    session_id = world.created()
+    world.fault("stop", "lose-answer")
+    with pytest.raises(ConnectionLostError):
+        world.stop(session_id)
+
+    assert data(world.get(session_id))["status"] == "stopped"
+
+
+def test_half_of_a_truncated_answer_arrives(world: World) -> None:
+    world.fault("create", "truncate")
+    started, half = messages(world, "POST", SESSIONS_PATH, json.dumps({"appId": APP_ID, "platform": "ios"}).encode())
+    promised = int(dict(started["headers"])[b"content-length"])
+
+    assert started["status"] == 200
+    assert len(half["body"]) == promised // 2
+    assert half["more_body"] is True
+
+
+@pytest.mark.parametrize(("more", "sessions"), [({}, 0), ({"carried_out": False}, 0), ({"carried_out": True}, 1)])
+def test_any_answer_can_take_the_place_of_the_real_one(world: World, more: dict[str, Any], sessions: int) -> None:
+    world.fault(
+        "create",
+        "reply",
+        status=429,
+        body="<html>slow down</html>",
+        headers={"Content-Type": "text/html", "Retry-After": "30"},
+        **more,
+    )
+    reply = world.create()
+
+    assert (reply.status_code, reply.text) == (429, "<html>slow down</html>")
+    assert (reply.headers["Content-Type"], reply.headers["Retry-After"]) == ("text/html", "30")
+    assert len(list(world.sessions)) == sessions
+
+
+def test_fields_of_an_answer_can_be_changed_and_added(world: World) -> None:
+    session_id = world.created()
+    world.fault("get", "change", fields={"status": "dreaming", "colour": "red"})
+    changed, unchanged = data(world.get(session_id)), data(world.get(session_id))
+
+    assert changed == {**unchanged, "status": "dreaming", "colour": "red"}
+
+
+def test_a_changed_answer_keeps_its_headers(world: World) -> None:
+    session_id = world.created()
+    plain = world.get(session_id)
+    world.fault("get", "change", fields={"colour": "red"})
+    changed = world.get(session_id)
+
+    assert {**changed.headers, "content-length": ""} == {**plain.headers, "content-length": ""}
+
+
+def test_a_refusal_has_no_fields_to_change(world: World) -> None:
+    world.fault("get", "change", fields={"status": "dreaming"})
+
+    assert error(world.get(UNKNOWN_ID))["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("operation", ["get", "stop"])
+def test_a_session_expires_before_a_request(world: World, operation: str) -> None:
+    session_id = world.created()
+    world.clock.now += BOOT_SECONDS
+    world.sessions.sweep()
+    world.fault(operation, "expire")
+    session = data(world.send(*path(session_id, operation)))
+
+    assert session["status"] == "stopped"
+    assert next(iter(world.sessions)).reason == "its limit was brought forward by a test"
+
+
+def test_a_device_boots_late(world: World) -> None:
+    world.fault("boot", "delay", seconds=BOOT_SECONDS + 5)
+    session_id = world.created()
+    world.clock.now += BOOT_SECONDS + 4
+
+    assert data(world.get(session_id))["status"] == "new"
+
+    world.clock.now += 1
+
+    assert data(world.get(session_id))["status"] == "in-progress"
+
+
+def test_a_device_does_not_boot(world: World) -> None:
+    world.fault("boot", "fail", seconds=3, reason="no device booted")
+    session_id = world.created()
+
+    assert data(world.get(session_id))["status"] == "new"
+
+    world.clock.now += 3
+
+    assert data(world.get(session_id))["status"] == "errored"
+    assert world.listed("sessions") == [
+        {"id": session_id, "name": None, "status": "errored", "reason": "no device booted"}
+    ]
+
+
+def test_the_next_device_boots_again(world: World) -> None:
+    world.fault("boot", "fail")
+    failing, booting = world.created(), world.created()
+    world.clock.now += BOOT_SECONDS
+
+    assert [data(world.get(one))["status"] for one in (failing, booting)] == ["errored", "in-progress"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, BOOT_SECONDS])
+def test_a_session_can_be_made_to_fail_at_any_time(world: World, seconds: float) -> None:
+    session_id = world.created()
+    world.clock.now += seconds
+    world.sessions.sweep()
+    world.send("POST", f"/testing/sessions/{session_id}/fail", json={"reason": "tunnel gone"})
+    session = data(world.get(session_id))
+
+    assert (session["status"], session["remoteConfig"]) == ("errored", None)
+    assert world.listed("sessions")[0]["reason"] == "tunnel gone"
+
+
+def test_a_session_can_be_made_to_reach_its_limit_at_any_time(world: World) -> None:
+    session_id = world.created()
+    world.send("POST", f"/testing/sessions/{session_id}/expire")
+
+    assert data(world.get(session_id))["status"] == "stopped"
+
+
+@pytest.mark.parametrize("route", [f"{UNKNOWN_ID}/expire", f"{UNKNOWN_ID}/explode"])
+def test_nothing_happens_to_an_unknown_session(world: World, route: str) -> None:
+    assert world.send("POST", f"/testing/sessions/{route}").status_code == 404
+
+
+def test_every_request_is_listed_in_its_order_with_its_status(world: World) -> None:
+    world.fault("stop", "lose-answer")
+    session_id = world.created()
+    world.get(UNKNOWN_ID)
+    with pytest.raises(ConnectionLostError):
+        world.stop(session_id)
+    world.send("GET", f"/sessions/{session_id}", token=None)
+    world.get(session_id)
+
+    assert world.listed("requests") == [
+        {"operation": "create", "status": 200},
+        {"operation": "get", "status": 404},
+        {"operation": "stop", "status": None},
+        {"operation": "get", "status": 200},
+    ]
+
+
+def test_a_reset_removes_the_faults_and_forgets_the_requests(world: World) -> None:
+    world.fault("create", "reply", times=None)
+    world.create()
+    world.send("POST", "/testing/reset")
+
+    assert world.listed("requests") == []
+    assert world.create().status_code == 200
+
+
+@pytest.mark.parametrize(("fault", "said"), REFUSED)
+def test_a_fault_that_cannot_be_is_refused(world: World, fault: Any, said: str) -> None:
+    reply = world.send("POST", "/testing/faults", json=fault)
+
+    assert reply.status_code == 400
+    assert said in error(reply)["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "route"),
+    [
+        ("POST", "faults"),
+        ("POST", "reset"),
+        ("GET", "requests"),
+        ("GET", "sessions"),
+        ("POST", f"sessions/{UNKNOWN_ID}/expire"),
+    ],
+)
+@pytest.mark.parametrize(("token", "status"), [(None, 400), ("wrong", 401)])
+def test_the_test_interface_needs_a_token_too(
+    world: World, method: str, route: str, token: str | None, status: int
+) -> None:
+    assert world.send(method, f"/testing/{route}", token=token).status_code == status
+
+
+def test_the_token_of_the_tests_is_valid(world: World) -> None:
+    assert world.send("GET", "/testing/requests", token=TOKEN).status_code == 200

@@ -1,0 +1,315 @@
+"""The service as a process: its start, its lifeline, its end."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from pytest_device.service.runners.base import Boot
+from pytest_device.service.server import _answer, _unless
+from pytest_device.service.store import Store
+from pytest_device.spec import SESSIONS_PATH
+from tests.service.process import COMMAND, PATIENCE_SECONDS, Service, config, next_event, refusal, running, started
+from tests.service.world import APP_ID, TOKEN, World, data
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("service")
+
+
+@pytest.fixture(scope="module")
+def service(directory: Path) -> Iterator[Service]:
+    with running(config(directory)) as service:
+        yield service
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> dict[str, object]:
+    """Return the configuration of a service that a test may end."""
+    return config(tmp_path)
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    """Wait for a condition."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < end, f"in {PATIENCE_SECONDS} s not seen: {what}"
+        time.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
+
+
+def written_status(directory: Path, session_id: str) -> str:
+    """Return a status as it is written, without asking the service."""
+    with closing(sqlite3.connect(directory / "state" / "sessions.db")) as database:
+        (status,) = database.execute("SELECT status FROM session WHERE id = ?", [session_id]).fetchone()
+    return str(status)
+
+
+def test_a_service_that_is_ready_answers_at_its_url(service: Service) -> None:
+    assert service.url.startswith("http://127.0.0.1:")
+    assert data(service.create())["url"].startswith(f"{service.url}/sessions/")
+
+
+def test_ready_tells_the_project(settings: dict[str, object]) -> None:
+    with started(json.dumps(settings)) as process:
+        event = next_event(process)
+
+    assert (event["event"], event["app_id"]) == ("ready", APP_ID)
+
+
+def test_limits_hold_when_nobody_asks(service: Service, directory: Path) -> None:
+    session_id = data(service.create(maxDurationMinutes=0))["id"]
+
+    until(lambda: written_status(directory, session_id) == "stopped", "the automatic stop")
+
+
+def test_the_log_is_for_this_user_only_and_holds_no_token(service: Service, directory: Path) -> None:
+    service.http.get("/sessions/1", headers={"Authorization": f"Bearer {TOKEN}-of-another"})
+    log = directory / "service.log"
+
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert "Started server process" in log.read_text()
+    assert TOKEN not in log.read_text()
+
+
+def test_the_state_is_for_this_user_only(service: Service, directory: Path) -> None:
+    service.create()
+    state = directory / "state"
+
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in state.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("effect", ["lose-request", "lose-answer"])
+def test_a_lost_answer_is_a_connection_closed_without_one(service: Service, effect: str) -> None:
+    service.fault("create", effect)
+
+    with pytest.raises(httpx.RemoteProtocolError, match="disconnected without sending a response"):
+        service.create()
+
+
+@pytest.mark.parametrize("effect", ["reset-request", "reset-answer"])
+def test_a_reset_is_a_reset_of_the_connection(service: Service, effect: str) -> None:
+    service.fault("create", effect)
+
+    with pytest.raises(httpx.ReadError, match="reset"):
+        service.create()
+
+
+def test_a_truncated_answer_ends_before_its_length(service: Service) -> None:
+    service.fault("create", "truncate")
+
+    with pytest.raises(httpx.RemoteProtocolError, match="incomplete|without sending complete message body"):
+        service.create()
+
+
+def test_the_service_goes_on_after_lost_connections(service: Service, directory: Path) -> None:
+    service.fault("create", "lose-answer")
+    with suppress(httpx.HTTPError):
+        service.create()
+
+    assert service.create().status_code == 200
+    assert "ERROR" not in (directory / "service.log").read_text()
+
+
+def test_a_second_service_may_not_use_the_same_state(service: Service, directory: Path) -> None:
+    assert service.process.poll() is None
+    text = refusal(json.dumps(config(directory)))
+
+    assert f"another service is using {directory / 'state'}" in text
+
+
+def test_a_port_in_use_is_an_error_that_names_it(service: Service, tmp_path: Path) -> None:
+    port = httpx.URL(service.url).port
+    text = refusal(json.dumps(config(tmp_path, port=port)))
+
+    assert text.startswith(f"port {port} of 127.0.0.1 is in use: ")
+
+
+def test_a_host_of_another_machine_is_an_error_that_names_it(tmp_path: Path) -> None:
+    assert "of 192.0.2.1" in refusal(json.dumps(config(tmp_path, host="192.0.2.1")))
+
+
+def test_a_damaged_state_is_an_error_that_names_the_file(settings: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "sessions.db").write_bytes(b"no database at all, whatever its name may say" * 30)
+
+    assert "sessions.db cannot be used" in refusal(json.dumps(settings))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "the first line on standard input must be the configuration as JSON"),
+        ("{", "the first line on standard input must be the configuration as JSON"),
+        ("[]", "the configuration must be a JSON object"),
+        ("{}", "the configuration needs app_id, state_dir, token"),
+    ],
+)
+def test_a_service_without_configuration_says_so(line: str, said: str) -> None:
+    assert refusal(line) == said
+
+
+def test_the_end_of_its_input_ends_the_service_and_its_sessions(settings: dict[str, object], tmp_path: Path) -> None:
+    with running(settings) as service:
+        session_id = data(service.create())["id"]
+
+        assert service.end() == 0
+    assert written_status(tmp_path, session_id) == "stopped"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_service_and_its_sessions(
+    settings: dict[str, object], tmp_path: Path, number: signal.Signals
+) -> None:
+    with running(settings) as service:
+        session_id = data(service.create())["id"]
+        service.process.send_signal(number)
+
+        assert service.process.wait(PATIENCE_SECONDS) == 0
+    assert written_status(tmp_path, session_id) == "stopped"
+
+
+def test_requests_under_way_do_not_keep_the_service_from_its_end(settings: dict[str, object], tmp_path: Path) -> None:
+    with running(settings) as service:
+        session_id = data(service.create())["id"]
+        service.fault("get", "delay", seconds=3600)
+        address = ("127.0.0.1", int(httpx.URL(service.url).port or 0))
+        with socket.create_connection(address) as connection:
+            path = f"{SESSIONS_PATH}/{session_id}"
+            connection.sendall(
+                f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+            )
+            until(lambda: len(service.http.get("/testing/requests").json()["data"]) == 2, "the slow request")
+
+            assert service.end() == 0
+    assert written_status(tmp_path, session_id) == "stopped"
+
+
+PARENT = """
+import subprocess, sys
+service = subprocess.Popen(sys.argv[1:], stdin=0, stdout=1)
+print(service.pid, file=sys.stderr, flush=True)
+service.wait()
+"""
+
+
+@pytest.mark.parametrize("lifeline", ["closed with its parent", "held open by another process"])
+def test_a_service_whose_parent_is_killed_ends_by_itself(
+    settings: dict[str, object], tmp_path: Path, lifeline: str
+) -> None:
+    reads, writes = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, *COMMAND],
+        stdin=reads,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        os.close(reads)
+        assert parent.stderr
+        pid = int(parent.stderr.readline())
+        os.write(writes, json.dumps(settings).encode() + b"\n")
+        url = next_event(parent)["url"]
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        created = httpx.post(url + SESSIONS_PATH, headers=headers, json={"appId": APP_ID, "platform": "ios"})
+        parent.kill()
+        if lifeline == "closed with its parent":
+            os.close(writes)
+        until(lambda: is_gone(pid), "the end of the service")
+    if lifeline == "held open by another process":
+        os.close(writes)
+    assert written_status(tmp_path, data(created)["id"]) == "stopped"
+
+
+def test_a_killed_service_leaves_errored_sessions_to_the_next(settings: dict[str, object]) -> None:
+    with running(settings) as service:
+        session_id = data(service.create())["id"]
+        service.process.kill()
+        service.process.wait(PATIENCE_SECONDS)
+    with running(settings) as service:
+        session = data(service.get(session_id))
+
+    assert (session["status"], session["remoteConfig"]) == ("errored", None)
+
+
+FOREGROUND = """
+import json, sys
+from pathlib import Path
+from pytest_device.service.server import Ready, ServiceConfig, serve
+state_dir, app_id = sys.argv[1:]
+config = ServiceConfig("made-up-token", app_id, Path(state_dir), Path(state_dir), runner="simulated")
+serve(config, lambda event: print(event, flush=True))
+print("ended", flush=True)
+"""
+
+
+def test_a_service_in_the_foreground_ends_on_ctrl_c(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FOREGROUND, str(tmp_path / "state"), APP_ID]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline().startswith("Ready(url='http://127.0.0.1:")
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (said, process.returncode) == ("ended\n", 0)
+
+
+def test_work_before_the_service_is_ready_is_given_up_at_its_end() -> None:
+    undone: list[str] = []
+
+    async def install() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            undone.append("installed half")
+
+    async def scene() -> None:
+        stop = asyncio.Event()
+        asyncio.get_running_loop().call_soon(stop.set)
+        await _unless(stop, install())
+
+    asyncio.run(scene())
+
+    assert undone == ["installed half"]
+
+
+def test_an_error_of_the_work_before_the_service_is_ready_is_told() -> None:
+    async def install() -> None:
+        raise LookupError("no Node")
+
+    with pytest.raises(LookupError, match="no Node"):
+        asyncio.run(_unless(asyncio.Event(), install()))
+
+
+def test_a_service_whose_limits_no_longer_hold_ends(store: Store) -> None:
+    world = World(store)
+    world.created()
+
+    def broken(session_id: str) -> Boot:
+        raise LookupError(session_id)
+
+    world.runner.look = broken  # type: ignore[method-assign]
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(ExceptionGroup) as raised:
+        asyncio.run(_answer(world.app, listener, world.sessions, asyncio.Event(), lambda: None))
+
+    assert raised.group_contains(LookupError)

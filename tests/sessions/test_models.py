@@ -1,0 +1,96 @@
+"""Sessions and connection details show no secret; their fields row by row are in the contract tests."""
+
+from typing import Any
+
+import pytest
+
+from pytest_device.sessions.models import AgentDeviceConfig, AppiumConfig, RemoteConfig, Session, WebPreviewConfig
+
+ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+
+
+def session(**fields: Any) -> Session:
+    return Session.from_wire(
+        {
+            "id": ID,
+            "appId": ID,
+            "url": "https://vendor.example/s/1",
+            "jobRunId": "job-1",
+            "name": None,
+            "type": "agent-device",
+            "packageVersion": None,
+            "buildId": None,
+            "applicationArchiveUrl": None,
+            "platform": "ios",
+            "status": "in-progress",
+            "remoteConfig": None,
+            "maxDurationMinutes": 30,
+            "maxIdleTimeMinutes": None,
+            "startedAt": None,
+            "finishedAt": None,
+            "createdAt": "2026-11-21T10:00:00.000Z",
+            "updatedAt": "2026-11-21T10:00:00.000Z",
+            **fields,
+        }
+    )
+
+
+SECRETIVE = {
+    "agentDeviceRemoteSessionUrl": "https://secret-host.example/a",
+    "agentDeviceRemoteSessionToken": "sesame-1",
+    "webPreviewUrl": "https://user:sesame-2@secret-preview.example/",
+    "extra": {"apiKey": "sesame-3", "list": ["https://secret-list.example"]},
+}
+
+
+def test_no_connection_detail_is_in_any_repr() -> None:
+    got = session(remoteConfig=SECRETIVE, surprise="sesame-4")
+
+    for shown in (repr(got), str(got), repr(got.remote_config), str(got.remote_config), repr([got])):
+        assert "sesame" not in shown
+        assert "secret" not in shown
+    assert repr(got.remote_config) == "AgentDeviceConfig()"
+
+
+def test_every_secret_of_the_connection_details_is_named_for_masking() -> None:
+    config = session(remoteConfig=SECRETIVE).remote_config
+
+    assert config is not None
+    assert {"sesame-1", "sesame-2", "sesame-3", "secret-host.example", "secret-preview.example"} <= set(
+        config.secrets()
+    )
+    assert "https://secret-list.example" in set(config.secrets())
+
+
+def test_ordinary_capabilities_and_addresses_of_this_machine_are_no_secrets() -> None:
+    details = {"appiumUrl": "http://127.0.0.1:4723", "capabilities": {"appium:automationName": "UiAutomator2"}}
+    config = session(type="appium", remoteConfig=details).remote_config
+
+    assert config is not None
+    assert list(config.secrets()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "details", "expected"),
+    [
+        ("agent-device", SECRETIVE, AgentDeviceConfig),
+        ("appium", {"appiumUrl": "https://a", "capabilities": {}}, AppiumConfig),
+        ("web-preview-only", {"webPreviewUrl": "https://a"}, WebPreviewConfig),
+        ("serve-sim", {"anything": 1}, RemoteConfig),
+        ("holodeck", {"anything": 1}, RemoteConfig),
+    ],
+)
+def test_connection_details_have_the_class_of_the_session_s_type(
+    kind: str, details: dict[str, Any], expected: type[RemoteConfig]
+) -> None:
+    got = session(type=kind, remoteConfig=details)
+
+    assert type(got.remote_config) is expected
+    assert got.type == kind
+
+
+def test_a_session_survives_being_dumped_and_read_again() -> None:
+    details = {"appiumUrl": "https://a", "capabilities": {"platformName": "iOS"}, "surprise": 1}
+    got = session(type="appium", remoteConfig=details, surprise=2)
+
+    assert Session.from_wire(got.model_dump(mode="json", by_alias=True)) == got
