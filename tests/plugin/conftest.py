@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 # Loaded before the first run inside this process: pytester forgets the modules that such a run loads, and httpx, which
 # is loaded already, would go on with the exceptions of a forgotten one.
-import httpcore  # noqa: F401
+import httpcore as httpcore  # noqa: PLC0414
 import pytest
 
 from pytest_device.testing import FaultyService, faulty_service

@@ -101,7 +101,7 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
         any_host=not is_loopback(config.host),
         faults=faults,
     )
-    await _answer(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
+    await answer(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
 
 
 async def _runner(config: ServiceConfig, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack) -> Runner:
@@ -127,10 +127,10 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
         await working
 
 
-async def _answer(
+async def answer(
     app: ASGIApp, listener: socket.socket, sessions: Sessions, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Answer requests until the service is to end."""
+    """Answer requests on a listening socket and sweep the sessions until ``stop`` is set; call ``ready`` before."""
 
     async def over_sockets(scope: Scope, receive: Receive, send: Send) -> None:
         try:

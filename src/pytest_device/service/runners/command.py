@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError
+from pytest_device.service.runners.processes import carry_through
 
 LIMIT_SECONDS: Final = 20.0
 
@@ -17,8 +18,8 @@ async def ask(
     """Return what a command prints. Raises ConfigError, with the cause, when it cannot, fails or takes too long."""
     program = Path(command[0])
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command, env=dict(environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        process = await carry_through(
+            asyncio.create_subprocess_exec(*command, env=dict(environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
         )
     except OSError as error:
         raise ConfigError(f"{program} cannot be run: {error.strerror}") from error

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from pytest_device.service.runners.processes import GRACE_SECONDS, KILL_SECONDS, marked, remove
+from pytest_device.service.runners.processes import GRACE_SECONDS, KILL_SECONDS, carry_through, marked, remove
 
 _PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL")
 """What the guard needs to find this package again; no token is among it."""
@@ -32,7 +32,7 @@ class Guard:
     async def start(self, command: Sequence[str | Path], *, directory: Path, environ: Mapping[str, str]) -> Process:
         """Start a program in a directory, its output on one pipe. Raises OSError when it cannot be started."""
         self._watch(directory)
-        return await asyncio.create_subprocess_exec(
+        starting = asyncio.create_subprocess_exec(
             *command,
             cwd=directory,
             env=marked(environ, directory),
@@ -41,6 +41,8 @@ class Guard:
             stderr=STDOUT,
             start_new_session=True,
         )
+        # Cancelled half-way, asyncio would kill the program alone and wait for what that had started.
+        return await carry_through(starting)
 
     def close(self) -> None:
         """Let the guard end whatever is left, and wait for it. Blocks as long as `remove`."""

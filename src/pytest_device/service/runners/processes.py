@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psutil
 
@@ -24,6 +24,8 @@ GRACE_SECONDS: Final = 5.0
 
 KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.02
+
+_Result = TypeVar("_Result")
 
 
 def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
@@ -72,11 +74,11 @@ def remove(directories: Collection[Path]) -> None:
             raise OSError(f"{directory} cannot be removed")
 
 
-async def carry_through(work: Coroutine[Any, Any, None]) -> None:
+async def carry_through(work: Coroutine[Any, Any, _Result]) -> _Result:
     """Do the work to its end; a cancellation that comes meanwhile takes effect after it."""
     task = asyncio.ensure_future(work)
     try:
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
         task.result()

@@ -1,0 +1,242 @@
+"""Runs at a local service that the run itself starts, with a real Appium behind every session."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_device.service.runners.cache import cache_directory
+
+APP = """
+<app id="notes"><MockInputField id="name"/><MockButton id="go" showAlert="hi"/><alert id="hi" text="Hello"/></app>
+"""
+CONFTEST = """
+import pathlib, pytest
+
+@pytest.fixture
+def device_appium_options():
+    return {"app": str(pathlib.Path(__file__).with_name("app.xml"))}
+"""
+CACHE = cache_directory(os.environ, Path.home()).parent
+
+
+@pytest.fixture(autouse=True)
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the suite an app, and the person's own cache of programs: pytester moves HOME."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    pytester.makeconftest(CONFTEST)
+    pytester.makefile(".xml", app=APP)
+
+
+def programs() -> list[psutil.Process]:
+    """Find what the runs of this test have started and left: the services and the Appium servers of their sessions."""
+    mine = str(Path.cwd())
+    return [p for p in psutil.process_iter() if p.pid != os.getpid() and mine in _workplace(p)]
+
+
+def _workplace(process: psutil.Process) -> str:
+    try:
+        return " ".join([process.cwd(), process.environ().get("TMPDIR", "")])
+    except psutil.Error:
+        return ""
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_a_test_drives_a_real_appium(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from appium.webdriver.common.appiumby import AppiumBy
+
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_driven(device_session, device_driver):
+            name = device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "name")
+            name.send_keys("Ada")
+            assert name.text == "Ada"
+            device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "go").click()
+            assert device_driver.switch_to.alert.text == "Hello"
+            assert device_driver.capabilities["app"].endswith("app.xml")
+            assert device_driver.capabilities["newCommandTimeout"] == 600
+            assert device_session.remote_config.capabilities["platformName"] == "Fake"
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    assert programs() == []
+
+
+def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("n", range(4))
+        @pytest.mark.device(platform="android", type="appium")
+        def test_driven(device_session, device_driver, n, record_property):
+            record_property("service", device_session.url.rpartition("/sessions/")[0])
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local", "-n2", "--junitxml=report.xml")
+
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["sessions: created 4, proven stopped 4, unknown 0; *"])
+    services = {line for line in Path("report.xml").read_text().split("<") if 'name="service"' in line}
+    assert len(services) == 1
+    assert programs() == []
+
+
+def test_the_client_s_own_option_class_is_taken(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from appium.options.common import AppiumOptions
+
+        @pytest.fixture
+        def device_appium_options(device_appium_options):
+            return AppiumOptions().load_capabilities({**device_appium_options, "newCommandTimeout": 77})
+
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_driven(device_driver):
+            assert device_driver.capabilities["newCommandTimeout"] == 77
+        """
+    )
+
+    pytester.runpytest_subprocess("--device-local").assert_outcomes(passed=1)
+
+
+def test_options_that_appium_refuses_are_told_with_its_words(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST.replace("app.xml", "missing.xml"))
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_driven(device_driver): pass
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["infrastructure: Appium on session * did not start a driver: *missing.xml*"])
+
+
+def test_a_driver_whose_appium_session_or_server_is_gone_does_not_hold_up_the_end(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import os, signal, psutil, pytest
+        from urllib.parse import urlsplit
+
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_quits(device_driver):
+            device_driver.quit()
+
+        @pytest.mark.device(platform="ios", type="appium")
+        @pytest.mark.parametrize("number", [signal.SIGKILL])
+        def test_loses_its_server(device_session, device_driver, number):
+            port = urlsplit(device_session.remote_config.appium_url).port
+            servers = [p for p in psutil.process_iter(["cmdline"]) if str(port) in (p.info["cmdline"] or [])]
+            for server in servers:
+                server.send_signal(number)
+                server.wait()
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local")
+
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+
+
+SLOW = """
+import pathlib, time, pytest
+
+@pytest.mark.device(platform="android", type="appium")
+def test_driven(device_driver):
+    pathlib.Path("started").touch()
+    time.sleep(120)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_no_program_survives_the_run_however_it_is_ended(
+    pytester: pytest.Pytester, number: signal.Signals, distributed: list[str]
+) -> None:
+    pytester.makepyfile(SLOW)
+    command = [sys.executable, "-m", "pytest", "--device-local", *distributed]
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    assert eventually(Path("started").exists)
+    assert len(programs()) >= 3  # the run, the service, Appium
+    run.send_signal(number)
+    run.wait(60)
+
+    assert eventually(lambda: programs() == [])
+
+
+def test_a_machine_without_node_is_told_what_to_install(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    pytester.makepyfile(SLOW)
+
+    result = pytester.runpytest_subprocess("--device-local")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: the local service did not start: Appium needs Node.js *"])
+    assert programs() == []
+
+
+def test_an_npm_that_fails_is_told_with_its_words_and_leaves_nothing(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
+    monkeypatch.setenv("npm_config_fetch_retries", "0")
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+    pytester.makepyfile(SLOW)
+
+    result = pytester.runpytest_subprocess("--device-local")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: the local service did not start: Appium * could not be installed: *", "Fix: *"]
+    )
+    assert programs() == []
+
+
+def test_missing_packages_of_the_local_service_are_named(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile(sitecustomize="import sys\nsys.modules['uvicorn'] = None\n")
+    monkeypatch.setenv("PYTHONPATH", str(pytester.path))
+    pytester.makepyfile(test_it=SLOW)
+
+    result = pytester.runpytest_subprocess("--device-local")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: the local service needs uvicorn: pip install 'pytest-device[[]local]'"])
