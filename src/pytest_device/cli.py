@@ -6,6 +6,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -72,13 +73,13 @@ def _serve(parsed: argparse.Namespace) -> None:
             case Progress(text):
                 print(text, flush=True)
             case Ready(url, app_id):
+                # Not before: until it is ready the directory may be another service's.
                 _write_privately(token_path, token)
+                at_the_end.callback(token_path.unlink, missing_ok=True)
                 print(_how_to_use(url, app_id, token_path), flush=True)
 
-    try:
+    with ExitStack() as at_the_end:
         serve(config, announce)
-    finally:
-        token_path.unlink(missing_ok=True)
 
 
 def _how_to_use(url: str, app_id: str, token_path: Path) -> str:
