@@ -1,0 +1,59 @@
+"""The reference lists what the code has, and the README's commands are the ones that CI runs."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest_device
+from pytest_device import errors
+from pytest_device.plugin import fixtures
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.settings import OPTIONS, Option
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+
+
+def section(title: str) -> str:
+    return REFERENCE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def first_column(title: str) -> list[str]:
+    return re.findall(r"^\| `(\w+)` \|", section(title), flags=re.MULTILINE)
+
+
+def row_of(option: Option[object]) -> str:
+    default = "" if option.default is None else f"`{str(option.default).removesuffix('.0').lower()}`"
+    return f"| `{option.option}` | `{option.variable}` | `{option.ini}` | {default} | {option.help} |"
+
+
+def test_every_marker_argument_is_listed() -> None:
+    assert set(first_column("Marker")) == set(SessionRequest.model_fields)
+
+
+def test_every_fixture_is_listed() -> None:
+    defined = {name for name in vars(fixtures) if name.startswith("device_")}
+
+    assert set(first_column("Fixtures")) == defined
+
+
+def test_every_option_is_listed_as_the_table_has_it() -> None:
+    rows = [line for line in section("Settings").splitlines() if line.startswith("| `--")]
+
+    assert rows == [row_of(option) for option in OPTIONS]
+
+
+def test_every_error_that_is_raised_is_listed_and_public() -> None:
+    tree = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.DeviceError)}
+    groups = {"DeviceError", "ServiceError", "SessionError"}
+
+    assert set(first_column("Errors")) == tree - groups
+    assert tree <= set(dir(pytest_device))
+
+
+def test_ci_runs_the_line_of_the_readme() -> None:
+    readme, ci = (ROOT / "README.md").read_text(), (ROOT / ".ci" / "run").read_text()
+    setting_up = [line.removeprefix("$ ") for line in readme.splitlines() if line.startswith("$ python3 -m venv")]
+
+    assert len(setting_up) == 2
+    assert ci.splitlines()[-1] == setting_up[1]
