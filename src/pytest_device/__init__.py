@@ -1,7 +1,7 @@
 """Remote iOS Simulators and Android Emulators for pytest: the public names, imported when first used."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pytest_device.errors import ConfigError as ConfigError
@@ -50,10 +50,12 @@ _NAMES_OF: Final = {
 _MODULE_OF: Final = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # else a misspelt name would pass for Any
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULE_OF:
+            return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -31,14 +31,13 @@ _CREDENTIAL = re.compile(r"(?i)token|secret|passw|auth|credential|access.?key|ap
 
 
 _WIRE: Final = ConfigDict(
-    frozen=True,
     extra="allow",  # fields the document does not know are kept
     alias_generator=to_camel,
     hide_input_in_errors=True,  # any value may be a credential
 )
 
 
-class RemoteConfig(BaseModel):
+class RemoteConfig(BaseModel, frozen=True):
     """Connection details of a session in progress. Its repr shows no value: all of them open the device."""
 
     model_config = _WIRE
@@ -129,7 +128,7 @@ _Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
 _PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f\x7f]+$")]
 
 
-class Session(BaseModel):
+class Session(BaseModel, frozen=True):
     """A device session as the service reported it ("Resources and their fields").
 
     ``type``, ``platform`` and ``status`` stay plain text when the document does not know them; fields it does not

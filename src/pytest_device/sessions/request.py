@@ -82,14 +82,14 @@ _Uuid = Annotated[UUID, BeforeValidator(_canonical)]
 _Text = Annotated[StrictStr, AfterValidator(_encodable)]
 
 
-class SessionRequest(BaseModel):
+class SessionRequest(BaseModel, frozen=True):
     """The body of a create request; valid by construction ("POST create", rules and limits).
 
     Minutes are whole minutes. A value of None is left out of the request, so that the service decides. Constructing
     one raises pydantic's ValidationError; ``from_arguments`` takes untyped arguments and tells all mistakes in words.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
     app_id: _Uuid
     platform: Platform
