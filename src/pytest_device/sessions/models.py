@@ -83,31 +83,31 @@ def _secrets_of_url(url: str) -> Iterator[str]:
         yield from (url, host)
 
 
-class AgentDeviceConfig(RemoteConfig):
+class AgentDeviceConfig(RemoteConfig, frozen=True):
     """Connection details of an ``agent-device`` session."""
 
     agent_device_remote_session_url: str
     agent_device_remote_session_token: SecretStr
 
 
-class ArgentConfig(RemoteConfig):
+class ArgentConfig(RemoteConfig, frozen=True):
     """Connection details of an ``argent`` session."""
 
     tools_url: str
     tools_auth_token: SecretStr | None = None
 
 
-class AppiumConfig(RemoteConfig):
+class AppiumConfig(RemoteConfig, frozen=True):
     """Connection details of an ``appium`` session. The document does not show what is inside ``capabilities``."""
 
     appium_url: str
     capabilities: dict[str, Any]
 
 
-class WebPreviewConfig(RemoteConfig):
+class WebPreviewConfig(RemoteConfig, frozen=True):
     """Connection details of a ``web-preview-only`` session."""
 
-    web_preview_url: str  # pyright: ignore[reportGeneralTypeIssues, reportIncompatibleVariableOverride]
+    web_preview_url: str
 
 
 _CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {
