@@ -3,12 +3,13 @@
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest_device
 from pytest_device import errors
+from pytest_device.option_table import OPTIONS, Option
 from pytest_device.plugin import fixtures
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.settings import OPTIONS, Option
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
@@ -22,7 +23,7 @@ def first_column(title: str) -> list[str]:
     return re.findall(r"^\| `(\w+)` \|", section(title), flags=re.MULTILINE)
 
 
-def row_of(option: Option[object]) -> str:
+def row_of(option: Option[Any]) -> str:
     default = "" if option.default is None else f"`{str(option.default).removesuffix('.0').lower()}`"
     return f"| `{option.option}` | `{option.variable}` | `{option.ini}` | {default} | {option.help} |"
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.settings import LOCAL_APP_ID, OPTIONS, Settings, checked_token, checked_url, resolve
+from pytest_device.option_table import OPTIONS
+from pytest_device.settings import LOCAL_APP_ID, Settings, checked_token, checked_url, resolve
 
 APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 

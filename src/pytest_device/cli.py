@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError
-from pytest_device.settings import APP_ID, LOCAL_APP_ID, TOKEN_VARIABLE, URL
+from pytest_device.option_table import APP_ID, TOKEN_VARIABLE, URL
+from pytest_device.settings import LOCAL_APP_ID
 
 DEFAULT_PORT: Final = 8765
 

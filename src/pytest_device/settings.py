@@ -1,4 +1,4 @@
-"""What a run is told about the service: one table of options, and frozen settings that remember their source."""
+"""What a run is told about the service: frozen settings that remember their source."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,19 +6,14 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from pytest_device import option_table
 from pytest_device.errors import ConfigError
+from pytest_device.option_table import TOKEN_VARIABLE, Option
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.spec import (
-    DURATION_MAX_MINUTES,
-    IDLE_MAX_MINUTES,
-    IDLE_MIN_MINUTES,
-    POLL_INTERVAL_SECONDS,
-    VENDOR,
-)
+from pytest_device.spec import DURATION_MAX_MINUTES, IDLE_MAX_MINUTES, IDLE_MIN_MINUTES
 
 T = TypeVar("T")
 
-TOKEN_VARIABLE: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable, not a token
 LOCAL_POLL_INTERVAL_SECONDS: Final = 0.2
 """For the local service: it is on this machine and serves nobody else."""
 LOCAL_APP_ID: Final = "00000000-0000-4000-8000-000000000001"
@@ -60,6 +55,9 @@ def checked_token(token: str) -> str:
     return token
 
 
+_SECONDS_RULE: Final = "a number of seconds above 0"
+
+
 def _uuid(text: str) -> str:
     return str(UUID(text))
 
@@ -71,13 +69,13 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _minutes(least: int, most: int) -> Callable[[str], int]:
+def _minutes(least: int, most: int) -> tuple[Callable[[str], int], str]:
     def parse(text: str) -> int:
         if not least <= int(text) <= most:
             raise ValueError(text)
         return int(text)
 
-    return parse
+    return parse, f"a whole number of minutes from {least} to {most}"
 
 
 def _switch(text: str) -> bool:
@@ -90,88 +88,6 @@ def _word(text: str) -> str:
     if not (text.isascii() and text.isalpha() and text.islower()):
         raise ValueError(text)
     return text
-
-
-@dataclass(frozen=True, slots=True)
-class Option(Generic[T]):
-    """One setting: ``--device-WORD``, ``DEVICE_WORD`` in the environment, ``device_word`` in the ini file."""
-
-    word: str
-    parse: Callable[[str], T]
-    default: T
-    rule: str
-    help: str
-
-    @property
-    def option(self) -> str:
-        """Its name on the command line."""
-        return f"--device-{self.word.replace('_', '-')}"
-
-    @property
-    def ini(self) -> str:
-        """Its name in the ini file."""
-        return f"device_{self.word}"
-
-    @property
-    def variable(self) -> str:
-        """Its name in the environment."""
-        return self.ini.upper()
-
-
-URL: Final[Option[str | None]] = Option(
-    "url", checked_url, None, "must be an https:// address", "address of the service, up to and without /v2"
-)
-LOCAL: Final[Option[bool]] = Option(
-    "local", _switch, False, "must be true or false", "start a local service for this run and end it with the run"
-)
-APP_ID: Final[Option[str | None]] = Option(
-    "app_id", _uuid, None, "must be the project's UUID", "the project that sessions are created in (a UUID)"
-)
-WAIT_TIMEOUT_SECONDS: Final[Option[float]] = Option(
-    "wait_timeout_seconds",
-    _seconds,
-    900.0,
-    "must be a number of seconds above 0",
-    "how long to wait for a session to be in progress, queueing included",
-)
-POLL_INTERVAL: Final[Option[float]] = Option(
-    "poll_interval_seconds",
-    _seconds,
-    POLL_INTERVAL_SECONDS,
-    "must be a number of seconds above 0",
-    f"pause between two looks at a session that is not ready (local service: {LOCAL_POLL_INTERVAL_SECONDS})",
-)
-MAX_DURATION_MINUTES: Final[Option[int]] = Option(
-    "max_duration_minutes",
-    _minutes(1, DURATION_MAX_MINUTES),
-    30,
-    f"must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}",
-    "the service ends a session after so many minutes, where the marker does not say otherwise",
-)
-MAX_IDLE_TIME_MINUTES: Final[Option[int]] = Option(
-    "max_idle_time_minutes",
-    _minutes(IDLE_MIN_MINUTES, IDLE_MAX_MINUTES),
-    10,
-    f"must be a whole number of minutes from {IDLE_MIN_MINUTES} to {IDLE_MAX_MINUTES}",
-    "the service ends a session whose controller is unused for so many minutes, where its type allows it",
-)
-VENDOR_WORD: Final[Option[str]] = Option(
-    "vendor",
-    _word,
-    VENDOR,
-    "must be a word of lower-case letters",
-    "the maker's word as the account's service spells it in requests (vendorGo)",
-)
-OPTIONS: Final[tuple[Option[Any], ...]] = (
-    URL,
-    LOCAL,
-    APP_ID,
-    WAIT_TIMEOUT_SECONDS,
-    POLL_INTERVAL,
-    MAX_DURATION_MINUTES,
-    MAX_IDLE_TIME_MINUTES,
-    VENDOR_WORD,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,28 +144,29 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
     """
     problems: list[str] = []
 
-    def setting(option: Option[T]) -> Setting[T]:
+    def setting(option: Option[T], parse: Callable[[str], T], rule: str) -> Setting[T]:
         found = _first_given(option, options, environ, ini)
         if found is None:
             return Setting(option.default, "default", 3)
         text, source, rank = found
         try:
-            return Setting(option.parse(text), source, rank)
+            return Setting(parse(text), source, rank)
         except ConfigError as error:
             problems.extend(f"{source}: {problem}" for problem in error.problems)
         except (ValueError, KeyError):
-            problems.append(f"{source}={text!r} {option.rule}")
+            problems.append(f"{source}={text!r} must be {rule}")
         return Setting(option.default, "default", 3)
 
+    durations, idle_times = (1, DURATION_MAX_MINUTES), (IDLE_MIN_MINUTES, IDLE_MAX_MINUTES)
     settings = Settings(
-        url=setting(URL),
-        local=setting(LOCAL),
-        app_id=setting(APP_ID),
-        wait_timeout_seconds=setting(WAIT_TIMEOUT_SECONDS),
-        poll_interval_seconds=setting(POLL_INTERVAL),
-        max_duration_minutes=setting(MAX_DURATION_MINUTES),
-        max_idle_time_minutes=setting(MAX_IDLE_TIME_MINUTES),
-        vendor=setting(VENDOR_WORD),
+        url=setting(option_table.URL, checked_url, "an https:// address"),
+        local=setting(option_table.LOCAL, _switch, "true or false"),
+        app_id=setting(option_table.APP_ID, _uuid, "the project's UUID"),
+        wait_timeout_seconds=setting(option_table.WAIT_TIMEOUT_SECONDS, _seconds, _SECONDS_RULE),
+        poll_interval_seconds=setting(option_table.POLL_INTERVAL_SECONDS, _seconds, _SECONDS_RULE),
+        max_duration_minutes=setting(option_table.MAX_DURATION_MINUTES, *_minutes(*durations)),
+        max_idle_time_minutes=setting(option_table.MAX_IDLE_TIME_MINUTES, *_minutes(*idle_times)),
+        vendor=setting(option_table.VENDOR_WORD, _word, "a word of lower-case letters"),
         token=environ.get(TOKEN_VARIABLE, ""),
     )
     if settings.local.value and settings.url.value is not None and settings.local.rank == settings.url.rank:

@@ -10,6 +10,10 @@ from pytest_device.plugin.fixtures import device_appium_options, device_driver, 
 __all__ = ["device_appium_options", "device_driver", "device_session"]
 
 _FIXTURES = frozenset(__all__)
+_MARKER_LINE = (
+    "device(platform, type, ...): run the test on a remote device; the arguments are the fields of a create request in "
+    "snake_case, platform='android' or 'ios', type='agent-device' (default), 'appium', 'argent', 'web-preview-only'"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,9 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)  # after xdist has decided whether this process is a controller
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and the controller's part of an xdist run."""
-    from pytest_device.plugin.markers import MARKER_LINE
-
-    config.addinivalue_line("markers", MARKER_LINE)
+    config.addinivalue_line("markers", _MARKER_LINE)
     if config.pluginmanager.has_plugin("dsession"):
         from pytest_device.plugin.controller import Controller
 

@@ -60,7 +60,7 @@ class Controller:
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Say what was wrong."""
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)

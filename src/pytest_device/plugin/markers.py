@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from pytest_device.sessions.request import SessionRequest
     from pytest_device.settings import Settings
 
-MARKER_LINE: Final = (
-    "device(platform, type, ...): run the test on a remote device; the arguments are the fields of a create request in "
-    "snake_case, platform='android' or 'ios', type='agent-device' (default), 'appium', 'argent', 'web-preview-only'"
-)
 CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
 """Where common CI services name the run; the first that is set is used."""
 

@@ -1,11 +1,14 @@
-"""The table of settings at pytest's edge: options and ini keys in, Settings out."""
+"""The table of options at pytest's edge: options and ini keys in, Settings out."""
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_device.errors import ConfigError
-from pytest_device.settings import OPTIONS, TOKEN_VARIABLE, Settings, resolve
+from pytest_device.option_table import LOCAL, OPTIONS, TOKEN_VARIABLE, URL
+
+if TYPE_CHECKING:
+    from pytest_device.settings import Settings
 
 
 def add(parser: pytest.Parser) -> None:
@@ -17,27 +20,24 @@ def add(parser: pytest.Parser) -> None:
             group.addoption(option.option, dest=option.ini, action="store_const", const="true", help=told)
         else:
             default = f", default {option.default}" if option.default is not None else ""
-            metavar = option.word.rpartition("_")[2].upper()
+            metavar = option.ini.rpartition("_")[2].upper()
             group.addoption(option.option, dest=option.ini, metavar=metavar, help=f"{told}{default}")
         parser.addini(option.ini, option.help, default=None)
 
 
-def settings_of(config: pytest.Config) -> Settings:
+def settings_of(config: pytest.Config) -> "Settings":
     """Return the settings of this run; raises ConfigError telling all values at fault."""
+    from pytest_device.settings import resolve
 
-    def option(name: str) -> str | None:
-        text = config.getoption(name)
-        return None if text is None else str(text)
-
-    def ini(name: str) -> str | None:
-        text = config.getini(name)
-        return None if text is None else str(text)
-
-    return resolve(option, os.environ, ini)
+    return resolve(lambda name: _text(config.getoption(name)), os.environ, lambda name: _text(config.getini(name)))
 
 
 def header(config: pytest.Config) -> str | None:
     """Return one line naming the service and what named it, None when no service is configured."""
+    if not any(_is_given(config, option.ini, option.variable) for option in (URL, LOCAL)):
+        return None  # as for most runs, which need not load the settings
+    from pytest_device.errors import ConfigError
+
     try:
         settings = settings_of(config)
     except ConfigError:
@@ -47,3 +47,11 @@ def header(config: pytest.Config) -> str | None:
     if settings.url.value is None:
         return None
     return f"device: {settings.url.value} ({settings.url.source}), app {settings.app_id.value or 'not set'}"
+
+
+def _is_given(config: pytest.Config, ini: str, variable: str) -> bool:
+    return bool(config.getoption(ini) or os.environ.get(variable) or config.getini(ini))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

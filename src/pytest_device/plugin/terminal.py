@@ -59,7 +59,7 @@ class Terminal:
             verdict, message = carried[BLAME]
             self._receipt.blamed.append((verdict, report.nodeid, message))
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the receipt."""
         lines = list(self._receipt.lines())
         if lines:

@@ -107,7 +107,7 @@ class AppiumConfig(RemoteConfig, frozen=True):
 class WebPreviewConfig(RemoteConfig, frozen=True):
     """Connection details of a ``web-preview-only`` session."""
 
-    web_preview_url: str
+    web_preview_url: str  # pyright: ignore[reportGeneralTypeIssues]  # what is optional elsewhere is required here
 
 
 _CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {

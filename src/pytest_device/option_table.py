@@ -1,0 +1,52 @@
+"""The options as plain data: names, defaults and help. Every pytest run loads this, so it loads nothing itself."""
+
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+TOKEN_VARIABLE: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable, not a token
+
+
+class Option(Generic[T]):
+    """One option: ``--device-WORD``, ``DEVICE_WORD`` in the environment, ``device_word`` in the ini file."""
+
+    def __init__(self, word: str, default: T, help: str) -> None:  # noqa: A002  # argparse's name for it
+        self.default = default
+        self.help = help
+        self.option = f"--device-{word.replace('_', '-')}"
+        self.ini = f"device_{word}"
+        self.variable = self.ini.upper()
+
+
+URL: Final = Option[str | None]("url", None, "address of the service, up to and without /v2")
+LOCAL: Final = Option("local", False, "start a local service for this run and end it with the run")
+APP_ID: Final = Option[str | None]("app_id", None, "the project that sessions are created in (a UUID)")
+WAIT_TIMEOUT_SECONDS: Final = Option(
+    "wait_timeout_seconds", 900.0, "how long to wait for a session to be in progress, queueing included"
+)
+POLL_INTERVAL_SECONDS: Final = Option(
+    "poll_interval_seconds", 5.0, "pause between two looks at a session that is not ready (local service: 0.2)"
+)
+MAX_DURATION_MINUTES: Final = Option(
+    "max_duration_minutes",
+    30,
+    "the service ends a session after so many minutes, where the marker does not say otherwise",
+)
+MAX_IDLE_TIME_MINUTES: Final = Option(
+    "max_idle_time_minutes",
+    10,
+    "the service ends a session whose controller is unused for so many minutes, where its type allows it",
+)
+VENDOR_WORD: Final = Option(
+    "vendor", "vendor", "the maker's word as the account's service spells it in requests (vendorGo)"
+)
+OPTIONS: Final = (
+    URL,
+    LOCAL,
+    APP_ID,
+    WAIT_TIMEOUT_SECONDS,
+    POLL_INTERVAL_SECONDS,
+    MAX_DURATION_MINUTES,
+    MAX_IDLE_TIME_MINUTES,
+    VENDOR_WORD,
+)
