@@ -58,8 +58,12 @@ class Receipt:
         unknown = sum(event.kind is Kind.CREATE_UNKNOWN for event in self.doubtful)
         yield (
             f"sessions: created {self.created}, proven stopped {self.stopped}, unknown {unknown}; "
-            f"device time {self.running_seconds / 60:.1f} min, waited {self.waited_seconds:.1f} s"
+            f"device time {_time(self.running_seconds)}, waited {_time(self.waited_seconds)}"
         )
         yield from filter(None, map(line_of, self.doubtful))
         for verdict, test, message in self.blamed:
             yield f"{verdict}: {test}: {message}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"  # noqa: PLR2004
