@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
 from pytest_device.service.runners.cache import cache_directory
+from tests.waiting import eventually
 
 APP = """
 <app id="notes"><MockInputField id="name"/><MockButton id="go" showAlert="hi"/><alert id="hi" text="Hello"/></app>
@@ -45,15 +44,6 @@ def _workplace(process: psutil.Process) -> str:
         return " ".join([process.cwd(), process.environ().get("TMPDIR", "")])
     except psutil.Error:
         return ""
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def test_a_test_drives_a_real_appium(pytester: pytest.Pytester) -> None:

@@ -3,13 +3,12 @@
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.waiting import eventually
 
 ONE = """
 import pytest
@@ -22,15 +21,6 @@ def test_driven(device_session):
 
 def all_stopped(service: FaultyService, count: int) -> bool:
     return service.statuses() == ["stopped"] * count
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def test_each_test_gets_a_session_of_its_own_that_is_stopped_after_it(

@@ -1,0 +1,14 @@
+"""Waiting for a condition of another process, with an end."""
+
+import time
+from collections.abc import Callable
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    """Return True as soon as the condition holds, False when it does not within the time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
