@@ -1,10 +1,12 @@
 """What the REST interface answers beside what the document's tables say."""
 
+import asyncio
 import json
 from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from pytest_device.service.api import MAX_BODY_BYTES
 from pytest_device.service.store import Store
@@ -27,6 +29,7 @@ from tests.service.world import (
 
 VALID = {"appId": APP_ID, "platform": "android"}
 JSON = {"Content-Type": "application/json"}
+RAW_JSON = [(b"content-type", b"application/json")]
 
 AUTHORIZATIONS = [
     # header, status, code
@@ -176,6 +179,25 @@ def test_a_body_that_is_not_json_is_refused(world: World, body: bytes) -> None:
 
     assert (reply.status_code, error(reply)["code"]) == (400, "VALIDATION_ERROR")
     assert "the body is not JSON" in error(reply)["message"]
+
+
+def test_a_request_that_is_broken_off_is_no_failure_of_the_service(world: World) -> None:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def exchange() -> None:
+        headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {TOKEN}".encode()), *RAW_JSON]
+        await world.app({"type": "http", "method": "POST", "path": SESSIONS_PATH, "headers": headers}, receive, send)
+
+    asyncio.run(exchange())
+
+    assert sent[0]["status"] == 400
+    assert not list(world.sessions)
 
 
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/jsonp", "multipart/form-data"])

@@ -264,6 +264,13 @@ def test_every_request_is_listed_in_its_order_with_its_status(world: World) -> N
     ]
 
 
+def test_the_list_of_sessions_is_up_to_date(world: World) -> None:
+    world.created()
+    world.clock.now += BOOT_SECONDS
+
+    assert world.listed("sessions")[0]["status"] == "in-progress"
+
+
 def test_a_reset_removes_the_faults_and_forgets_the_requests(world: World) -> None:
     world.fault("create", "reply", times=None)
     world.create()

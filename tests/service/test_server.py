@@ -22,7 +22,7 @@ from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.base import Boot
 from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.server import _unless, answer
+from pytest_device.service.server import _signals, _unless, answer, listen
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.spec import SESSIONS_PATH
@@ -87,11 +87,11 @@ def test_limits_hold_when_nobody_asks(service: Service, directory: Path) -> None
 
 
 def test_the_log_is_for_this_user_only_and_holds_no_token(service: Service, directory: Path) -> None:
-    service.http.get("/sessions/1", headers={"Authorization": f"Bearer {TOKEN}-of-another"})
+    session_id = data(service.create(type="argent", name=f"a name with {TOKEN}"))["id"]
     log = directory / "service.log"
 
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    assert "Started server process" in log.read_text()
+    assert f"session {session_id}: new, argent on android, 'a name with ***'" in log.read_text()
     assert TOKEN not in log.read_text()
 
 
@@ -151,6 +151,20 @@ def test_a_port_in_use_is_an_error_that_names_it(service: Service, tmp_path: Pat
 
 def test_a_host_of_another_machine_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert "of 192.0.2.1" in refusal(json.dumps(config(tmp_path, host="192.0.2.1")))
+
+
+def test_a_state_directory_that_cannot_be_is_an_error_that_names_it(
+    settings: dict[str, object], tmp_path: Path
+) -> None:
+    (tmp_path / "state").write_text("a file")
+
+    assert f"state_dir {tmp_path / 'state'} cannot be used (" in refusal(json.dumps(settings))
+
+
+def test_a_log_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
+    log = tmp_path / "missing" / "service.log"
+
+    assert f"log_path {log} cannot be written (" in refusal(json.dumps(config(tmp_path, log_path=str(log))))
 
 
 def test_a_damaged_state_is_an_error_that_names_the_file(settings: dict[str, object], tmp_path: Path) -> None:
@@ -292,9 +306,32 @@ def test_work_before_the_service_is_ready_is_given_up_at_its_end() -> None:
         asyncio.get_running_loop().call_soon(stop.set)
         await _unless(stop, install())
 
+        assert undone == ["installed half"]
+
     asyncio.run(scene())
 
-    assert undone == ["installed half"]
+
+def test_answers_are_sent_without_waiting_for_more_to_send() -> None:
+    with (
+        listen("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_signals_end_the_service_except_those_that_its_parent_ignores() -> None:
+    ended: list[str] = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with _signals(lambda: ended.append("once")):
+            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+    assert ended == ["once"]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_an_error_of_the_work_before_the_service_is_ready_is_told() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from pytest_device.service.lifecycle import Session
-from pytest_device.service.sessions import KEEP_SECONDS
+from pytest_device.service.runners.simulated import SimulatedRunner
+from pytest_device.service.sessions import KEEP_SECONDS, Sessions
 from pytest_device.service.store import Store
 from pytest_device.spec import Status
-from tests.service.world import BOOT_SECONDS, NOW, World, data
+from tests.service.world import APP_ID, BOOT_SECONDS, NOW, Clock, World, data
 
 
 @pytest.fixture
@@ -85,6 +86,22 @@ def test_a_session_without_any_duration_ends_when_it_is_ready(world: World) -> N
 
     assert session["status"] == "stopped"
     assert session["startedAt"] == session["finishedAt"] == "2027-01-15T08:00:10.250Z"
+
+
+def test_every_change_is_logged_with_its_reason(store: Store) -> None:
+    said: list[str] = []
+    clock = Clock()
+    runner = SimulatedRunner(clock=clock)
+    sessions = Sessions(store=store, runner=runner, clock=clock, log=said.append, new_id=lambda: "7")
+    session = sessions.create({"appId": APP_ID, "platform": "ios", "name": "a\nb"}, default_minutes=30)
+    sessions.sweep()
+    sessions.stop(session.id)
+
+    assert said == [
+        "session 7: new, agent-device on ios, 'a\\nb'",
+        "session 7: in-progress",
+        "session 7: stopped, it was stopped by a request",
+    ]
 
 
 def test_use_of_the_controller_puts_the_idle_limit_off(world: World) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +30,7 @@ def main() -> int:
     parent = os.getppid()
     try:
         config = parse(_first_line(), cache_dir=default_cache_dir(os.environ, Path.home()))
-        with redirect_stdout(sys.stderr):  # what any library prints is no event
-            serve(config, _announce, watch=lambda end: _watch(parent, end))
+        serve(config, _announce, watch=lambda end: _watch(parent, end))
     except ConfigError as error:
         _say(event="error", text=str(error))
         return 1

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -54,11 +54,14 @@ def create_app(
         routes += testing_routes(faults, sessions, api.authenticate)
     starlette = Starlette(
         routes=routes,
-        exception_handlers=dict.fromkeys((RefusalError, InvalidBodyError, HTTPException, Exception), _refusal),
+        exception_handlers=dict.fromkeys(_ANSWERED, _refusal),
     )
     starlette.router.redirect_slashes = False
     app: ASGIApp = starlette if any_host else _LoopbackOnly(starlette)
     return FaultyApp(app, faults, sessions) if faults else app
+
+
+_ANSWERED: Final = (RefusalError, InvalidBodyError, HTTPException, ClientDisconnect, Exception)
 
 
 class _Api:
@@ -79,7 +82,7 @@ class _Api:
         return self._success(self._permitted(request, MAY_GET))
 
     async def stop(self, request: Request) -> Response:
-        return self._success(self._sessions.stop(self._permitted(request, MAY_CREATE_AND_STOP)))
+        return self._success(self._sessions.stop(self._permitted(request, MAY_CREATE_AND_STOP).id))
 
     async def page(self, request: Request) -> Response:
         """Answer a browser, which has no token: the id is the key, and the page shows no secret."""
@@ -167,6 +170,8 @@ def _refusal(_request: Request, error: Exception) -> Response:
             return refusal(400, replies.VALIDATION_ERROR, [(problem.message, problem.option) for problem in problems])
         case HTTPException(status_code=405, headers=headers):
             return refusal(405, replies.METHOD_NOT_ALLOWED, [("this path does not take this method", None)], headers)
+        case ClientDisconnect():  # nobody hears it, but it is no failure of the service
+            return refusal(400, replies.VALIDATION_ERROR, [("the request was broken off", None)])
         case HTTPException(status_code=status):
             return refusal(status, replies.NOT_FOUND, [("there is nothing at this path", None)])
         case _:

@@ -153,7 +153,7 @@ async def _change(strike: _Strike) -> None:
 async def _expire(strike: _Strike) -> None:
     session = strike.sessions.get(strike.scope["path"].split("/")[_SESSION])
     if session is not None:
-        strike.sessions.expire(session)
+        strike.sessions.expire(session.id)
     await strike.pass_on()
 
 

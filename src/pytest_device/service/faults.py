@@ -21,7 +21,7 @@ create, get, stop  ``reply``: any answer in place of the service's   ``status``,
 create, get, stop  ``change``: fields of the answer's session are    ``fields``
                    changed or added
 get, stop          ``expire``: the session reaches its limit first   none
-boot               ``delay``: the device is ready later              ``seconds``
+boot               ``delay``: the device is not ready before         ``seconds`` since its creation
 boot               ``fail``: the session becomes errored             ``reason``, ``seconds`` until then (default 0)
 =================  ================================================  ===========================================
 
@@ -144,8 +144,6 @@ class FaultyRunner:
 
     def stop(self, session_id: str) -> None:
         """Stop the session."""
-        self._late.pop(session_id, None)
-        self._faults.failed.pop(session_id, None)
         self._runner.stop(session_id)
 
     async def close(self) -> None:

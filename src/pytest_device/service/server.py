@@ -74,14 +74,18 @@ async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None)
     if watch:
         watch(end)
     with logging_to(config.log_path, config.token), _signals(end):
-        async with AsyncExitStack() as stack:
-            await _live(config, announce, stop, stack)
+        try:
+            async with AsyncExitStack() as stack:
+                await _live(config, announce, stop, stack)
+        except Exception:
+            LOGGER.exception("the service failed")
+            raise
 
 
 async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack) -> None:
     """Build the service up, let it answer, and leave on the stack how it is taken down, last first."""
     stack.enter_context(_only_one(config.state_dir))
-    listener = stack.enter_context(_listen(config.host, config.port))
+    listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host
     url = f"http://{host}:{listener.getsockname()[1]}"
     runner = await _runner(config, announce, stop, stack)
@@ -90,9 +94,8 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
     store = Store.open(config.state_dir / "sessions.db")
     stack.callback(store.close)
     faults = Faults() if config.testing else None
-    sessions = Sessions(
-        store=store, runner=FaultyRunner(runner, faults, time.time) if faults else runner, clock=time.time
-    )
+    runner = FaultyRunner(runner, faults, time.time) if faults else runner
+    sessions = Sessions(store=store, runner=runner, clock=time.time, log=LOGGER.info)
     stack.callback(sessions.stop_all, "the service was ended")
     app = create_app(
         sessions=sessions,
@@ -216,19 +219,30 @@ def _signals(end: Callable[[], None]) -> Generator[None]:
 
 @contextmanager
 def _only_one(state_dir: Path) -> Generator[None]:
+    lock = FileLock(state_dir / "service.lock", mode=0o600)
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with FileLock(state_dir / "service.lock", mode=0o600).acquire(blocking=False):
-            yield
+        lock.acquire(blocking=False)
     except Timeout as error:
         raise ConfigError(f"another service is using {state_dir}: end it, or choose another state_dir") from error
-
-
-def _listen(host: str, port: int) -> socket.socket:
+    except OSError as error:
+        raise ConfigError(f"state_dir {state_dir} cannot be used ({error.strerror}): choose another") from error
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        yield
+    finally:
+        lock.release()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises ConfigError that names the port, the host and the fix."""
+    try:
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             fix = "end the program that uses it, or choose another port, or 0 for a free one"
             raise ConfigError(f"port {port} of {host} is in use: {fix}") from error
         raise ConfigError(f"cannot listen on port {port} of {host} ({error}): choose another host or port") from error
+    # Connections inherit it; asyncio sets it only on sockets of another making. Without it an answer, written as head
+    # and body, waits 40 ms for the acknowledgement of its head.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

@@ -19,8 +19,12 @@ def random_id() -> str:
     return str(uuid4())
 
 
+def unheard(_text: str) -> None:
+    """Take a line of a log that nobody keeps."""
+
+
 class Sessions:
-    """The sessions in memory, over a store and a runner; ``clock`` gives Unix seconds.
+    """The sessions in memory, over a store and a runner; ``clock`` gives Unix seconds, ``log`` is told every change.
 
     No session has a timer: what the clock and the runner did to it is worked out when somebody looks. ``sweep`` looks
     at all of them, so that limits hold when nobody asks.
@@ -32,11 +36,13 @@ class Sessions:
         store: Store,
         runner: Runner,
         clock: Callable[[], float],
+        log: Callable[[str], None] = unheard,
         new_id: Callable[[], str] = random_id,
     ) -> None:
         self._store = store
         self._runner = runner
         self._clock = clock
+        self._log = log
         self._new_id = new_id
         store.forget(clock() - KEEP_SECONDS)
         self._sessions = {session.id: session for session in store.load()}
@@ -49,6 +55,7 @@ class Sessions:
         self._store.save(session)
         self._sessions[session.id] = session
         self._active.add(session.id)
+        self._log(f"session {session.id}: {session.status}, {session.type} on {session.platform}, {session.name!r}")
         self._runner.start(session.id, body)
         return session
 
@@ -57,13 +64,15 @@ class Sessions:
         session = self._sessions.get(session_id)
         return session and self._up_to_date(session)
 
-    def stop(self, session: Session, reason: str = "it was stopped by a request") -> Session:
-        """Stop a session; one that has ended is returned unchanged."""
-        return self._apply(session, Occurrence(Event.STOP, self._clock(), reason))
+    def stop(self, session_id: str, reason: str = "it was stopped by a request") -> Session:
+        """Stop a session that is known; one that has ended is returned unchanged."""
+        return self._apply(session_id, Occurrence(Event.STOP, self._clock(), reason))
 
-    def expire(self, session: Session) -> Session:
-        """Let a session reach its limit now."""
-        return self._apply(session, Occurrence(Event.EXPIRE, self._clock(), "its limit was brought forward by a test"))
+    def expire(self, session_id: str) -> Session:
+        """Let a session that is known reach its limit now."""
+        return self._apply(
+            session_id, Occurrence(Event.EXPIRE, self._clock(), "its limit was brought forward by a test")
+        )
 
     def remote_config(self, session: Session) -> Mapping[str, Any] | None:
         """Return the connection details of a session in progress; they live in the runner's memory only."""
@@ -80,7 +89,7 @@ class Sessions:
     def stop_all(self, reason: str) -> None:
         """Stop every active session."""
         for session_id in tuple(self._active):
-            self.stop(self._sessions[session_id], reason)
+            self.stop(session_id, reason)
 
     def __iter__(self) -> Iterator[Session]:
         """Iterate over all sessions, as they were last seen."""
@@ -90,7 +99,7 @@ class Sessions:
         """End what was active when an earlier service died. Ours: errored, for nobody asked for this end."""
         for session_id in tuple(self._active):
             reason = "the service was ended before the session was"
-            self._apply(self._sessions[session_id], Occurrence(Event.FAIL, self._clock(), reason))
+            self._apply(session_id, Occurrence(Event.FAIL, self._clock(), reason))
 
     def _up_to_date(self, session: Session) -> Session:
         while session.status not in TERMINAL:  # at most twice: every occurrence leads on to another status
@@ -98,17 +107,19 @@ class Sessions:
             occurrence = due(session, boot, self._runner.last_activity(session.id), self._clock())
             if occurrence is None:
                 break
-            session = self._apply(session, occurrence)
+            session = self._apply(session.id, occurrence)
         return session
 
-    def _apply(self, session: Session, occurrence: Occurrence) -> Session:
+    def _apply(self, session_id: str, occurrence: Occurrence) -> Session:
+        session = self._sessions[session_id]
         changed, effects = change(session, occurrence)
         if changed is session:
             return session
-        self._sessions[session.id] = changed
+        self._sessions[session_id] = changed
+        self._log(f"session {session_id}: {changed.status}{f', {changed.reason}' if changed.reason else ''}")
         if Effect.RELEASE in effects:  # before anything that can fail: a full disk must not keep a device running
-            self._active.discard(session.id)
-            self._runner.stop(session.id)
+            self._active.discard(session_id)
+            self._runner.stop(session_id)
         self._store.save(changed)
         return changed
 

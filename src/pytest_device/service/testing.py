@@ -63,7 +63,7 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
                 404, NOT_FOUND, f"there is no session {session_id} or nothing called {what} happens to it"
             )
         if what == "expire":
-            sessions.expire(session)
+            sessions.expire(session_id)
         else:
             faults.failed[session_id] = str((await _options(request)).get("reason", "a fault of the test interface"))
         return _done()
