@@ -6,6 +6,9 @@ from appium.webdriver.webdriver import WebDriver
 
 from pytest_device import Session
 
+# The app is a file for Appium's fake device; the markers below add to this one. Leave it out for an app of your own.
+pytestmark = pytest.mark.device(device_identifier="fake")
+
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

@@ -52,7 +52,7 @@ def _add_serve(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _serve(parsed: argparse.Namespace) -> None:
     try:
-        from pytest_device.service.config import ServiceConfig, default_cache_dir
+        from pytest_device.service.config import ServiceConfig, cache_directory
         from pytest_device.service.server import Progress, Ready, serve
     except ModuleNotFoundError as error:
         raise ConfigError(f"the local service needs {error.name}: pip install 'pytest-device[local]'") from error
@@ -66,7 +66,7 @@ def _serve(parsed: argparse.Namespace) -> None:
         host=parsed.host,
         port=parsed.port,
         state_dir=state_dir,
-        cache_dir=default_cache_dir(os.environ, Path.home()),
+        cache_dir=cache_directory(os.environ, Path.home()),
     )
 
     def announce(event: Progress | Ready) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_device.service.runners.cache import cache_directory
+from pytest_device.service.config import cache_directory
 from tests.waiting import eventually
 
 APP = """

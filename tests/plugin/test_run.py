@@ -359,17 +359,44 @@ def test_a_session_that_expires_during_its_test_stops_without_an_error(
     assert all_stopped(service, 1)
 
 
-def test_one_interrupt_stops_the_session(pytester: pytest.Pytester, service: FaultyService) -> None:
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_run_in_order(
+    pytester: pytest.Pytester, service: FaultyService, number: signal.Signals, distributed: list[str]
+) -> None:
     started = pytester.path / "started"
     pytester.makepyfile(ONE + f"    open({str(started)!r}, 'w').close()\n    import time\n    time.sleep(60)\n")
-    run = subprocess.Popen([sys.executable, "-m", "pytest"], cwd=pytester.path, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "pytest", *distributed]
+    run = subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.PIPE, text=True)
 
     assert eventually(started.exists)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     output, _ = run.communicate(timeout=60)
 
-    assert run.returncode == pytest.ExitCode.INTERRUPTED
-    assert "created 1, proven stopped 1" in output
+    assert run.returncode == (pytest.ExitCode.INTERRUPTED if number is signal.SIGINT else 128 + number)
+    assert eventually(lambda: all_stopped(service, 1))
+    assert distributed or "created 1, proven stopped 1" in output
+
+
+def test_a_test_that_swallows_every_exception_does_not_swallow_the_signal(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        ONE + "    import os, signal, time\n    try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass\n"
+    )
+
+    result = pytester.runpytest_subprocess()
+
+    assert result.ret == 128 + signal.SIGTERM
+    assert all_stopped(service, 1)
+
+
+def test_a_signal_that_is_ignored_stays_ignored(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makeconftest("import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n")
+    pytester.makepyfile(ONE + "    import os, signal\n    os.kill(os.getpid(), signal.SIGHUP)\n")
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
     assert all_stopped(service, 1)
 
 

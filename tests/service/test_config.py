@@ -8,7 +8,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.service.accounts import Role
-from pytest_device.service.config import ServiceConfig, default_cache_dir, parse
+from pytest_device.service.config import ServiceConfig, cache_directory, parse
 from tests.service.world import APP_ID, TOKEN
 
 CACHE = Path("/cache")
@@ -95,12 +95,16 @@ def test_the_account_is_as_it_was_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "expected"),
+    ("environ", "platform", "directory"),
     [
-        ({}, "/home/me/.cache/pytest-device"),
-        ({"XDG_CACHE_HOME": ""}, "/home/me/.cache/pytest-device"),
-        ({"XDG_CACHE_HOME": "/caches"}, "/caches/pytest-device"),
+        ({}, "linux", "/home/me/.cache/pytest-device"),
+        ({"XDG_CACHE_HOME": "/big"}, "linux", "/big/pytest-device"),
+        ({"XDG_CACHE_HOME": ""}, "linux", "/home/me/.cache/pytest-device"),
+        ({}, "darwin", "/home/me/Library/Caches/pytest-device"),
+        ({"XDG_CACHE_HOME": "/big"}, "darwin", "/big/pytest-device"),
+        ({"LOCALAPPDATA": "/local"}, "win32", "/local/pytest-device"),
+        ({}, "win32", "/home/me/AppData/Local/pytest-device"),
     ],
 )
-def test_programs_are_cached_per_user(environ: dict[str, str], expected: str) -> None:
-    assert default_cache_dir(environ, Path("/home/me")) == Path(expected)
+def test_the_cache_is_where_the_system_keeps_caches(environ: dict[str, str], platform: str, directory: str) -> None:
+    assert cache_directory(environ, Path("/home/me"), platform) == Path(directory)

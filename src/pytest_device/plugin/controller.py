@@ -7,6 +7,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal
 
 LOCAL: Final = "device_local"
@@ -28,6 +29,7 @@ class Controller:
         self._config = config
         self._service: LocalService | None = None
         self._problems: dict[str, None] = {}
+        self._signals = EndInOrder()
         self._terminal = Terminal(config)
         config.pluginmanager.register(self._terminal, "device-terminal")
 
@@ -36,6 +38,8 @@ class Controller:
         """Give the worker the run's local service, started with the first worker."""
         try:
             settings = settings_of(self._config)
+            if settings.local.value or settings.url.value:
+                self._signals.install()
             if not settings.local.value:
                 return
             if self._service is None:
@@ -56,9 +60,11 @@ class Controller:
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """End with the status of a usage error when there was one."""
+        """End with the status of a usage error or of a signal when there was one."""
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        if self._signals.number is not None:
+            session.exitstatus = 128 + self._signals.number
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Say what was wrong."""
@@ -67,5 +73,6 @@ class Controller:
 
     def pytest_unconfigure(self) -> None:
         """End the local service, after the workers."""
+        self._signals.restore()
         if self._service is not None:
             self._service.close()

@@ -15,6 +15,7 @@ from pytest_device.plugin.controller import LOCAL, PROBLEMS
 from pytest_device.plugin.markers import request_of
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.secrets import scrub
+from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal, attach
 from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
@@ -133,6 +134,7 @@ class DeviceRun:
         self._redactor = Redactor([settings.token])
         self._events: list[Event] = []
         self._open = ExitStack()
+        self._signals = EndInOrder()
         self._client: DeviceClient | None = None
         self._log_path: Path | None = None
         self._terminal: Terminal | None = None
@@ -166,6 +168,8 @@ class DeviceRun:
         if not _will_run(self._config):
             return
         try:
+            self._open.callback(self._signals.restore)
+            self._signals.install()
             url, token = self._service()
             self._redactor.add(token)
             self._client = self._open.enter_context(DeviceClient(url, token, vendor=self.settings.vendor.value))
@@ -205,8 +209,10 @@ class DeviceRun:
         return report
 
     @pytest.hookimpl(trylast=True)  # after pytest has torn down what an interrupt left
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell what happened since the last report: an interrupted test has none."""
+        if self._signals.number is not None:
+            session.exitstatus = 128 + self._signals.number
         events = [event.to_json() for event in self._events]
         if self._terminal:
             self._terminal.count(events)

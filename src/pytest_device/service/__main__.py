@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError
-from pytest_device.service.config import default_cache_dir, parse
+from pytest_device.service.config import cache_directory, parse
 from pytest_device.service.server import Progress, Ready, serve
 
 PARENT_SECONDS: Final = 0.5
@@ -29,7 +29,7 @@ def main() -> int:
     """Run the service; return the exit status."""
     parent = os.getppid()
     try:
-        config = parse(_first_line(), cache_dir=default_cache_dir(os.environ, Path.home()))
+        config = parse(_first_line(), cache_dir=cache_directory(os.environ, Path.home()))
         serve(config, _announce, watch=lambda end: _watch(parent, end))
     except ConfigError as error:
         _say(event="error", text=str(error))

@@ -1,6 +1,7 @@
 """What the service is told at its start."""
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,9 +62,17 @@ class ServiceConfig:
         return Accounts([Account(app_ids, (token,), self.simulator_access, self.max_duration_minutes)])
 
 
-def default_cache_dir(environ: Mapping[str, str], home: Path) -> Path:
-    """Return where programs are installed once per user."""
-    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "pytest-device"
+def cache_directory(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
+    """Tell where this package keeps what it installs for a user."""
+    if chosen := environ.get("XDG_CACHE_HOME"):
+        return Path(chosen, "pytest-device")
+    match platform:
+        case "darwin":
+            return home / "Library/Caches/pytest-device"
+        case "win32":
+            return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local", "pytest-device")
+        case _:
+            return home / ".cache/pytest-device"
 
 
 def parse(line: str, *, cache_dir: Path) -> ServiceConfig:

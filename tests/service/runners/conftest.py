@@ -2,21 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
+from pytest_device.service.config import cache_directory
 from pytest_device.service.runners import node, toolchain
-from pytest_device.service.runners.cache import Installer, cache_directory
+from pytest_device.service.runners.cache import Installer
 from pytest_device.service.runners.environment import for_installers
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import end
 from pytest_device.service.runners.toolchain import Toolchain
-
-Eventually = Callable[[Callable[[], Any]], Awaitable[None]]
 
 
 @pytest.fixture(scope="session")
@@ -33,29 +30,6 @@ def tools(cache_dir: Path) -> Toolchain:
         return asyncio.run(toolchain.prepare(installer, cache_dir, nodes=node.candidates(os.environ)))
     finally:
         guard.close()
-
-
-@pytest.fixture
-def eventually() -> Eventually:
-    async def wait(condition: Callable[[], Any]) -> None:
-        async with asyncio.timeout(20):
-            while not condition():
-                await asyncio.sleep(0.02)
-
-    return wait
-
-
-@pytest.fixture
-def alive() -> Callable[[psutil.Process], bool]:
-    """Whether it still does anything: an ended orphan waits until the system's first process takes note."""
-
-    def tell(process: psutil.Process) -> bool:
-        try:
-            return process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
-
-    return tell
 
 
 @pytest.fixture

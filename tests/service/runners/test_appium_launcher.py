@@ -73,7 +73,7 @@ def test_an_appium_that_never_answers_is_ended_at_the_limit(
     launcher: Launcher, fake: Driver, workplace: Path, tmp_path: Path
 ) -> None:
     hanging = appium_that(launcher.toolchain, tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)")
-    with pytest.raises(ControllerError, match="not ready within 0.5 s; the end of its log:\n    hm"):
+    with pytest.raises(ControllerError, match=r"not ready within 0\.5 s; the end of its log:\n    hm"):
         run(replace(launcher, toolchain=hanging, boot_limit_seconds=0.5), fake, workplace / "one")
     assert not working_for([workplace / "one"])
     assert not (workplace / "one").exists()
@@ -91,6 +91,29 @@ def test_whoever_answers_at_the_port_is_not_taken_for_appium(
     )
     with pytest.raises(ControllerError, match="not ready within"):
         run(replace(launcher, toolchain=silent, boot_limit_seconds=0.5), fake, workplace / "one")
+
+
+def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(
+    launcher: Launcher, fake: Driver, workplace: Path, tmp_path: Path
+) -> None:
+    parent = appium_that(
+        launcher.toolchain,
+        tmp_path / "parent",
+        "const {spawn} = require('child_process');"
+        "spawn('sleep', ['99'], {stdio: 'inherit', detached: true});"
+        'const reply = (_, r) => { r.end(\'{"value": {"ready": true}}\', () => setTimeout(process.exit, 100, 9)) };'
+        "const port = +process.argv[process.argv.indexOf('--port') + 1];"
+        "const up = () => console.log('REST http interface listener started on ' + port);"
+        "require('http').createServer(reply).listen(port, '127.0.0.1', up)",
+    )
+
+    async def scenario() -> str:
+        async with replace(launcher, toolchain=parent).running(workplace / "one", fake) as server:
+            async with asyncio.timeout(10):
+                return await server.ended()
+
+    assert "exit status 9" in asyncio.run(scenario())
+    assert not working_for([workplace / "one"])
 
 
 def test_a_program_that_cannot_be_started_is_an_error_that_leaves_no_directory(
@@ -113,13 +136,17 @@ def test_a_real_driver_works_with_what_the_user_has_set_up(launcher: Launcher, w
         run(replace(launcher, toolchain=printing), driver, workplace / "one")
 
 
-def test_what_a_suite_leaves_connected_does_not_hold_up_the_end(
+def test_a_request_that_never_gets_whole_does_not_hold_up_the_end(
     launcher: Launcher, fake: Driver, workplace: Path
 ) -> None:
     async def scenario() -> int | None:
         async with launcher.running(workplace / "one", fake) as server:
-            _, connection = await asyncio.open_connection("127.0.0.1", server.port)
-        connection.close()
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"GET /sta")
+            await writer.drain()
+        writer.close()
         return server.process.returncode
 
     assert asyncio.run(scenario()) == 0  # it ended when asked, and was not killed at the limit

@@ -3,7 +3,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,23 +15,25 @@ import pytest
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.runners.appium import AppiumRunner, check
 from pytest_device.service.runners.base import Boot, Booting, Failed, Running
-from pytest_device.service.runners.processes import working_for
-from pytest_device.service.runners.toolchain import Toolchain
+from pytest_device.service.runners.processes import end, working_for
+from tests.service.runners.programs import alive, eventually, guards
 
-Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+pytestmark = pytest.mark.usefixtures("tools")  # everything is installed
 
 REQUEST = {"type": "appium", "platform": "android"}
 APP = "<app><Button id='go'>Go</Button></app>"
 
 
 @pytest.fixture
-def state_dir(tmp_path: Path) -> Path:
-    return tmp_path / "state"
+def state_dir(tmp_path: Path) -> Iterator[Path]:
+    """Whoever is left in it when a test has failed is ended."""
+    yield tmp_path / "state"
+    end(list(tmp_path.glob("state/programs/*")), grace_seconds=0)
 
 
 @pytest.fixture
-def make_runner(state_dir: Path, cache_dir: Path, tools: Toolchain, tmp_path: Path) -> Callable[[], AppiumRunner]:
-    """Everything is installed (``tools``); the home has no drivers, so that the device is the fake one."""
+def make_runner(state_dir: Path, cache_dir: Path, tmp_path: Path) -> Callable[[], AppiumRunner]:
+    """The home has no drivers, so that the device is the fake one."""
     environ = {**os.environ, "DEVICE_TOKEN": "made-up-token", "GITHUB_TOKEN": "another-made-up-token"}
     environ.pop("APPIUM_HOME", None)
     return lambda: AppiumRunner(
@@ -49,7 +51,7 @@ async def prepared(make_runner: Callable[[], AppiumRunner]) -> AsyncGenerator[Ap
         await runner.close()
 
 
-async def booted(runner: AppiumRunner, session_id: str, eventually: Eventually) -> Mapping[str, Any]:
+async def booted(runner: AppiumRunner, session_id: str) -> Mapping[str, Any]:
     await eventually(lambda: not isinstance(runner.look(session_id), Booting))
     boot = runner.look(session_id)
     assert isinstance(boot, Running), boot
@@ -71,7 +73,7 @@ async def create(client: httpx.AsyncClient, config: Mapping[str, Any], **capabil
 
 
 def test_a_session_is_a_real_appium_that_leaves_nothing_behind(
-    make_runner: Callable[[], AppiumRunner], state_dir: Path, eventually: Eventually, tmp_path: Path
+    make_runner: Callable[[], AppiumRunner], state_dir: Path, tmp_path: Path
 ) -> None:
     app = tmp_path / "app.xml"
     app.write_text(APP)
@@ -81,7 +83,7 @@ def test_a_session_is_a_real_appium_that_leaves_nothing_behind(
         async with prepared(make_runner) as runner, httpx.AsyncClient() as client:
             runner.start("one", REQUEST)
             assert runner.look("one") == Booting()
-            config = await booted(runner, "one", eventually)
+            config = await booted(runner, "one")
             assert set(config) == {"appiumUrl", "capabilities"}
             assert config["appiumUrl"].startswith("http://127.0.0.1:")
 
@@ -101,14 +103,14 @@ def test_a_session_is_a_real_appium_that_leaves_nothing_behind(
 
 
 def test_sessions_run_side_by_side_and_close_ends_them_all(
-    make_runner: Callable[[], AppiumRunner], state_dir: Path, eventually: Eventually
+    make_runner: Callable[[], AppiumRunner], state_dir: Path
 ) -> None:
     async def scenario() -> None:
         async with prepared(make_runner) as runner, httpx.AsyncClient() as client:
             runner.start("one", REQUEST)
             runner.start("two", {**REQUEST, "platform": "ios", "packageVersion": "3.8"})
             runner.start("three", REQUEST)
-            configs = [await booted(runner, name, eventually) for name in ("one", "two")]
+            configs = [await booted(runner, name) for name in ("one", "two")]
             assert configs[0]["appiumUrl"] != configs[1]["appiumUrl"]
             runner.stop("one")
             await eventually(lambda: not (state_dir / "programs/one").exists())
@@ -120,12 +122,12 @@ def test_sessions_run_side_by_side_and_close_ends_them_all(
 
 
 def test_programs_see_no_token_and_only_their_own_directories(
-    make_runner: Callable[[], AppiumRunner], state_dir: Path, eventually: Eventually, tmp_path: Path
+    make_runner: Callable[[], AppiumRunner], state_dir: Path, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
         async with prepared(make_runner) as runner:
             runner.start("one", REQUEST)
-            await booted(runner, "one", eventually)
+            await booted(runner, "one")
             directory = state_dir / "programs/one"
             for process in working_for([directory]):
                 environ = process.environ()
@@ -139,14 +141,14 @@ def test_programs_see_no_token_and_only_their_own_directories(
 
 
 def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(
-    make_runner: Callable[[], AppiumRunner], state_dir: Path, eventually: Eventually
+    make_runner: Callable[[], AppiumRunner], state_dir: Path
 ) -> None:
     directory = state_dir / "programs/one"
 
     async def scenario() -> None:
         async with prepared(make_runner) as runner:
             runner.start("one", REQUEST)
-            await booted(runner, "one", eventually)
+            await booted(runner, "one")
             [appium] = working_for([directory])
             appium.send_signal(signal.SIGKILL)
             await eventually(lambda: isinstance(runner.look("one"), Failed))
@@ -158,13 +160,11 @@ def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(
     asyncio.run(scenario())
 
 
-def test_commands_count_as_activity_and_looks_at_the_status_do_not(
-    make_runner: Callable[[], AppiumRunner], eventually: Eventually
-) -> None:
+def test_commands_count_as_activity_and_looks_at_the_status_do_not(make_runner: Callable[[], AppiumRunner]) -> None:
     async def scenario() -> None:
         async with prepared(make_runner) as runner, httpx.AsyncClient() as client:
             runner.start("one", REQUEST)
-            config = await booted(runner, "one", eventually)
+            config = await booted(runner, "one")
             for _ in range(3):
                 await client.get(f"{config['appiumUrl']}/status")
             assert runner.last_activity("one") is None
@@ -195,9 +195,7 @@ def test_a_session_can_be_stopped_while_it_boots(
     assert not working_for([state_dir / "programs/one"])
 
 
-def test_what_is_not_served_is_a_failed_session_that_says_so(
-    make_runner: Callable[[], AppiumRunner], eventually: Eventually
-) -> None:
+def test_what_is_not_served_is_a_failed_session_that_says_so(make_runner: Callable[[], AppiumRunner]) -> None:
     async def scenario() -> None:
         async with prepared(make_runner) as runner:
             runner.start("one", {"platform": "ios"})
@@ -230,22 +228,12 @@ def test_nothing_starts_before_it_is_prepared(make_runner: Callable[[], AppiumRu
         make_runner().start("one", REQUEST)
 
 
-def test_a_state_directory_has_one_service_at_a_time(make_runner: Callable[[], AppiumRunner], state_dir: Path) -> None:
-    async def scenario() -> None:
-        async with prepared(make_runner):
-            with pytest.raises(ConfigError, match=f"Another local service is at work in {state_dir}"):
-                make_runner().end_leftovers()
-        make_runner().end_leftovers()
-
-    asyncio.run(scenario())
-
-
 def test_a_state_directory_that_cannot_be_used_is_named(
     make_runner: Callable[[], AppiumRunner], state_dir: Path
 ) -> None:
     state_dir.write_text("a file where the directory should be")
-    with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be used: "):
-        make_runner().end_leftovers()
+    with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be made: "):
+        asyncio.run(make_runner().prepare(print))
 
 
 SERVICE = """
@@ -268,17 +256,14 @@ asyncio.run(serve(*map(Path, sys.argv[1:])))
 
 
 def serve(state_dir: Path, cache_dir: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", SERVICE, state_dir, cache_dir]
+    command: list[str | Path] = [sys.executable, "-c", SERVICE, state_dir, cache_dir]
     service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert service.stdout is not None
     assert service.stdout.readline().startswith("http://127.0.0.1:")
     return service
 
 
-def test_a_killed_service_leaves_no_appium(
-    state_dir: Path, cache_dir: Path, tools: Toolchain, eventually: Eventually
-) -> None:
-    assert tools.appium.is_file()
+def test_a_killed_service_leaves_no_appium(state_dir: Path, cache_dir: Path) -> None:
     directory = state_dir / "programs/one"
     with serve(state_dir, cache_dir) as service:
         assert working_for([directory])
@@ -290,13 +275,10 @@ def test_what_even_the_guard_could_not_end_the_next_service_ends(
     state_dir: Path,
     cache_dir: Path,
     make_runner: Callable[[], AppiumRunner],
-    eventually: Eventually,
-    alive: Callable[[psutil.Process], bool],
 ) -> None:
     directory = state_dir / "programs/one"
     with serve(state_dir, cache_dir) as service:
-        children = psutil.Process(service.pid).children()
-        [guard] = [child for child in children if "runners.guard" in " ".join(child.cmdline())]
+        [guard] = guards(psutil.Process(service.pid))
         guard.kill()
         asyncio.run(eventually(lambda: not alive(guard)))
         service.kill()

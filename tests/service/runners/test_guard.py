@@ -4,16 +4,14 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import working_for
-
-Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+from pytest_device.service.runners.processes import end, working_for
+from tests.service.runners.programs import alive, eventually, guards
 
 TREE = ["sh", "-c", "setsid sleep 99 & sleep 99 & wait"]
 
@@ -22,9 +20,12 @@ import asyncio, sys
 from pathlib import Path
 from pytest_device.service.runners.guard import Guard
 
+TREE = ["sh", "-c", "setsid sleep 99 & sleep 99 & wait"]
+ENVIRON = {"DEVICE_TOKEN": "made-up-token", "PATH": "/usr/bin:/bin"}
+
 async def own(directory):
-    guard = Guard(environ={"DEVICE_TOKEN": "made-up-token", "PATH": "/usr/bin:/bin"}, log=print)
-    await guard.start(["sh", "-c", "setsid sleep 99 & sleep 99 & wait"], directory=directory, environ={"PATH": "/usr/bin:/bin"})
+    guard = Guard(environ=ENVIRON, log=print)
+    await guard.start(TREE, directory=directory, environ=ENVIRON)
     print("up", flush=True)
     await asyncio.sleep(99)
 
@@ -40,15 +41,13 @@ def own(directory: Path) -> "subprocess.Popen[str]":
 
 
 def guard_of(process: "subprocess.Popen[str]") -> psutil.Process:
-    [guard] = [
-        child for child in psutil.Process(process.pid).children() if "pytest_device" in " ".join(child.cmdline())
-    ]
+    [guard] = guards(psutil.Process(process.pid))
     return guard
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_programs_and_their_directory_end_with_a_service_that_cannot_end_them(
-    number: signal.Signals, workplace: Path, eventually: Eventually, alive: Callable[[psutil.Process], bool]
+    number: signal.Signals, workplace: Path
 ) -> None:
     with own(workplace) as service:
         guard = guard_of(service)
@@ -67,7 +66,7 @@ def ignored_signals(process: psutil.Process) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells from when on a process ignores signals")
-def test_the_guard_stays_when_everyone_is_asked_to_end(workplace: Path, eventually: Eventually) -> None:
+def test_the_guard_stays_when_everyone_is_asked_to_end(workplace: Path) -> None:
     with own(workplace) as service:
         guard = guard_of(service)
         asyncio.run(eventually(lambda: ignored_signals(guard) >> (signal.SIGTERM - 1) & 1))
@@ -92,20 +91,17 @@ def test_the_guard_is_gone_after_close(guard: Guard, workplace: Path) -> None:
         await program.wait()
 
     asyncio.run(scenario())
-    assert not [child for child in psutil.Process().children() if "runners.guard" in " ".join(child.cmdline())]
+    assert not guards(psutil.Process())
     assert not working_for([workplace])
 
 
-def test_another_guard_takes_the_place_of_a_dead_one(workplace: Path, tmp_path: Path, eventually: Eventually) -> None:
+def test_another_guard_takes_the_place_of_a_dead_one(workplace: Path, tmp_path: Path) -> None:
     told: list[str] = []
     guard = Guard(environ=os.environ, log=told.append)
 
-    def guards() -> list[psutil.Process]:
-        return [child for child in psutil.Process().children() if "runners.guard" in " ".join(child.cmdline())]
-
     async def scenario() -> None:
         program = await guard.start(TREE, directory=workplace, environ=os.environ)
-        [dead] = guards()
+        [dead] = guards(psutil.Process())
         dead.kill()
         await eventually(lambda: dead.status() == psutil.STATUS_ZOMBIE)
         assert await (await guard.start(["true"], directory=tmp_path, environ=os.environ)).wait() == 0
@@ -116,4 +112,22 @@ def test_another_guard_takes_the_place_of_a_dead_one(workplace: Path, tmp_path: 
 
     asyncio.run(scenario())
     assert not working_for([workplace])
-    assert not guards()
+    assert not guards(psutil.Process())
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_start_that_is_cancelled_half_way_leaves_a_program_that_can_be_ended(
+    steps: int, guard: Guard, workplace: Path
+) -> None:
+    async def scenario() -> None:
+        starting = asyncio.create_task(guard.start(TREE, directory=workplace, environ=os.environ))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        starting.cancel()
+        async with asyncio.timeout(10):
+            await asyncio.wait({starting})
+        assert starting.cancelled()
+        await asyncio.to_thread(end, [workplace])
+
+    asyncio.run(scenario())
+    assert not working_for([workplace])

@@ -1,10 +1,12 @@
 import asyncio
 import itertools
 import os
+import select
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import psutil
 import pytest
@@ -19,8 +21,12 @@ TREES = {
     "a child of a child": "sh -c 'sleep 99 & wait' & echo up; wait",
     "a child in a session of its own": "setsid sleep 99 & echo up; wait",
     "an orphan in a session of its own": "(setsid sleep 99 &) ; echo up; sleep 99",
-    "a child without the mark": "env -i sleep 99 & echo up; wait",
-    "a child without the mark in a session of its own": "env -i setsid sleep 99 & echo up; wait",
+    "a child without the mark": "env -i sh -c 'echo up; exec sleep 99' & wait",
+    "a child without the mark in a session of its own": "env -i setsid sh -c 'echo up; exec sleep 99' & wait",
+    "an orphan without the mark": "(env -i sh -c 'echo up; exec sleep 99' &) ; sleep 99",
+    "a child without the mark in a session of its own that ignores the request to end": (
+        "trap '' TERM; env -i setsid sh -c 'echo up; exec sleep 99' & trap - TERM; wait"
+    ),
     "a child that ignores the request to end": "trap '' TERM; sleep 99 & echo up; wait",
     "a leader that starts another as it ends": "trap 'sleep 99 & exit' TERM; sleep 99 & echo up; wait",
 }
@@ -47,18 +53,22 @@ def start(command: list[str], directory: Path) -> "subprocess.Popen[str]":
     return process
 
 
+def nobody_holds(output: IO[str] | None) -> bool:
+    """Tell whether all who inherited an output have ended: only then comes the end of the file."""
+    assert output is not None
+    readable, _, _ = select.select([output], [], [], 5)
+    return bool(readable) and not output.read()
+
+
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
-def test_nothing_of_a_tree_of_processes_is_left(
-    tree: str, workplace: Path, alive: Callable[[psutil.Process], bool]
-) -> None:
-    with start(["sh", "-c", tree], workplace):
-        found = working_for([workplace])
-        assert len(found) >= 2
+def test_nothing_of_a_tree_of_processes_is_left(tree: str, workplace: Path) -> None:
+    with start(["sh", "-c", tree], workplace) as leader:
+        assert len(working_for([workplace])) >= 2
 
         end([workplace], grace_seconds=0.2)
 
-        assert not {process for process in found if alive(process)}
         assert not working_for([workplace])
+        assert nobody_holds(leader.stdout)
 
 
 def test_a_process_is_asked_to_end_before_it_is_killed(workplace: Path) -> None:

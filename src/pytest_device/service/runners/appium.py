@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from filelock import FileLock, Timeout
-
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.runners import drivers, node, toolchain
 from pytest_device.service.runners.appium_server import Launcher
@@ -29,8 +27,9 @@ _GONE: Final = Failed("no programs run for this session: it was stopped, or the 
 class AppiumRunner:
     """Runs one Appium server per session, all of whose processes end with it, however the service ends.
 
-    ``state_dir`` belongs to one service at a time: what a session leaves behind is found again by its directory
-    there. ``cache_dir`` is shared by all services of a user. Call every method from the event loop's thread.
+    ``state_dir`` belongs to one service at a time, which is for the caller to see to: what a session leaves behind is
+    found again by its directory there. ``cache_dir`` is shared by all services of a user. Call every method from the
+    event loop's thread.
     """
 
     def __init__(
@@ -44,10 +43,10 @@ class AppiumRunner:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._directory = state_dir / "programs"
-        self._lock = FileLock(state_dir / "programs.lock", mode=0o600)
         self._cache_dir = cache_dir
         self._log = log
         self._environ = environ
+        self._session_environ = for_sessions(environ)
         self._home = home or Path.home()
         self._clock = clock
         self._guard = Guard(environ=environ, log=log)
@@ -61,19 +60,19 @@ class AppiumRunner:
 
         Raises ConfigError with the cause and the fix.
         """
-        self._claim()
+        if os.name != "posix":
+            raise ConfigError("the local service runs on Linux and macOS: on Windows run it inside WSL")
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{self._directory} cannot be made: {error.strerror or error}") from error
         installer = Installer(self._guard, for_installers(self._environ), progress)
         nodes = node.candidates(self._environ)
         tools = await toolchain.prepare(installer, self._cache_dir, nodes=nodes)
-        environ = for_sessions(self._environ)
-        self._launcher = Launcher(tools, self._guard, environ, self._home, self._clock)
+        self._launcher = Launcher(tools, self._guard, self._session_environ, self._home, self._clock)
 
     def end_leftovers(self) -> None:
-        """End what sessions of an earlier service left in this state directory; call it before the first start.
-
-        Raises ConfigError when another service is at work in the directory.
-        """
-        self._claim()
+        """End what sessions of an earlier service left in this state directory; call it before the first start."""
         leftovers = sorted(self._directory.iterdir()) if self._directory.exists() else []
         try:
             remove(leftovers)
@@ -112,22 +111,6 @@ class AppiumRunner:
         if self._lives:
             await asyncio.wait(self._lives)
         await asyncio.to_thread(self._guard.close)
-        self._lock.release()
-
-    def _claim(self) -> None:
-        if os.name != "posix":
-            raise ConfigError("The local service runs on Linux and macOS. On Windows run it inside WSL.")
-        try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._lock.is_locked:
-                self._lock.acquire(blocking=False)
-        except Timeout as error:
-            raise ConfigError(
-                f"Another local service is at work in {self._directory.parent}. "
-                "Stop it, or choose another state directory."
-            ) from error
-        except OSError as error:
-            raise ConfigError(f"{self._directory} cannot be used: {error.strerror or error}") from error
 
     async def _live(self, session: "_Session", launcher: Launcher) -> None:
         """Carry the session from its boot to the end of its programs, which comes by itself or by ``stop``."""
@@ -154,7 +137,7 @@ class AppiumRunner:
     async def _device(self, session: "_Session") -> AsyncGenerator[Driver, None]:
         """Choose a device; it is taken until the block ends."""
         platform = Platform(session.request["platform"])
-        found = await drivers.find(platform, environ=for_sessions(self._environ), home=self._home)
+        found = await drivers.find(platform, environ=self._session_environ, home=self._home)
         driver = drivers.choose(platform, session.request.get("deviceIdentifier"), found, self._taken)
         device = driver.capabilities.get("appium:udid", "fake")
         self._log(f"session {session.id}: the device is {device} {found.why_none and f'({found.why_none})'}")

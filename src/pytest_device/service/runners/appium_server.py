@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.runners.drivers import Driver
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.journal import Journal
-from pytest_device.service.runners.processes import carry_through, end, remove
+from pytest_device.service.runners.processes import carry_through, remove
 from pytest_device.service.runners.toolchain import Toolchain
 
 HOST: Final = "127.0.0.1"
@@ -71,10 +71,17 @@ class AppiumServer:
 
     async def ended(self) -> str:
         """Wait for the end of the server; tell how it ended and what it said last."""
-        status = await self.process.wait()
-        # What the server has started may hold its output open beyond its end.
+        # Not process.wait(): that waits for the end of the output too, which what the server has started may hold open.
+        while self.process.returncode is None:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_SECONDS)
         await asyncio.wait({self.reading}, timeout=_LAST_WORDS_SECONDS)
-        return f"exit status {status}; the end of its log:\n{self.journal.tail}"
+        return f"exit status {self.process.returncode}; the end of its log:\n{self.journal.tail}"
+
+    async def closed(self) -> None:
+        """Wait until nothing of the ended server is left in this process."""
+        if (await asyncio.wait({self.reading}, timeout=_LAST_WORDS_SECONDS))[0]:
+            await self.process.wait()
+        self.reading.cancel()
 
     async def _ended_early(self) -> bool:
         how = await self.ended()
@@ -101,28 +108,23 @@ class Launcher:
 
         Raises ControllerError when it does not come up, OSError when its directory cannot be made or cleared.
         """
+        servers: list[AppiumServer] = []
         try:
             self._furnish(directory)
-            for _ in range(_PORT_TRIES):
-                async with self._server(directory, driver) as server:
-                    if await server.answers(self.boot_limit_seconds):
-                        yield server
-                        return
+            while len(servers) < _PORT_TRIES:
+                servers.append(server := await self._start(directory, driver))
+                if await server.answers(self.boot_limit_seconds):
+                    yield server
+                    return
             raise ControllerError(f"{_PORT_TRIES} free ports in turn were taken before Appium could listen on them")
         finally:
-            await carry_through(asyncio.to_thread(remove, [directory]))
+            await carry_through(_clear(directory, servers))
 
-    @asynccontextmanager
-    async def _server(self, directory: Path, driver: Driver) -> AsyncGenerator[AppiumServer, None]:
-        port = self.ports()
+    async def _start(self, directory: Path, driver: Driver) -> AppiumServer:
+        port, journal = self.ports(), Journal(self.clock)
         environ = self._environ(directory, driver)
         process = await self.guard.start(self._command(port), directory=directory, environ=environ)
-        journal = Journal(self.clock)
-        server = AppiumServer(port, journal, process, asyncio.create_task(_read(process, journal)))
-        try:
-            yield server
-        finally:
-            await carry_through(_ended(directory, server))
+        return AppiumServer(port, journal, process, asyncio.create_task(_read(process, journal)))
 
     def _command(self, port: int) -> list[str | Path]:
         return [
@@ -152,10 +154,10 @@ class Launcher:
         (directory / "appium/node_modules/@appium/fake-driver").symlink_to(self.toolchain.fake_driver)
 
 
-async def _ended(directory: Path, server: AppiumServer) -> None:
-    await asyncio.to_thread(end, [directory])
-    await server.reading
-    await server.process.wait()
+async def _clear(directory: Path, servers: Iterable[AppiumServer]) -> None:
+    await asyncio.to_thread(remove, [directory])
+    for server in servers:
+        await server.closed()
 
 
 async def _read(process: Process, journal: Journal) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ LIMIT_SECONDS: Final = 600.0
 """For one installation, and for waiting for another process's."""
 
 _LOCK_POLL_SECONDS: Final = 0.1
+_LAST_WORDS_SECONDS: Final = 1.0
 _TAIL_LINES: Final = 20
 
 _FIXES: Final = (
@@ -29,8 +29,8 @@ _FIXES: Final = (
     (r"EACCES|EPERM|Permission denied", "give yourself the right to write where the lines above say"),
     (r"No module named pip", "install Node.js 24 yourself: this Python has no pip to install it with"),
     (r"EINTEGRITY", "a package is not the one that was pinned: find out what the registry or proxy in use changed"),
-    (r"E401|E403", "log in to the registry in use, or choose another (npm config get registry)"),
-    (r"E404|ETARGET|No matching distribution", "choose a registry that has these packages"),
+    (r"\bE401\b|\bE403\b", "log in to the registry in use, or choose another (npm config get registry)"),
+    (r"\bE404\b|ETARGET|No matching distribution", "choose a registry that has these packages"),
 )
 _ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
 
@@ -38,19 +38,6 @@ _ANY_FIX: Final = "check the network, the proxy and the registry in use (npm con
 _CREDENTIAL: Final = re.compile(r"(?i)(_auth\w*|\w*password)(\s*[=:]\s*)\S+")
 
 _Result = TypeVar("_Result")
-
-
-def cache_directory(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Tell where this package keeps what it installs for a user."""
-    if chosen := environ.get("XDG_CACHE_HOME"):
-        return Path(chosen, "pytest-device")
-    match platform:
-        case "darwin":
-            return home / "Library/Caches/pytest-device"
-        case "win32":
-            return Path(environ.get("LOCALAPPDATA") or home / "AppData/Local", "pytest-device")
-        case _:
-            return home / ".cache/pytest-device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +144,8 @@ async def _acquire(lock: FileLock) -> None:
 
 async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) -> None:
     await asyncio.to_thread(end, [directory])
-    await asyncio.wait({running})
+    await asyncio.wait({running}, timeout=_LAST_WORDS_SECONDS)
+    running.cancel()
 
 
 def _put(partial: Path, directory: Path) -> None:

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from typing import Final
 
 _TOOLS: Final = frozenset(
-    ("PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "ANDROID_HOME", "ANDROID_SDK_ROOT", "JAVA_HOME", "DEVELOPER_DIR")
+    (
+        *("PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME"),
+        *("ANDROID_HOME", "ANDROID_SDK_ROOT", "ANDROID_USER_HOME", "ANDROID_ADB_SERVER_PORT", "JAVA_HOME"),
+        "DEVELOPER_DIR",
+    )
 )
 # Appium itself fetches the app of a session when it is given by its URL.
 _NETWORK: Final = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"))

@@ -23,7 +23,7 @@ GRACE_SECONDS: Final = 5.0
 """From the request to end (SIGTERM) to the end without asking (SIGKILL)."""
 
 KILL_SECONDS: Final = 5.0
-_POLL_SECONDS: Final = 0.02
+_POLL_SECONDS: Final = 0.05
 
 _Result = TypeVar("_Result")
 
@@ -36,7 +36,7 @@ def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
 def working_for(directories: Collection[Path]) -> set[psutil.Process]:
     """Find the processes that carry a mark of these directories, those of their sessions, and all descendants."""
     marks = {str(directory) for directory in directories}
-    everyone = [entry for process in psutil.process_iter() if (entry := _look(process)) is not None]
+    everyone = [entry for pid in psutil.pids() if (entry := _look(pid)) is not None]
     sessions = {entry.session for entry in everyone if entry.mark in marks}
     found = {entry.process.pid: entry for entry in everyone if entry.session in sessions}
     while children := [e for e in everyone if e.parent in found and e.process.pid not in found]:
@@ -93,13 +93,22 @@ class _Entry:
     mark: str | None
 
 
-def _look(process: psutil.Process) -> _Entry | None:
+def _look(pid: int) -> _Entry | None:
+    # Not psutil.process_iter(): it keeps what it has seen, shares that among threads, and misses once a process
+    # that has taken over a number.
     try:
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return _Entry(process, process.ppid(), os.getsid(process.pid), _mark(process))
-    except (psutil.NoSuchProcess, ProcessLookupError):
+        process = psutil.Process(pid)
+        with process.oneshot():
+            return _Entry(process, process.ppid(), os.getsid(pid), _mark(process))
+    except (psutil.NoSuchProcess, ProcessLookupError):  # gone, or ended and only not yet taken note of
         return None
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _mark(process: psutil.Process) -> str | None:
@@ -137,5 +146,5 @@ class _Ending:
 
     def _left(self) -> set[psutil.Process]:
         self._known |= working_for(self._directories)
-        self._known = {process for process in self._known if process.is_running() and _look(process)}
+        self._known = {process for process in self._known if _alive(process)}
         return self._known
