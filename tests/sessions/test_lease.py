@@ -104,7 +104,7 @@ def test_a_session_that_becomes_errored_is_given_up_with_its_page(client: Device
 def test_a_session_that_somebody_else_stops_is_given_up(client: DeviceClient, world: World) -> None:
     def stop_first(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
         (session,) = world.held
-        world.held.stop(session)
+        world.held.stop(session.id, "by somebody else")
         return carry_out()
 
     world.faults["get"] = [stop_first]
