@@ -13,6 +13,20 @@ def test_a_secret_that_holds_another_leaves_no_tail() -> None:
     assert Redactor(["opensesame", "opensesame-2"]).text("opensesame-2") == "***"
 
 
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("'opensesame-a...", "'***..."),
+        ("...abcdefghij'", "...***'"),
+        ("'opensesame-a...bcdefghij'", "'***...***'"),
+        ("'opens...hij'", "'opens...hij'"),
+        ("wait ... for it", "wait ... for it"),
+    ],
+)
+def test_a_secret_that_was_shortened_is_masked_at_both_ends(text: str, masked: str) -> None:
+    assert Redactor(["opensesame-abcdefghij"]).text(text) == masked
+
+
 def test_a_short_value_is_left_alone() -> None:
     assert Redactor(["ios", ""]).text("an ios device") == "an ios device"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import APP_ID, TOKEN_VARIABLE, URL
-from pytest_device.settings import LOCAL_APP_ID
+from pytest_device.option_table import APP_ID, POLL_INTERVAL_SECONDS, TOKEN_VARIABLE, URL
+from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
 
 DEFAULT_PORT: Final = 8765
 
@@ -90,6 +90,7 @@ In another terminal:
 
     export {URL.variable}={url} {APP_ID.variable}={app_id}
     export {TOKEN_VARIABLE}="$(cat {shlex.quote(str(token_path))})"
+    export {POLL_INTERVAL_SECONDS.variable}={LOCAL_POLL_INTERVAL_SECONDS}
     pytest
 """
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ from pytest_device.errors import ConfigError
 
 END_SECONDS: Final = 20.0
 """How long an ending service may take to end its sessions' programs."""
-LOG_TAIL_LINES: Final = 30
+LOG_LINES: Final = 30
 _NEEDED: Final = ("starlette", "uvicorn", "psutil")
 
 
@@ -49,12 +49,13 @@ class LocalService:
         config = {
             "token": token,
             "app_id": app_id,
-            "state_dir": str(directory / "state"),
+            "state_dir": str(directory),
             "log_path": str(directory / "service.log"),
+            "temporary": True,
             **more,
         }
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest_device.service"],
+            [sys.executable, "-P", "-m", "pytest_device.service"],  # no module of the working directory stands in
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -73,20 +74,22 @@ class LocalService:
         _end(self._process, self._directory)
 
 
-def log_tail(log_path: Path) -> str:
-    """Return the newest lines of a local service's log."""
+def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
+    """Return what a local service's log says of these sessions, its newest lines."""
     try:
-        return "\n".join(log_path.read_text("utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:])
+        lines = log_path.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return ""
+    return "\n".join([line for line in lines if any(name in line for name in session_ids)][-LOG_LINES:])
 
 
 def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:
     stdin, stdout = _pipes(process)
-    stdin.write(json.dumps(config) + "\n")
-    stdin.flush()
+    with suppress(BrokenPipeError):  # it has ended already: its output tells why
+        stdin.write(json.dumps(config) + "\n")
+        stdin.flush()
     for line in stdout:
-        match json.loads(line):
+        match _event(line):
             case {"event": "ready", "url": str(url)}:
                 return url
             case {"event": "progress", "text": str(text)}:
@@ -96,6 +99,14 @@ def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progr
             case other:
                 raise ConfigError(f"the local service said something unknown: {other!r}")
     raise ConfigError(f"the local service ended with status {process.wait(END_SECONDS)} before it was ready")
+
+
+def _event(line: str) -> object:
+    try:
+        event: object = json.loads(line)
+    except ValueError:
+        return line.strip()
+    return event
 
 
 def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:

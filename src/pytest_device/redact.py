@@ -10,7 +10,7 @@ MIN_SECRET_LENGTH: Final = 6
 """Shorter values are not masked: they would blot out ordinary text and protect nothing."""
 
 _PATTERNS: Final = (
-    (re.compile(r"(?i)(bearer\s+)[^\s\"'\\]+"), rf"\g<1>{MASK}"),
+    (re.compile(r"(?i)(authorization\W{1,6}bearer\s+)[^\s\"'\\]+"), rf"\g<1>{MASK}"),
     (re.compile(r"(?i)(https?://)[^\s/@\"']+@"), rf"\g<1>{MASK}@"),
 )
 
@@ -29,10 +29,22 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return the text with every secret masked, the longest first so that no tail of one is left."""
         for secret in sorted(self._secrets, key=len, reverse=True):
-            text = text.replace(secret, MASK)
+            text = _without_rests(text.replace(secret, MASK), secret)
         for pattern, replacement in _PATTERNS:
             text = pattern.sub(replacement, text)
         return text
+
+
+def _without_rests(text: str, secret: str) -> str:
+    """Mask the beginning and the end of a secret that pytest has shortened by three dots."""
+    parts = text.split("...")
+    lengths = range(len(secret) - 1, MIN_SECRET_LENGTH - 1, -1)
+    for index in range(len(parts) - 1):
+        if length := next((n for n in lengths if parts[index].endswith(secret[:n])), 0):
+            parts[index] = parts[index][:-length] + MASK
+        if length := next((n for n in lengths if parts[index + 1].startswith(secret[-n:])), 0):
+            parts[index + 1] = MASK + parts[index + 1][length:]
+    return "...".join(parts)
 
 
 def is_loopback(host: str) -> bool:

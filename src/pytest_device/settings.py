@@ -26,7 +26,7 @@ def checked_url(url: str) -> str:
     Raises ConfigError unless it is ``https://`` (``http://`` on loopback only, since the token travels with every
     request) and holds nothing but host, port and path.
     """
-    shown = Redactor().text(url)
+    shown = Redactor().text(url).partition("?")[0]
     try:
         parts = urlsplit(url.strip())
         host, _port = parts.hostname, parts.port
@@ -38,12 +38,21 @@ def checked_url(url: str) -> str:
         raise ConfigError(f"service address {shown!r} would send the access token unencrypted: use https://")
     if parts.username or parts.password:
         raise ConfigError(f"service address {shown!r} must not hold credentials: the token comes from {TOKEN_VARIABLE}")
-    if parts.query or parts.fragment:
+    if not url.strip().isprintable() or " " in url.strip() or not _encodes(host):
+        raise ConfigError(f"service address {shown!r} holds characters that no address has")
+    if "?" in url or "#" in url:
         raise ConfigError(f"service address {shown!r} must end with its path: leave out ?query and #fragment")
     base = url.strip().rstrip("/")
     if parts.path.rstrip("/").endswith("/v2"):
         raise ConfigError(f"service address {shown!r} must end before /v2, which belongs to each call")
     return base
+
+
+def _encodes(host: str) -> bool:
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def checked_token(token: str) -> str:

@@ -169,8 +169,14 @@ def test_driven(device_driver):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
 def test_no_program_survives_the_run_however_it_is_ended(
-    pytester: pytest.Pytester, number: signal.Signals, distributed: list[str]
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    number: signal.Signals,
+    distributed: list[str],
 ) -> None:
+    temporary = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setenv("TMPDIR", str(temporary))
     pytester.makepyfile(SLOW)
     command = [sys.executable, "-m", "pytest", "--device-local", *distributed]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -181,6 +187,7 @@ def test_no_program_survives_the_run_however_it_is_ended(
     run.wait(60)
 
     assert eventually(lambda: programs() == [])
+    assert eventually(lambda: list(temporary.iterdir()) == [])
 
 
 def test_a_machine_without_node_is_told_what_to_install(

@@ -48,15 +48,34 @@ def test_each_test_gets_a_session_of_its_own_that_is_stopped_after_it(
 def test_what_happens_is_shown_while_it_happens(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
-    shown = pytester.runpytest().stdout
+    shown = pytester.runpytest("-v").stdout
 
     shown.fnmatch_lines(
         [
-            "  device android agent-device: waiting for http://127.0.0.1:*/sessions/*",
+            "  device android agent-device: http://127.0.0.1:*/sessions/*",
             "  device android agent-device: in progress after * s",
             "  device android agent-device: stopped",
         ]
     )
+
+
+@pytest.mark.usefixtures("service")
+def test_a_session_that_comes_and_goes_as_it_should_takes_one_line(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ONE)
+
+    lines = [line for line in pytester.runpytest().outlines if line.startswith("  device ")]
+
+    assert len(lines) == 1
+    assert "/sessions/" in lines[0]
+
+
+def test_a_wait_in_which_nothing_changes_is_borne_in_silence_at_first(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=0.5)
+    pytester.makepyfile(ONE)
+
+    pytester.runpytest().stdout.no_fnmatch_line("*: after * s *")
 
 
 @pytest.mark.usefixtures("service")
@@ -224,8 +243,9 @@ def test_a_session_that_turns_errored_is_an_infrastructure_error_with_its_page(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            "infrastructure: session * became errored before it was ready; its page tells why: http://127.0.0.1:*",
-            "infrastructure: *::test_driven: session * became errored *",
+            "infrastructure: the session became errored before it was ready, its page tells why: http://127.0.0.1:*",
+            "sessions: created 1, proven stopped 1, unknown 0; *",
+            "errors of the infrastructure, not of the tests: 1",
             "ERROR *::test_driven - infrastructure: *",
         ]
     )
@@ -239,7 +259,7 @@ def test_a_boot_that_never_ends_is_given_up_and_stopped(pytester: pytest.Pyteste
     result = pytester.runpytest("--device-wait-timeout-seconds=0.3")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: session * was not ready after 0 s: its status is new. *"])
+    result.stdout.fnmatch_lines(["infrastructure: the session was not ready after 0 s, its status is new (http://*"])
     assert all_stopped(service, 1)
 
 
@@ -249,10 +269,10 @@ def test_a_boot_that_never_ends_is_given_up_and_stopped(pytester: pytest.Pyteste
         ({"status": 200, "body": "<html><body>Welcome"}, "infrastructure: create: the answer is not JSON*Welcome*"),
         ({"status": 200, "body": '{"data": '}, "infrastructure: create: the answer is not JSON*"),
         ({"status": 200, "body": '{"data": 1}'}, "infrastructure: *is not as the document says*"),
-        ({"status": 400, "body": '{"x": ["simulator access is off"]}'}, "config: create: *simulator access is off"),
+        ({"status": 400, "body": '{"x": ["simulator access is off"]}'}, "config: create: *simulator access is off*"),
         ({"status": 401, "body": "{}"}, "config: create: the access token is not valid: check DEVICE_TOKEN*"),
         ({"status": 403}, "config: create: the access token may not do this*"),
-        ({"status": 404}, "config: create: there is no such project or session*"),
+        ({"status": 404}, "config: create: there is no such project: check the app id*"),
         ({"status": 503, "body": "busy"}, "infrastructure: create: the service failed (status 503): busy"),
         ({"status": 302, "headers": {"location": "/"}}, "infrastructure: create: the service redirects*"),
     ],
@@ -287,7 +307,7 @@ def test_an_unknown_project_is_told(pytester: pytest.Pytester) -> None:
 
     result = pytester.runpytest("--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 
-    result.stdout.fnmatch_lines(["config: create: there is no such project or session: check the app id*"])
+    result.stdout.fnmatch_lines(["config: create: there is no such project: check the app id*"])
 
 
 @pytest.mark.parametrize("effect", ["lose-answer", "reset-answer", "truncate"])
@@ -322,11 +342,65 @@ def test_a_stop_that_fails_leaves_the_test_as_it_was_and_is_told_apart(
     result.stdout.fnmatch_lines(
         [
             "*ERROR at teardown of test_driven*",
-            "infrastructure: session * could not be stopped and may run for up to 35 more minutes: *on fire*",
+            "infrastructure: the session could not be stopped: *on fire. It may run for up to 35 more minutes*curl*",
             "sessions: created 1, proven stopped 0, unknown 0; *",
-            "android agent-device: session * COULD NOT BE STOPPED: *",
+            "android agent-device: NOT PROVEN STOPPED: http://127.0.0.1:*/sessions/* stop: *on fire",
         ]
     )
+
+
+def test_a_create_that_a_gateway_failed_may_have_been_carried_out_and_is_said_to_be_unknown(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("create", "reply", status=504, carried_out=True)
+    pytester.makepyfile(ONE)
+
+    pytester.runpytest().stdout.fnmatch_lines(["sessions: created 0, proven stopped 0, unknown 1; *"])
+
+
+def test_a_worker_that_dies_leaves_its_session_to_the_controlling_process(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(ONE + "    import os\n    os._exit(3)\n")
+
+    result = pytester.runpytest_subprocess("-n1", "--max-worker-restart=0")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    assert all_stopped(service, 1)
+
+
+def test_what_skips_a_test_comes_before_its_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture(autouse=True)
+        def not_today(): pytest.skip("not today")
+
+        @pytest.mark.device(platform="android")
+        def test_driven(): pass
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(skipped=1)
+
+    assert service.sessions() == []
+
+
+def test_only_the_marked_parameter_of_a_test_gets_a_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.device(platform="ios")), 2])
+        def test_some(n): pass
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=2)
+
+    assert all_stopped(service, 1)
 
 
 def test_transport_errors_while_waiting_and_stopping_are_borne(
@@ -375,7 +449,7 @@ def test_a_signal_ends_the_run_in_order(
 
     assert run.returncode == (pytest.ExitCode.INTERRUPTED if number is signal.SIGINT else 128 + number)
     assert eventually(lambda: all_stopped(service, 1))
-    assert distributed or "created 1, proven stopped 1" in output
+    assert "created 1, proven stopped 1" in output
 
 
 def test_a_test_that_swallows_every_exception_does_not_swallow_the_signal(

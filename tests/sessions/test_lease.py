@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from pytest_device.errors import (
+    ConfigError,
     InvalidRequestError,
     NotFoundError,
     ServiceError,
@@ -115,7 +116,7 @@ def test_a_session_that_somebody_else_stops_is_given_up(client: DeviceClient, wo
 
 def test_a_session_that_is_not_ready_in_time_is_stopped(client: DeviceClient, world: World) -> None:
     with pytest.raises(
-        SessionTimeoutError, match=r"not ready after 9 s: its status is new.*device_wait_timeout"
+        SessionTimeoutError, match=r"not ready after 9 s, its status is new .*device_wait_timeout"
     ) as caught:
         leased(client, world, timeout_seconds=9)
 
@@ -166,7 +167,7 @@ def test_what_does_not_pass_is_told_as_a_wait_that_was_too_long(client: DeviceCl
     with pytest.raises(SessionTimeoutError) as caught:
         leased(client, world, timeout_seconds=60)
 
-    assert "the disk is full" in str(caught.value.__cause__)
+    assert "the disk is full" in str(caught.value)
     assert world.statuses() == ["stopped"]
 
 
@@ -298,3 +299,132 @@ def test_running_time_is_counted_by_the_times_of_the_service(client: DeviceClien
         world.clock.sleep(30)
 
     assert world.events[-1].running_seconds == 30
+
+
+def body(status: int, text: str) -> Fault:
+    """Carry the create call out, and answer with its session in a shape that nobody expects."""
+
+    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        session_id = json.loads(carry_out().read())["data"]["id"]
+        return httpx.Response(status, text=text.replace("ID", session_id))
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        body(200, '{"id": "ID"}'),
+        body(200, '{"data": {"id": "ID"}} trailing'),
+        body(200, '{"data": {"id": "ID", "status": "ne'),
+        body(201, '{"data": {"id": "ID"}}'),
+        changed(type="argent"),
+        changed(platform="ios"),
+    ],
+)
+def test_a_session_in_an_answer_that_is_wrong_is_stopped_all_the_same(
+    client: DeviceClient, world: World, fault: Fault
+) -> None:
+    world.faults["create"] = [fault]
+
+    with pytest.raises(UnexpectedReplyError):
+        leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+    assert world.kinds() == [Kind.CREATED, Kind.STOPPED]
+
+
+@pytest.mark.parametrize("fault", [body(200, "<html>"), body(202, ""), body(502, "bad gateway"), body(200, "{}")])
+def test_an_answer_to_create_that_shows_no_session_is_said_to_be_unknown(
+    client: DeviceClient, world: World, fault: Fault
+) -> None:
+    world.faults["create"] = [fault]
+
+    with pytest.raises(ServiceError) as caught:
+        leased(client, world)
+
+    assert "may be running" in caught.value.__notes__[0]
+    assert world.kinds() == [Kind.CREATE_UNKNOWN]
+
+
+def test_an_interrupt_during_create_is_said_to_leave_it_unknown(client: DeviceClient, world: World) -> None:
+    def interrupt(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        carry_out()
+        raise KeyboardInterrupt
+
+    world.faults["create"] = [interrupt]
+
+    with pytest.raises(KeyboardInterrupt):
+        leased(client, world)
+
+    assert world.kinds() == [Kind.CREATE_UNKNOWN]
+
+
+def test_an_interrupt_during_the_stop_does_not_keep_it_from_being_stopped(client: DeviceClient, world: World) -> None:
+    def interrupt(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        raise KeyboardInterrupt
+
+    world.faults["stop"] = [interrupt]
+
+    with pytest.raises(KeyboardInterrupt):
+        leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+    assert world.kinds()[-1] is Kind.STOPPED
+
+
+def test_a_stop_that_answers_with_another_session_proves_nothing(client: DeviceClient, world: World) -> None:
+    world.faults["stop"] = [changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d")]
+
+    with pytest.raises(StopFailedError, match="answered with session 7d7a1f0e"):
+        leased(client, world)
+
+
+def test_a_packed_answer_is_refused_before_it_is_unpacked(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [lambda _request, _carry_out: httpx.Response(200, headers={"Content-Encoding": "br"})]
+
+    with pytest.raises(UnexpectedReplyError, match="packed"):
+        leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_a_wait_in_which_nothing_changes_says_so_from_time_to_time(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [changed(status="new", remoteConfig=None)] * 20
+
+    leased(client, world)
+
+    assert [event.text for event in world.events if event.kind is Kind.STATUS] == ["new"] * 3
+
+
+def test_no_connection_detail_of_an_unreadable_answer_is_shown(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [answer(200, '{"data": {"remoteConfig": {"toolsAuthToken": "sesame-open"}}} x')]
+
+    with pytest.raises(UnexpectedReplyError) as caught:
+        leased(client, world)
+
+    assert "sesame" not in str(caught.value)
+
+
+def test_an_id_that_is_none_is_refused_before_anything_is_sent(client: DeviceClient, world: World) -> None:
+    with pytest.raises(ConfigError, match=r"'\.\./x' must be a UUID"):
+        client.stop("../x")
+
+    assert world.requests == []
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
+def test_a_proxy_that_cannot_be_used_is_told_with_its_variable(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "nonsense://127.0.0.1:1")
+
+    with pytest.raises(ConfigError, match=variable):
+        DeviceClient("https://devices.example", "open-sesame-open")
+
+
+def test_an_address_that_no_network_knows_is_a_mistake_of_the_configuration(world: World) -> None:
+    client = DeviceClient("https://xn--", "open-sesame-open")
+
+    with pytest.raises(ConfigError, match="xn--"):
+        leased(client, world)
+
+    assert world.events == []

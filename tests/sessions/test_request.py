@@ -24,10 +24,10 @@ def test_all_mistakes_are_told_at_once_rules_between_arguments_included() -> Non
         )
 
     assert list(caught.value.problems) == [
-        "app_id='x' must be the project's UUID",
-        "open is not an argument: did you mean open_url?",
+        "open is not an argument of the marker: did you mean open_url?",
         "sdk_version='54' is valid only with vendor_go=True",
         "max_idle_time_minutes=9 must be smaller than max_duration_minutes=9",
+        "app_id='x' must be the project's UUID",
     ]
 
 
@@ -39,7 +39,7 @@ def test_a_rule_between_arguments_that_is_broken_alone_is_told_once() -> None:
 
 
 def test_an_argument_that_resembles_none_gets_the_list_of_all() -> None:
-    with pytest.raises(ConfigError, match="zzz is not an argument: known are app_id, platform, name, type"):
+    with pytest.raises(ConfigError, match="zzz is not an argument of the marker: known are app_id, platform"):
         SessionRequest.from_arguments(app_id=APP_ID, platform="ios", zzz=1)
 
 

@@ -45,12 +45,13 @@ def driver(session: Session, options: "AppiumOptions | Mapping[str, Any]") -> "G
 def _start(session: Session, options: "AppiumOptions", client_config: "AppiumClientConfig") -> "WebDriver":
     from appium.webdriver import Remote
     from selenium.common.exceptions import WebDriverException
-    from urllib3.exceptions import HTTPError
 
     try:
         return Remote(options=options, client_config=client_config)
-    except (WebDriverException, HTTPError) as error:
-        reason = error.msg if isinstance(error, WebDriverException) and error.msg else str(error)
+    except Exception as error:  # of a reply that is none of WebDriver's the client raises whatever it stumbles over
+        reason = (
+            error.msg if isinstance(error, WebDriverException) and error.msg else f"{type(error).__name__}: {error}"
+        )
         raise ControllerError(
             f"Appium on session {session.id} did not start a driver: {reason.strip()} (session page: {session.url})"
         ) from error
@@ -102,5 +103,5 @@ def _quit(started: "WebDriver") -> None:
         started.quit()
     except InvalidSessionIdException:
         _logger.info("the Appium session had ended before its driver was quit")
-    except (WebDriverException, HTTPError) as error:
+    except (WebDriverException, HTTPError, TypeError, AttributeError, ValueError, RecursionError) as error:
         _logger.warning("the Appium driver did not quit: %s", error)

@@ -9,7 +9,8 @@ from pytest_device.plugin.fixtures import device_appium_options, device_driver, 
 
 __all__ = ["device_appium_options", "device_driver", "device_session"]
 
-_FIXTURES = frozenset(__all__)
+_FIXTURES = frozenset({"device_session", "device_driver"})
+"""Those that need a device."""
 _MARKER_LINE = (
     "device(platform, type, ...): run the test on a remote device; the arguments are the fields of a create request in "
     "snake_case, platform='android' or 'ios', type='agent-device' (default), 'appium', 'argent', 'web-preview-only'"

@@ -6,9 +6,10 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
-from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.options import settings_of, will_run
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal
+from pytest_device.sessions.events import Event
 
 LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
@@ -40,12 +41,12 @@ class Controller:
             settings = settings_of(self._config)
             if settings.local.value or settings.url.value:
                 self._signals.install()
-            if not settings.local.value:
+            if not (settings.local.value and will_run(self._config)):
                 return
             if self._service is None:
                 self._service = LocalService.start(app_id=str(settings.app_id.value), progress=self._terminal.show)
         except ConfigError as error:
-            raise pytest.UsageError(*error.problems) from None
+            raise pytest.UsageError("\nERROR: ".join(error.problems)) from None
         node.workerinput[LOCAL] = {
             "url": self._service.url,
             "token": self._service.token,
@@ -59,8 +60,14 @@ class Controller:
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
 
+    @pytest.hookimpl(trylast=True)  # after pytest-xdist has ended the workers
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """End with the status of a usage error or of a signal when there was one."""
+        """Stop what workers did not prove stopped; end with the status of a usage error or a signal if there was one.
+
+        A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
+        """
+        for event in self._terminal.receipt.not_stopped():
+            self._terminal.count([self._stop(event).to_json()])
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.number is not None:
@@ -70,6 +77,17 @@ class Controller:
         """Say what was wrong."""
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
+
+    def _stop(self, event: Event) -> Event:
+        from pytest_device.sessions.client import DeviceClient
+        from pytest_device.sessions.lease import stopped
+
+        settings = settings_of(self._config)
+        url, token = str(settings.url.value), settings.token
+        if self._service is not None:
+            url, token = self._service.url, self._service.token
+        with DeviceClient(url, token) as client:
+            return stopped(client, event)
 
     def pytest_unconfigure(self) -> None:
         """End the local service, after the workers."""

@@ -30,6 +30,7 @@ def request_of(item: pytest.Item, settings: "Settings", environ: Mapping[str, st
     arguments: dict[str, Any] = {}
     for mark in reversed(marks):
         arguments |= mark.kwargs
+    arguments = {name: value for name, value in arguments.items() if value is not None}  # None means the default
     defaults = _bounds(arguments, settings) | {
         "app_id": settings.app_id.value or "00000000-0000-0000-0000-000000000000",  # reported apart when missing
         "name": session_name(item, environ),

@@ -1,11 +1,13 @@
 """The table of options at pytest's edge: options and ini keys in, Settings out."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from pytest_device.option_table import LOCAL, OPTIONS, TOKEN_VARIABLE, URL
+
+_LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
 if TYPE_CHECKING:
     from pytest_device.settings import Settings
@@ -19,10 +21,15 @@ def add(parser: pytest.Parser) -> None:
         if isinstance(option.default, bool):
             group.addoption(option.option, dest=option.ini, action="store_const", const="true", help=told)
         else:
-            default = f", default {option.default}" if option.default is not None else ""
+            default = f", default {option.default:g}" if isinstance(option.default, float | int) else ""
             metavar = option.ini.rpartition("_")[2].upper()
             group.addoption(option.option, dest=option.ini, metavar=metavar, help=f"{told}{default}")
         parser.addini(option.ini, option.help, default=None)
+
+
+def will_run(config: pytest.Config) -> bool:
+    """Tell whether the tests will run: under some options pytest only looks at them."""
+    return not any(config.getoption(option, default=False) for option in _LOOKING)
 
 
 def settings_of(config: pytest.Config) -> "Settings":
@@ -43,7 +50,7 @@ def header(config: pytest.Config) -> str | None:
     except ConfigError:
         return None  # said in full when a test needs a device, and not at all otherwise
     if settings.local.value:
-        return f"device: local service ({settings.local.source}), app {settings.app_id.value}"
+        return f"device: local service ({settings.local.source})"
     if settings.url.value is None:
         return None
     return f"device: {settings.url.value} ({settings.url.source}), app {settings.app_id.value or 'not set'}"

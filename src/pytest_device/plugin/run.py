@@ -5,15 +5,16 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.errors import ConfigError, DeviceError
-from pytest_device.local import LocalService, log_tail
+from pytest_device.local import LocalService, log_lines
 from pytest_device.plugin.controller import LOCAL, PROBLEMS
 from pytest_device.plugin.markers import request_of
-from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.options import settings_of, will_run
 from pytest_device.plugin.secrets import scrub
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal, attach
@@ -28,8 +29,6 @@ from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import Settings
 from pytest_device.spec import SessionType
 
-_LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
-"""Options under which pytest collects tests and runs none."""
 _REQUEST: Final = pytest.StashKey[SessionRequest]()
 _RUN: Final = pytest.StashKey["DeviceRun"]()
 
@@ -51,7 +50,7 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
             config.pluginmanager.register(run, "device-run")
             return
     if not _is_worker(config):
-        raise pytest.UsageError("\n".join(problems))
+        raise pytest.UsageError("\nERROR: ".join(problems))
     output: dict[str, Any] = vars(config)["workeroutput"]
     output[PROBLEMS] = problems
     items.clear()
@@ -76,7 +75,7 @@ def _rivals(config: pytest.Config) -> list[str]:
 
 
 def _missing(config: pytest.Config, settings: Settings) -> list[str]:
-    return list(settings.service_problems()) if _will_run(config) else []
+    return list(settings.service_problems()) if will_run(config) else []
 
 
 def _read_markers(wanted: list[pytest.Item], settings: Settings) -> list[str]:
@@ -85,31 +84,41 @@ def _read_markers(wanted: list[pytest.Item], settings: Settings) -> list[str]:
         try:
             request = request_of(item, settings, os.environ)
             _check_fixtures(item, request)
+            _check_service(request, settings)
         except ConfigError as error:
             path, line, _ = item.location
-            problems += [f"{path}:{(line or 0) + 1}: {item.name}: {problem}" for problem in error.problems]
+            name = getattr(item, "originalname", item.name)
+            problems += [f"{path}:{(line or 0) + 1}: {name}: {problem}" for problem in error.problems]
         else:
             item.stash[_REQUEST] = request
-    return problems
+    return list(dict.fromkeys(problems))  # a parametrized test makes each mistake once
 
 
 def _check_fixtures(item: pytest.Item, request: SessionRequest) -> None:
     """Refuse a fixture of another session type; let a test that has only the marker get its session all the same."""
-    names: list[str] | None = getattr(item, "fixturenames", None)
-    if names is None:
+    if not isinstance(item, pytest.Function):
         raise ConfigError("device() needs a test function: this kind of test has no fixtures")
-    if "device_driver" in names and request.type is not SessionType.APPIUM:
+    if "device_driver" in item.fixturenames and request.type is not SessionType.APPIUM:
         raise ConfigError(f"device_driver needs type='appium', the marker says type={request.type.value!r}")
-    if "device_session" not in names:
-        names.insert(0, "device_session")
+    if "device_session" not in item.fixturenames:
+        # A list of its own, since pytest shares one among the items of a function; and last, after whatever may skip.
+        item.fixturenames = [*item.fixturenames, "device_session"]
 
 
-def _will_run(config: pytest.Config) -> bool:
-    return not any(config.getoption(option, default=False) for option in _LOOKING)
+def _check_service(request: SessionRequest, settings: Settings) -> None:
+    if settings.local.value and request.type is not SessionType.APPIUM:
+        raise ConfigError(f"the local service drives type='appium' only, the marker says type={request.type.value!r}")
 
 
-def _told(error: DeviceError) -> list[str]:
-    return [str(error), *getattr(error, "__notes__", [])]
+def _device_error(call: pytest.CallInfo[None]) -> DeviceError | None:
+    """Return the error of providing a device, also from among several; what the test itself raises is the test's."""
+    if call.excinfo is None or call.when == "call":
+        return None
+    error: object = call.excinfo.value
+    errors: list[object] = [error]
+    if isinstance(error, BaseExceptionGroup):
+        errors += cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return next((one for one in errors if isinstance(one, DeviceError)), None)
 
 
 def _plain(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
@@ -150,7 +159,7 @@ class DeviceRun:
         policy = WaitPolicy(self.settings.wait_timeout_seconds.value, self.settings.poll_interval_seconds.value)
 
         def tell(event: Event) -> None:
-            event = replace(event, text=self._redactor.text(event.text))
+            event = replace(event, text=self._redactor.text(event.text), url=self._redactor.text(event.url))
             self._events.append(event)
             if event.kind is Kind.CREATED:
                 item.user_properties += [("device_session", event.session_id), ("device_session_url", event.url)]
@@ -159,13 +168,14 @@ class DeviceRun:
 
         with lease(self._client, request, policy=policy, emit=tell) as session:
             if session.remote_config is not None:
-                self._redactor.add(*session.remote_config.secrets())
+                public = {urlsplit(url).hostname for url in (session.url, self._client.base_url)}
+                self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
             yield session
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
         """Start the local service when it is this process's to start, and open the connection."""
-        if not _will_run(self._config):
+        if not will_run(self._config):
             return
         try:
             self._open.callback(self._signals.restore)
@@ -174,7 +184,7 @@ class DeviceRun:
             self._redactor.add(token)
             self._client = self._open.enter_context(DeviceClient(url, token, vendor=self.settings.vendor.value))
         except ConfigError as error:
-            raise pytest.UsageError("\n".join(error.problems)) from None
+            raise pytest.UsageError("\nERROR: ".join(error.problems)) from None
 
     def _service(self) -> tuple[str, str]:
         if not self.settings.local.value:
@@ -189,24 +199,30 @@ class DeviceRun:
         self._log_path = service.log_path
         return service.url, service.token
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, so that nothing sees a report with secrets in it
+    @pytest.hookimpl(wrapper=True, trylast=True)  # innermost, so that no other wrapper sees a report with secrets in it
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Say plainly what is not the test's fault, add what the local service logged, mask every secret."""
         report = yield
-        error = call.excinfo.value if call.excinfo else None
-        blame = None
-        if call.excinfo and isinstance(error, DeviceError) and call.when != "call":
-            verdict, message = verdict_of(error).value, self._redactor.text("\n".join(_told(error)))
-            report.longrepr = _plain(call.excinfo, f"{verdict}: {message}")
-            blame = (verdict, message)
-            if self._log_path:
-                report.sections.append(("Captured local device service log", log_tail(self._log_path)))
-        attach(report, self._events, blame)
+        error = _device_error(call)
+        verdict = verdict_of(error) if error else None
+        if error and call.excinfo and call.excinfo.value is error:
+            report.longrepr = _plain(call.excinfo, "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])]))
+            if self._log_path and (lines := log_lines(self._log_path, self._session_ids())):
+                report.sections.append(("Captured local device service log", lines))
+        attach(report, self._events, verdict)
         self._events.clear()
         scrub(report, self._redactor)
         return report
+
+    @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Mask what other plugins have added since the report was made."""
+        scrub(report, self._redactor)
+
+    def _session_ids(self) -> set[str]:
+        return {event.session_id for event in self._events if event.session_id}
 
     @pytest.hookimpl(trylast=True)  # after pytest has torn down what an interrupt left
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

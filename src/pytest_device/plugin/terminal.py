@@ -7,18 +7,19 @@ from typing import Any, Final
 import pytest
 
 from pytest_device.report.receipt import Receipt, line_of
+from pytest_device.report.verdict import Verdict
 from pytest_device.sessions.events import Event
 
 EVENTS: Final = "device_events"
-BLAME: Final = "device_blame"
+VERDICT: Final = "device_verdict"
 """Attributes of a test report, which pytest-xdist carries to the controlling process as they are."""
 
 
-def attach(report: pytest.TestReport, events: list[Event], blame: tuple[str, str] | None) -> None:
-    """Let a report carry what happened to sessions, and who is to blame: a verdict and a message."""
+def attach(report: pytest.TestReport, events: list[Event], verdict: Verdict | None) -> None:
+    """Let a report carry what happened to sessions, and who is to blame for an error that is not the test's."""
     vars(report)[EVENTS] = [event.to_json() for event in events]
-    if blame:
-        vars(report)[BLAME] = list(blame)
+    if verdict:
+        vars(report)[VERDICT] = verdict.value
 
 
 class Terminal:
@@ -26,7 +27,7 @@ class Terminal:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._receipt = Receipt()
+        self.receipt = Receipt()
 
     def show(self, line: str) -> None:
         """Write one line now, past pytest's capturing; nothing under ``-q``."""
@@ -39,30 +40,31 @@ class Terminal:
             if reporter._tw.width_of_current_line:  # noqa: SLF001  # ensure_newline() overlooks the dots of results
                 reporter.write_line("")
             reporter.write_line(f"  device {line}")
+            reporter.flush()  # a CI log must have it while the run still waits
 
     def show_event(self, event: Event) -> None:
         """Write what a watching person wants to know of an event."""
-        line = line_of(event)
+        line = line_of(event, verbose=self._config.get_verbosity() > 0)
         if line:
             self.show(line)
 
     def count(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events, as plain values, to the receipt."""
         for event in events:
-            self._receipt.add(Event.from_json(event))
+            self.receipt.add(Event.from_json(event))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries."""
         carried: dict[str, Any] = vars(report)
         self.count(carried.get(EVENTS, ()))
-        if BLAME in carried:
-            verdict, message = carried[BLAME]
-            self._receipt.blamed.append((verdict, report.nodeid, message))
+        if VERDICT in carried:
+            self.receipt.errors[carried[VERDICT]] += 1
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the receipt."""
-        lines = list(self._receipt.lines())
+        lines = list(self.receipt.lines())
         if lines:
+            terminalreporter.ensure_newline()
             terminalreporter.section("devices")
             for line in lines:
                 terminalreporter.write_line(line)

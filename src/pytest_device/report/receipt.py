@@ -1,68 +1,80 @@
 """What a run did with sessions, counted from its events and told in a few lines."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from pytest_device.sessions.events import Event, Kind
 
+PATIENCE_SECONDS: Final = 5.0
+"""A shorter wait is not worth a line of its own, unless all is asked for."""
 
-def line_of(event: Event) -> str | None:
+
+def line_of(event: Event, *, verbose: bool = False) -> str | None:
     """Return the line that a watching person reads, None for what needs none."""
     match event.kind:
         case Kind.CREATED:
-            return f"{event.label}: waiting for {event.url}"
+            return f"{event.label}: {event.url}"
         case Kind.STATUS:
-            return f"{event.label}: after {event.waited_seconds:.1f} s {event.text}"
+            return f"{event.label}: after {event.waited_seconds:.0f} s {event.text}"
         case Kind.READY:
-            return f"{event.label}: in progress after {event.waited_seconds:.1f} s"
+            device = f" on {event.text}" if event.text else ""
+            slow = verbose or event.waited_seconds > PATIENCE_SECONDS
+            return f"{event.label}: in progress after {event.waited_seconds:.1f} s{device}" if slow else None
         case Kind.STOPPED:
-            return f"{event.label}: stopped" if event.text == "stopped" else f"{event.label}: ended ({event.text})"
+            return f"{event.label}: {event.text}" if verbose or event.text != "stopped" else None
         case Kind.STOP_FAILED:
-            return f"{event.label}: session {event.session_id} COULD NOT BE STOPPED: {event.text}"
+            return f"{event.label}: COULD NOT BE STOPPED: {event.text} ({event.url or event.session_id})"
         case Kind.CREATE_UNKNOWN:
             return f"{event.label}: the answer to create was lost, a session named {event.text!r} may be running"
 
 
 @dataclass
 class Receipt:
-    """Sessions created, proven stopped, not stopped, unknown; seconds waited and run."""
+    """Sessions created, proven stopped, unknown; seconds waited and run; errors that were not the tests' own."""
 
-    created: int = 0
-    stopped: int = 0
-    running_seconds: float = 0.0
-    waited_seconds: float = 0.0
-    doubtful: list[Event] = field(default_factory=list[Event])
-    """Sessions that could not be stopped, and create calls whose answer was lost."""
-    blamed: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
-    """Verdict, test and message of each error that was not the test's own."""
+    lives: dict[str, list[Event]] = field(default_factory=dict[str, list[Event]])
+    """The events of each session that was created, by its id."""
+    lost: list[Event] = field(default_factory=list[Event])
+    """The create calls whose answer was lost."""
+    errors: Counter[str] = field(default_factory=Counter[str])
+    """How many errors each verdict has."""
 
     def add(self, event: Event) -> None:
-        """Count one event."""
-        match event.kind:
-            case Kind.CREATED:
-                self.created += 1
-            case Kind.READY:
-                self.waited_seconds += event.waited_seconds
-            case Kind.STOPPED:
-                self.stopped += 1
-                self.running_seconds += event.running_seconds or 0.0
-            case Kind.STOP_FAILED | Kind.CREATE_UNKNOWN:
-                self.doubtful.append(event)
-            case Kind.STATUS:
-                pass
+        """Take note of one event."""
+        if event.kind is Kind.CREATE_UNKNOWN:
+            self.lost.append(event)
+        elif event.session_id:
+            self.lives.setdefault(event.session_id, []).append(event)
+
+    def not_stopped(self) -> list[Event]:
+        """Return the newest event of each session that was created and not proven stopped."""
+        return [life[-1] for life in self.lives.values() if not _of(life, Kind.STOPPED)]
 
     def lines(self) -> Iterator[str]:
         """Yield the receipt, nothing when no session was asked for and nothing went wrong."""
-        if not (self.created or self.doubtful or self.blamed):
-            return
-        unknown = sum(event.kind is Kind.CREATE_UNKNOWN for event in self.doubtful)
-        yield (
-            f"sessions: created {self.created}, proven stopped {self.stopped}, unknown {unknown}; "
-            f"device time {_time(self.running_seconds)}, waited {_time(self.waited_seconds)}"
-        )
-        yield from filter(None, map(line_of, self.doubtful))
-        for verdict, test, message in self.blamed:
-            yield f"{verdict}: {test}: {message}"
+        left = self.not_stopped()
+        if self.lives or self.lost:
+            yield (
+                f"sessions: created {len(self.lives)}, proven stopped {len(self.lives) - len(left)}, "
+                f"unknown {len(self.lost)}; {self._times()}"
+            )
+        for event in left:
+            yield f"{event.label}: NOT PROVEN STOPPED: {event.url or event.session_id} {event.text}".rstrip()
+        yield from filter(None, map(line_of, self.lost))
+        for verdict, count in self.errors.items():
+            yield f"errors of the {verdict}, not of the tests: {count}"
+
+    def _times(self) -> str:
+        lives = self.lives.values()
+        waited = sum((_of(life, Kind.READY) or life)[-1].waited_seconds for life in lives)
+        ran = sum(event.running_seconds or 0.0 for life in lives for event in _of(life, Kind.STOPPED)[-1:])
+        return f"device time {_time(ran)}, waited {_time(waited)}"
+
+
+def _of(life: list[Event], kind: Kind) -> list[Event]:
+    return [event for event in life if event.kind is kind]
 
 
 def _time(seconds: float) -> str:

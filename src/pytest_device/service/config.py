@@ -21,7 +21,7 @@ class ServiceConfig:
 
     ``port`` 0 is a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
     ``max_duration_minutes`` make the account one that may not do everything. ``boot_seconds`` is how long simulated
-    devices boot. Raises ConfigError naming the value and the rule.
+    devices boot. ``temporary`` removes ``state_dir`` at the end. Raises ConfigError naming the value and the rule.
     """
 
     token: str = field(repr=False)
@@ -37,6 +37,7 @@ class ServiceConfig:
     simulator_access: bool = True
     max_duration_minutes: int = DURATION_MAX_MINUTES
     boot_seconds: float = 0.0
+    temporary: bool = False
 
     def __post_init__(self) -> None:
         duration = self.max_duration_minutes
@@ -107,6 +108,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "simulator_access": (bool,),
     "max_duration_minutes": (int,),
     "boot_seconds": (int, float),
+    "temporary": (bool,),
 }
 
 

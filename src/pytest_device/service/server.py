@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import shutil
 import signal
 import socket
 import struct
@@ -61,7 +62,11 @@ def serve(config: ServiceConfig, announce: Announce, *, watch: Watch | None = No
     ``watch`` is given a function that ends the service too and may be called from any thread. Call it in the main
     thread. Raises ConfigError with the cause and the fix when the service cannot start.
     """
-    asyncio.run(_serve(config, announce, watch))
+    try:
+        asyncio.run(_serve(config, announce, watch))
+    finally:
+        if config.temporary:
+            shutil.rmtree(config.state_dir, ignore_errors=True)  # its parent does so too, unless it was killed
 
 
 async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None) -> None:

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import httpx
 
-from pytest_device.errors import ServiceError, StatusError, TransportError, UnexpectedReplyError
+from pytest_device.errors import ConfigError, ServiceError, StatusError, TransportError, UnexpectedReplyError
 from pytest_device.redact import is_loopback
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import read_session
@@ -25,7 +26,14 @@ REPLY_SECONDS: Final = 60.0
 """The longest a whole answer may take, however steadily its bytes trickle in."""
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
-_NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.LocalProtocolError)
+_NEVER_SENT: Final = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.LocalProtocolError,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
 _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERRORS: Final = 500
 
@@ -54,19 +62,26 @@ class DeviceClient:
         self._vendor = vendor
         self._clock = clock
         self._sleep = sleep
-        self._http = httpx.Client(
-            base_url=self.base_url,
-            headers={
-                "Authorization": f"Bearer {checked_token(token)}",
-                "Accept": "application/json",
-                "Accept-Encoding": "identity",  # so that the bound on a reply bounds what it unpacks to
-                "User-Agent": "pytest-device",
-            },
-            timeout=_TIMEOUT,
-            transport=transport,
-            follow_redirects=False,
-            trust_env=not is_loopback(urlsplit(self.base_url).hostname or ""),  # no proxy to this machine
-        )
+        headers = {
+            "Authorization": f"Bearer {checked_token(token)}",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",  # so that the bound on a reply bounds what it unpacks to
+            "User-Agent": "pytest-device",
+        }
+        try:
+            self._http = httpx.Client(
+                base_url=self.base_url,
+                headers=headers,
+                timeout=_TIMEOUT,
+                transport=transport,
+                follow_redirects=False,
+                trust_env=not is_loopback(urlsplit(self.base_url).hostname or ""),  # no proxy to this machine
+            )
+        except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+            raise ConfigError(
+                f"no connection to {self.base_url} can be prepared ({error}): check the proxy variables (HTTPS_PROXY, "
+                "ALL_PROXY) and the certificate variables (SSL_CERT_FILE, SSL_CERT_DIR)"
+            ) from None
 
     def __enter__(self) -> Self:
         return self
@@ -84,13 +99,13 @@ class DeviceClient:
         """Create a session; it is ``new`` and costs from here on, until it is stopped."""
         return self._call("create", "POST", SESSIONS_PATH, body=request.to_wire(self._vendor))
 
-    def get(self, session_id: object) -> Session:
+    def get(self, session_id: UUID | str) -> Session:
         """Return the session with its current status and, while it is in progress, its connection details."""
-        return self._call("get", "GET", f"{SESSIONS_PATH}/{session_id}", repeatable=True)
+        return self._call("get", "GET", _path(session_id), repeatable=True)
 
-    def stop(self, session_id: object) -> Session:
+    def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; one that is stopped or errored already is returned unchanged."""
-        return self._call("stop", "POST", f"{SESSIONS_PATH}/{session_id}/stop", repeatable=True)
+        return self._call("stop", "POST", f"{_path(session_id)}/stop", repeatable=True)
 
     def _call(self, operation: str, method: str, path: str, *, body: Any = None, repeatable: bool = False) -> Session:
         for attempt in range(ATTEMPTS - 1):
@@ -107,11 +122,16 @@ class DeviceClient:
             # JSON is promised by the header even where there is no body ("Endpoints", common to all).
             headers = {"Content-Type": "application/json"}
             with self._http.stream(method, path, json=body, headers=headers) as reply:
+                self._http.cookies.clear()  # the document knows no cookies
                 return read_session(operation, reply.status_code, self._body_of(operation, reply))
         except httpx.HTTPError as error:
             raise self._no_answer(operation, error) from None
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise ConfigError(f"service address {self.base_url!r} cannot be used: {error}") from None
 
     def _body_of(self, operation: str, reply: httpx.Response) -> bytes:
+        if reply.headers.get("content-encoding", "identity") != "identity":
+            raise UnexpectedReplyError(f"{operation}: the answer is packed, though the request forbids it")
         started, body = self._clock(), bytearray()
         for chunk in reply.iter_bytes():
             body += chunk
@@ -128,6 +148,13 @@ class DeviceClient:
             return TransportError(message, sent=False)
         message = f"{operation}: no complete answer from {self.base_url} ({type(error).__name__}: {reason})"
         return TransportError(message, sent=True)
+
+
+def _path(session_id: UUID | str) -> str:
+    try:
+        return f"{SESSIONS_PATH}/{UUID(str(session_id))}"
+    except ValueError:
+        raise ConfigError(f"session id {str(session_id)!r} must be a UUID") from None
 
 
 def is_passing(error: ServiceError) -> bool:

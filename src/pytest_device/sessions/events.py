@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pytest_device.sessions.models import Session
+if TYPE_CHECKING:
+    from pytest_device.sessions.models import Session  # loads pydantic, which whoever only reports events needs not
 
 
 class Kind(StrEnum):
@@ -53,7 +54,7 @@ def nobody(_event: Event) -> None:
     """Tell nobody."""
 
 
-def running_seconds(session: Session) -> float | None:
+def running_seconds(session: "Session") -> float | None:
     """Return how long the session ran by the service's own times, or None when one of them is missing."""
     if session.started_at is None or session.finished_at is None:
         return None

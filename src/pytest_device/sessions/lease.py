@@ -3,15 +3,19 @@
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from pytest_device.errors import (
+    ConfigError,
     NotFoundError,
     ServiceError,
+    StatusError,
     StopFailedError,
     TransportError,
     UnexpectedReplyError,
 )
+from pytest_device.option_table import TOKEN_VARIABLE
 from pytest_device.sessions.client import DeviceClient, is_passing
 from pytest_device.sessions.events import Emit, Event, Kind, nobody, running_seconds
 from pytest_device.sessions.lifecycle import (
@@ -24,9 +28,12 @@ from pytest_device.sessions.lifecycle import (
     next_step,
     timed_out,
 )
-from pytest_device.sessions.models import Session
+from pytest_device.sessions.models import Session, named_device
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, SESSIONS_PATH
+
+HEARTBEAT_SECONDS: Final = 30.0
+"""How often a wait in which nothing changes says so."""
 
 _DEFAULT_POLICY: Final = WaitPolicy()
 
@@ -79,29 +86,38 @@ class _Life:
     def create(self) -> None:
         try:
             self._session = self._client.create(self._request)
-        except UnexpectedReplyError as error:
-            self._session_id = error.session_id
-            raise
-        except TransportError as error:
-            if error.sent:
+            self._session_id = str(self._session.id)
+            self._check_kind(self._session)
+        except BaseException as error:  # an interrupt loses the answer too
+            if self._session_id is None and isinstance(error, UnexpectedReplyError):
+                self._session_id = error.session_id
+            if self._session_id is not None:
+                self._tell(Kind.CREATED)
+            elif not _made_nothing(error):
                 self._lost(error)
             raise
-        self._session_id = str(self._session.id)
-        self._tell(Kind.CREATED, self._request.name or "")
+        self._tell(Kind.CREATED)
+
+    def _check_kind(self, session: Session) -> None:
+        asked, got = (self._request.platform, self._request.type), (session.platform, session.type)
+        if got != asked:
+            raise UnexpectedReplyError(
+                f"create: asked for {' '.join(asked)}, the service answered with {' '.join(got)}"
+            )
 
     def wait(self) -> Session:
         session = self._session
         if session is None:
             raise RuntimeError("wait() before create()")
-        told = described(session)
+        told, told_at = described(session), self._started
         while True:
             match next_step(session, self._waited(), self._policy):
                 case Ready():
-                    self._tell(Kind.READY)
+                    self._tell(Kind.READY, named_device(session))
                     return session
                 case PollAgain(after_seconds):
-                    if described(session) != told:
-                        told = described(session)
+                    if described(session) != told or self._clock() - told_at >= HEARTBEAT_SECONDS:
+                        told, told_at = described(session), self._clock()
                         self._tell(Kind.STATUS, told)
                     self._sleep(after_seconds)
                     session = self._session = self._newest(session)
@@ -117,7 +133,7 @@ class _Life:
                 if not is_passing(error):
                     raise
                 if self._waited() >= self._policy.timeout_seconds:
-                    raise timed_out(known, self._waited()) from error
+                    raise timed_out(known, self._waited(), last_answer=str(error)) from error
                 self._tell(Kind.STATUS, str(error))
                 self._sleep(self._policy.poll_interval_seconds)
                 continue
@@ -128,17 +144,15 @@ class _Life:
     def stop(self) -> None:
         if self._session_id is None:
             return
+        known = self._event(Kind.CREATED)
         try:
-            session = self._client.stop(self._session_id)
-        except NotFoundError:
-            self._tell(Kind.STOPPED, "the service no longer knows it")
-            return
-        except ServiceError as error:
-            raise self._not_stopped(str(error)) from error
-        if session.status not in TERMINAL:
-            raise self._not_stopped(f"its status is {described(session)}")
-        self._session = session
-        self._tell(Kind.STOPPED, str(session.status))
+            event = stopped(self._client, known)
+        except BaseException:  # an interrupt in the middle of the stop: the session comes first
+            self._emit(stopped(self._client, known))
+            raise
+        self._emit(event)
+        if event.kind is Kind.STOP_FAILED:
+            raise self._not_stopped(event.text)
 
     def stop_after(self, error: BaseException) -> None:
         try:
@@ -147,15 +161,15 @@ class _Life:
             error.add_note(str(failure))
 
     def _not_stopped(self, reason: str) -> StopFailedError:
-        self._tell(Kind.STOP_FAILED, reason)
         session_id, url = str(self._session_id), self._url()
         message = (
-            f"session {session_id} could not be stopped and may run for up to {self._bound_minutes()} more minutes: "
-            f"{reason}. Stop it with: POST {self._client.base_url}{SESSIONS_PATH}/{session_id}/stop"
+            f"the session could not be stopped: {reason}. It may run for up to {self._bound_minutes()} more minutes, "
+            f"{CLEANUP_MINUTES} of them for cleaning up. Stop it with: curl -X POST -H "
+            f'"Authorization: Bearer ${TOKEN_VARIABLE}" {self._client.base_url}{SESSIONS_PATH}/{session_id}/stop'
         )
-        return StopFailedError(f"{message}, or at {url}" if url else message, session_id=session_id, url=url)
+        return StopFailedError(f"{message} (its page: {url})" if url else message, session_id=session_id, url=url)
 
-    def _lost(self, error: TransportError) -> None:
+    def _lost(self, error: BaseException) -> None:
         self._tell(Kind.CREATE_UNKNOWN, self._request.name or "")
         named = f"named {self._request.name!r}" if self._request.name else "without a name"
         error.add_note(
@@ -175,14 +189,42 @@ class _Life:
         return self._clock() - self._started
 
     def _tell(self, kind: Kind, text: str = "") -> None:
-        self._emit(
-            Event(
-                kind=kind,
-                label=f"{self._request.platform} {self._request.type}",
-                session_id=self._session_id or "",
-                url=self._url() or "",
-                text=text,
-                waited_seconds=self._waited(),
-                running_seconds=running_seconds(self._session) if self._session else None,
-            )
+        self._emit(self._event(kind, text))
+
+    def _event(self, kind: Kind, text: str = "") -> Event:
+        return Event(
+            kind=kind,
+            label=f"{self._request.platform} {self._request.type}",
+            session_id=self._session_id or "",
+            url=self._url() or "",
+            text=text,
+            waited_seconds=self._waited(),
         )
+
+
+def _made_nothing(error: BaseException) -> bool:
+    """Tell whether a failed create call certainly left no session behind: it never left, or it was refused."""
+    match error:
+        case ConfigError():
+            return True
+        case TransportError():
+            return not error.sent
+        case StatusError():
+            return error.status < 500  # noqa: PLR2004  # beyond, a gateway may have lost a good answer
+        case _:
+            return False
+
+
+def stopped(client: DeviceClient, known: Event) -> Event:
+    """Stop the session of an earlier event; return the event of its success or failure."""
+    try:
+        session = client.stop(known.session_id)
+    except NotFoundError:
+        return replace(known, kind=Kind.STOPPED, text="the service no longer knows it")
+    except ServiceError as error:
+        return replace(known, kind=Kind.STOP_FAILED, text=str(error))
+    if str(session.id) != known.session_id:
+        return replace(known, kind=Kind.STOP_FAILED, text=f"the service answered with session {session.id}")
+    if session.status not in TERMINAL:
+        return replace(known, kind=Kind.STOP_FAILED, text=f"its status is {described(session)}")
+    return replace(known, kind=Kind.STOPPED, text=str(session.status), running_seconds=running_seconds(session))

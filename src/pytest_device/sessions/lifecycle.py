@@ -63,12 +63,17 @@ def next_step(session: Session, waited_seconds: float, policy: WaitPolicy) -> St
             return PollAgain(min(policy.poll_interval_seconds, left))
 
 
-def timed_out(session: Session, waited_seconds: float) -> SessionTimeoutError:
-    """Compose the error of a wait that was too long."""
+def timed_out(session: Session, waited_seconds: float, *, last_answer: str = "") -> SessionTimeoutError:
+    """Compose the error of a wait that was too long; ``last_answer`` is what the service failed with at the end."""
+    if last_answer:
+        return SessionTimeoutError(
+            f"the session was not ready after {waited_seconds:.0f} s ({session.url}). The last answer: {last_answer}",
+            session_id=str(session.id),
+            url=session.url,
+        )
     return SessionTimeoutError(
-        f"session {session.id} was not ready after {waited_seconds:.0f} s: its status is {described(session)}. "
-        f"Queueing and booting cannot be told apart from outside; allow more with device_wait_timeout_seconds, "
-        f"or look at {session.url}",
+        f"the session was not ready after {waited_seconds:.0f} s, its status is {described(session)} ({session.url}). "
+        "Queueing and booting cannot be told apart from outside: allow more with device_wait_timeout_seconds",
         session_id=str(session.id),
         url=session.url,
     )
@@ -83,5 +88,5 @@ def described(session: Session) -> str:
 
 
 def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
-    message = f"session {session.id} {what}; its page tells why: {session.url}"
+    message = f"the session {what}, its page tells why: {session.url}"
     return kind(message, session_id=str(session.id), url=session.url)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Self, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 
 from pydantic import (
@@ -78,7 +78,8 @@ def _secrets_of_url(url: str) -> Iterator[str]:
         yield url
         return
     if password:
-        yield password
+        yield from (password, unquote(password))
+    yield from (value for key, value in parse_qsl(parts.query) if _CREDENTIAL.search(key))
     if not is_loopback(host):
         yield from (url, host)
 
@@ -104,6 +105,13 @@ class AppiumConfig(RemoteConfig, frozen=True):
     capabilities: dict[str, Any]
 
 
+def named_device(session: "Session") -> str:
+    """Return the name that the capabilities give the device, empty when they give none: it may be a stand-in."""
+    config = session.remote_config
+    name = config.capabilities.get("appium:deviceName") if isinstance(config, AppiumConfig) else None
+    return name if isinstance(name, str) else ""
+
+
 class WebPreviewConfig(RemoteConfig, frozen=True):
     """Connection details of a ``web-preview-only`` session."""
 
@@ -125,7 +133,7 @@ def _text_only(value: object) -> object:
 
 
 _Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
-_PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[^\s\x00-\x1f\x7f]+$")]
+_PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$")]
 
 
 class Session(BaseModel, frozen=True):

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from pytest_device.errors import ConfigError
+from pytest_device.redact import Redactor
 from pytest_device.spec import (
     ARCHIVE_URL_MAX_LENGTH,
     DEFAULT_SESSION_TYPE,
@@ -130,7 +131,7 @@ class SessionRequest(BaseModel, frozen=True):
             at_fault = dict.fromkeys(
                 _argument_name(str(detail["loc"][0])) for detail in error.errors() if detail["loc"]
             )
-            raise ConfigError(*(_broken_rule(name, known) for name in at_fault), *problems) from None
+            raise ConfigError(*problems, *(_broken_rule(name, known) for name in at_fault)) from None
         if problems:
             raise ConfigError(*problems)
         return request
@@ -178,7 +179,7 @@ def _broken_rule(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(str(value) if isinstance(value, str) else value)
+    text = Redactor().text(repr(str(value) if isinstance(value, str) else value))
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text) - 2} characters)"  # noqa: PLR2004
 
 
@@ -187,7 +188,7 @@ def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
         if name not in _RULES:
             near = get_close_matches(name, _RULES, n=1, cutoff=0.4)
             hint = f": did you mean {near[0]}?" if near else f": known are {', '.join(_RULES)}"
-            yield f"{name} is not an argument{hint}"
+            yield f"{name} is not an argument of the marker{hint}"
 
 
 def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:

@@ -24,15 +24,16 @@ _LOCK_POLL_SECONDS: Final = 0.1
 _LAST_WORDS_SECONDS: Final = 1.0
 _TAIL_LINES: Final = 20
 
+_ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
 _FIXES: Final = (
     (r"ENOSPC|No space left", "free about 500 MB of the disk"),
     (r"EACCES|EPERM|Permission denied", "give yourself the right to write where the lines above say"),
+    (r"ECONNREFUSED|ENOTFOUND|ETIMEDOUT|Connection refused|name resolution", _ANY_FIX),
     (r"No module named pip", "install Node.js 24 yourself: this Python has no pip to install it with"),
     (r"EINTEGRITY", "a package is not the one that was pinned: find out what the registry or proxy in use changed"),
     (r"\bE401\b|\bE403\b", "log in to the registry in use, or choose another (npm config get registry)"),
     (r"\bE404\b|ETARGET|No matching distribution", "choose a registry that has these packages"),
 )
-_ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
 
 # npm and pip mask most credentials themselves; this is how their configuration files spell the others.
 _CREDENTIAL: Final = re.compile(r"(?i)(_auth\w*|\w*password)(\s*[=:]\s*)\S+")
@@ -67,7 +68,7 @@ class Installer:
     environ: Mapping[str, str]
     progress: Callable[[str], None]
     limit_seconds: float = LIMIT_SECONDS
-    progress_seconds: float = 5.0
+    progress_seconds: float = 10.0
     clock: Callable[[], float] = time.monotonic
 
     async def ensure(self, package: Package) -> None:
