@@ -39,6 +39,20 @@ def test_a_run_without_a_device_loads_no_heavy_module(tmp_path: Path) -> None:
     assert heavy(loaded) == set()
 
 
+def test_a_distributed_run_without_a_device_loads_none_either_in_any_process(tmp_path: Path) -> None:
+    tmp_path.joinpath("conftest.py").write_text(WRITE_MODULES_AT_THE_END)
+    tmp_path.joinpath("test_trivial.py").write_text("def test_trivial(): pass")
+
+    python("-m", "pytest", "-s", "-qq", "-p", "xdist.plugin", "-p", PLUGIN, "-n1", cwd=tmp_path)
+
+    controller, worker = (json.loads(path.read_text()) for path in sorted(tmp_path.glob("modules-*")))
+    assert PLUGIN in controller
+    assert PLUGIN in worker
+    # What pytest-xdist itself brings, with the part of it that some releases borrow from the standard library.
+    allowed = {"xdist", "asyncio"}
+    assert heavy(controller) | heavy(worker) <= allowed
+
+
 @pytest.mark.parametrize("module", ["pytest_device", PLUGIN])
 def test_importing_changes_nothing_in_the_process(module: str, tmp_path: Path) -> None:
     assert python("-c", IMPORT_AND_TELL_CHANGES, module, cwd=tmp_path) == []
@@ -114,6 +128,16 @@ import json, sys
 
 def pytest_unconfigure():
     print(json.dumps(sorted(sys.modules)))
+"""
+
+WRITE_MODULES_AT_THE_END = """
+import json, os, pathlib, sys
+
+def pytest_unconfigure(config):
+    name = os.environ.get("PYTEST_XDIST_WORKER", "controller")
+    pathlib.Path(f"modules-{name}").write_text(json.dumps(sorted(sys.modules)))
+    if name == "controller":
+        print("[]")
 """
 
 IMPORT_AND_TELL_CHANGES = """
