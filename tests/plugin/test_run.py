@@ -528,6 +528,43 @@ def test_no_secret_is_in_anything_a_failing_run_leaves_behind(
         assert [secret in output for output in outputs] == [False] * 3
 
 
+def test_no_secret_is_in_what_other_plugins_and_the_test_put_into_its_report(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(
+        """
+        import pathlib, pytest
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_makereport(item, call):
+            report = yield
+            with open("theirs.txt", "a") as file:
+                file.write(report.longreprtext)
+            return report
+        """
+    )
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.device(platform="android")
+
+        def secret(session): return session.remote_config.agent_device_remote_session_token.get_secret_value()
+
+        def test_compares(device_session): assert secret(device_session) == "x"
+        def test_records(device_session, record_property): record_property("controller", secret(device_session))
+        def test_expects(device_session): pytest.xfail(secret(device_session))
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-rx", "--showlocals", "--junitxml=report.xml", "-o", "junit_family=xunit1")
+
+    result.assert_outcomes(failed=1, passed=1, xfailed=1)
+    outputs = [result.stdout.str(), Path("report.xml").read_text(), Path("theirs.txt").read_text()]
+    assert all_stopped(service, 3)
+    # How the simulated tokens begin: not even so much of one may be left where pytest shortens values.
+    assert ["simulated-agent" in output for output in outputs] == [False] * 3
+
+
 def test_secrets_of_a_repr_are_masked() -> None:
     from pytest_device.sessions.client import DeviceClient
 
