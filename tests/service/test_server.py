@@ -28,6 +28,7 @@ from pytest_device.service.store import Store
 from pytest_device.spec import SESSIONS_PATH
 from tests.service.process import COMMAND, PATIENCE_SECONDS, Service, config, next_event, refusal, running, started
 from tests.service.world import APP_ID, TOKEN, data
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +50,7 @@ def settings(tmp_path: Path) -> dict[str, object]:
 
 def until(true: Callable[[], bool], what: str) -> None:
     """Wait for a condition."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < end, f"in {PATIENCE_SECONDS} s not seen: {what}"
-        time.sleep(0.02)
+    assert eventually(true, PATIENCE_SECONDS), f"in {PATIENCE_SECONDS} s not seen: {what}"
 
 
 def is_gone(pid: int) -> bool:

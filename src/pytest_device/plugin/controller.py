@@ -6,7 +6,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
-from pytest_device.plugin.options import settings_of, will_run
+from pytest_device.plugin.options import settings_of, usage_error, will_run
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal
 from pytest_device.sessions.events import Event
@@ -46,7 +46,7 @@ class Controller:
             if self._service is None:
                 self._service = LocalService.start(app_id=str(settings.app_id.value), progress=self._terminal.show)
         except ConfigError as error:
-            raise pytest.UsageError("\nERROR: ".join(error.problems)) from None
+            raise usage_error(error.problems) from None
         node.workerinput[LOCAL] = {
             "url": self._service.url,
             "token": self._service.token,
@@ -66,19 +66,19 @@ class Controller:
 
         A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
         """
-        for event in self._terminal.receipt.not_stopped():
-            self._terminal.count([self._stop(event).to_json()])
+        if left := self._terminal.receipt.not_stopped():
+            self._terminal.count(event.to_json() for event in self._stop(left))
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        if self._signals.number is not None:
-            session.exitstatus = 128 + self._signals.number
+        if self._signals.exit_status is not None:
+            session.exitstatus = self._signals.exit_status
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Say what was wrong."""
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 
-    def _stop(self, event: Event) -> Event:
+    def _stop(self, events: list[Event]) -> list[Event]:
         from pytest_device.sessions.client import DeviceClient
         from pytest_device.sessions.lease import stopped
 
@@ -87,7 +87,7 @@ class Controller:
         if self._service is not None:
             url, token = self._service.url, self._service.token
         with DeviceClient(url, token) as client:
-            return stopped(client, event)
+            return [stopped(client, event) for event in events]
 
     def pytest_unconfigure(self) -> None:
         """End the local service, after the workers."""

@@ -1,6 +1,7 @@
 """The table of options at pytest's edge: options and ini keys in, Settings out."""
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -54,6 +55,11 @@ def header(config: pytest.Config) -> str | None:
     if settings.url.value is None:
         return None
     return f"device: {settings.url.value} ({settings.url.source}), app {settings.app_id.value or 'not set'}"
+
+
+def usage_error(problems: Iterable[str]) -> pytest.UsageError:
+    """Return the error that shows each problem on a line of its own; pytest itself marks the first one only."""
+    return pytest.UsageError("\nERROR: ".join(problems))
 
 
 def _is_given(config: pytest.Config, ini: str, variable: str) -> bool:

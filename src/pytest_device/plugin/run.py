@@ -14,7 +14,7 @@ from pytest_device.errors import ConfigError, DeviceError
 from pytest_device.local import LocalService, log_lines
 from pytest_device.plugin.controller import LOCAL, PROBLEMS
 from pytest_device.plugin.markers import request_of
-from pytest_device.plugin.options import settings_of, will_run
+from pytest_device.plugin.options import settings_of, usage_error, will_run
 from pytest_device.plugin.secrets import scrub
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal, attach
@@ -50,7 +50,7 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
             config.pluginmanager.register(run, "device-run")
             return
     if not _is_worker(config):
-        raise pytest.UsageError("\nERROR: ".join(problems))
+        raise usage_error(problems)
     output: dict[str, Any] = vars(config)["workeroutput"]
     output[PROBLEMS] = problems
     items.clear()
@@ -184,7 +184,7 @@ class DeviceRun:
             self._redactor.add(token)
             self._client = self._open.enter_context(DeviceClient(url, token, vendor=self.settings.vendor.value))
         except ConfigError as error:
-            raise pytest.UsageError("\nERROR: ".join(error.problems)) from None
+            raise usage_error(error.problems) from None
 
     def _service(self) -> tuple[str, str]:
         if not self.settings.local.value:
@@ -227,8 +227,8 @@ class DeviceRun:
     @pytest.hookimpl(trylast=True)  # after pytest has torn down what an interrupt left
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell what happened since the last report: an interrupted test has none."""
-        if self._signals.number is not None:
-            session.exitstatus = 128 + self._signals.number
+        if self._signals.exit_status is not None:
+            session.exitstatus = self._signals.exit_status
         events = [event.to_json() for event in self._events]
         if self._terminal:
             self._terminal.count(events)

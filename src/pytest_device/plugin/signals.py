@@ -12,12 +12,17 @@ class EndInOrder:
     """Raises KeyboardInterrupt at the first of these signals and lets the end it began take its time.
 
     Handlers are set in the main thread only, and only in place of the default, so that a signal that is ignored (as
-    under nohup) or handled by somebody else stays so. ``number`` is the signal that came, None before.
+    under nohup) or handled by somebody else stays so.
     """
 
     def __init__(self) -> None:
-        self.number: int | None = None
+        self._number: int | None = None
         self._replaced: list[int] = []
+
+    @property
+    def exit_status(self) -> int | None:
+        """What the run ends with, as shells count it; None when no signal came."""
+        return None if self._number is None else 128 + self._number
 
     def install(self) -> None:
         """Set the handlers."""
@@ -36,6 +41,6 @@ class EndInOrder:
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         # Not pytest.exit(): its exception is one that a test's "except Exception" would swallow.
-        first, self.number = self.number is None, number
+        first, self._number = self._number is None, number
         if first:
             raise KeyboardInterrupt
