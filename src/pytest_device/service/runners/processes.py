@@ -24,6 +24,9 @@ GRACE_SECONDS: Final = 5.0
 
 KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
+_LOOKS: Final = 3
+_KERNEL_PARENTS: Final = (0, 2)
+"""Of kernel threads on Linux, which never have an environment."""
 
 _Result = TypeVar("_Result")
 
@@ -112,10 +115,15 @@ def _alive(process: psutil.Process) -> bool:
 
 
 def _mark(process: psutil.Process) -> str | None:
-    try:
-        return process.environ().get(MARK)
-    except psutil.AccessDenied:  # another user's: none that was started here
-        return None
+    for _ in range(_LOOKS):
+        try:
+            environ = process.environ()
+        except psutil.AccessDenied:  # another user's: none that was started here
+            return None
+        if environ or process.ppid() in _KERNEL_PARENTS:
+            return environ.get(MARK)
+        time.sleep(_POLL_SECONDS)  # in the middle of its exec a program has no environment yet
+    return None
 
 
 class _Ending:
