@@ -1,5 +1,11 @@
 """Secrets out of text."""
 
+import json
+import time
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
+import httpx
 import pytest
 
 from pytest_device.redact import Redactor, is_loopback
@@ -20,11 +26,42 @@ def test_a_secret_that_holds_another_leaves_no_tail() -> None:
         ("...abcdefghij'", "...***'"),
         ("'opensesame-a...bcdefghij'", "'***...***'"),
         ("'opens...hij'", "'opens...hij'"),
+        ("'opensesame-a…", "'***…"),
         ("wait ... for it", "wait ... for it"),
     ],
 )
 def test_a_secret_that_was_shortened_is_masked_at_both_ends(text: str, masked: str) -> None:
     assert Redactor(["opensesame-abcdefghij"]).text(text) == masked
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        repr,
+        json.dumps,
+        lambda secret: repr(repr([secret])),
+        lambda secret: json.dumps(json.dumps(secret)),
+        quote,
+        quote_plus,
+        lambda secret: str(httpx.URL("http://host", params={"q": secret})),
+    ],
+)
+@pytest.mark.parametrize("secret", ["open'se\"same", "open\\sesame", "open/sesame+&", "ouvre-toi-sésame"])
+def test_a_secret_is_masked_however_it_is_spelt(secret: str, spelling: Callable[[str], str]) -> None:
+    masked = Redactor([secret]).text(f"<{spelling(secret)}>")
+
+    assert "***" in masked
+    assert "same" not in masked
+
+
+def test_a_text_is_masked_quickly_however_many_secrets_there_are() -> None:
+    redactor = Redactor(f"https://{number:08}.devices.example/" for number in range(3000))
+    text = "assert {'url': 'https://0000...example/'} == {}\n" * 200
+    started = time.process_time()
+
+    redactor.text(text)
+
+    assert time.process_time() - started < 1
 
 
 def test_a_short_value_is_left_alone() -> None:
@@ -43,7 +80,13 @@ def test_a_secret_learnt_later_is_masked_from_then_on() -> None:
     [
         ("Authorization: Bearer abc.def-1", "Authorization: Bearer ***"),
         ("{'authorization': 'bearer abc'}", "{'authorization': 'bearer ***'}"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic ***"),
+        ("[(b'Authorization', b'Basic dXNlcjpwYXNz')]", "[(b'Authorization', b'Basic ***')]"),
         ("GET https://user:pass@host/x", "GET https://***@host/x"),
+        ("wss://user:p@ss@host/x", "wss://***@host/x"),
+        ("https://host/x?id=1&access_token=abc&n=2", "https://host/x?id=1&access_token=***&n=2"),
+        ("https://host/x?X-Signature=abc#top", "https://host/x?X-Signature=***#top"),
+        ("https://host/x?author=me&tokens", "https://host/x?author=me&tokens"),
         ("GET https://host/x@y", "GET https://host/x@y"),
     ],
 )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import SessionStoppedError as SessionStoppedError
     from pytest_device.errors import SessionTimeoutError as SessionTimeoutError
     from pytest_device.errors import StatusError as StatusError
+    from pytest_device.errors import StopDelayedError as StopDelayedError
     from pytest_device.errors import StopFailedError as StopFailedError
     from pytest_device.errors import TransportError as TransportError
     from pytest_device.errors import UnauthorizedError as UnauthorizedError
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 _NAMES_OF: Final = {
     "errors": (
         "ConfigError ControllerError DeviceError ForbiddenError InvalidRequestError NotFoundError ServiceError "
-        "SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopFailedError "
-        "TransportError UnauthorizedError UnexpectedReplyError"
+        "SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopDelayedError "
+        "StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
     ),
     "sessions.client": "DeviceClient",
     "sessions.lease": "lease",

@@ -5,6 +5,7 @@ DeviceError
 ├── ServiceError
 │   ├── TransportError          no answer
 │   ├── UnexpectedReplyError    an answer that is not in the document
+│   ├── StopDelayedError        a stop that takes longer, and goes on by itself
 │   └── StatusError             a refusal
 │       ├── InvalidRequestError 400
 │       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
@@ -57,6 +58,10 @@ class UnexpectedReplyError(ServiceError):
     def __init__(self, message: str, *, session_id: str | None = None) -> None:
         super().__init__(message)
         self.session_id = session_id
+
+
+class StopDelayedError(ServiceError):
+    """The session is not stopped yet; its reaper goes on trying, and the end of the run tells what came of it."""
 
 
 class StatusError(ServiceError):

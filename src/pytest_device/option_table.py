@@ -8,12 +8,15 @@ TOKEN_VARIABLE: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable
 
 
 class Option(Generic[T]):
-    """One option: ``--device-WORD``, ``DEVICE_WORD`` in the environment, ``device_word`` in the ini file."""
+    """One option: ``--device-WORD``, ``DEVICE_WORD`` in the environment, ``device_word`` in the ini file.
+
+    A switch that is on by default is switched off by ``--device-no-WORD``, or ``false`` in the other two.
+    """
 
     def __init__(self, word: str, default: T, help: str) -> None:  # noqa: A002  # argparse's name for it
         self.default = default
         self.help = help
-        self.option = f"--device-{word.replace('_', '-')}"
+        self.option = f"--device-{'no-' if default is True else ''}{word.replace('_', '-')}"
         self.ini = f"device_{word}"
         self.variable = self.ini.upper()
 
@@ -37,6 +40,21 @@ MAX_IDLE_TIME_MINUTES: Final = Option(
     10,
     "the service ends a session whose controller is unused for so many minutes, where its type allows it",
 )
+STOP_TIMEOUT_SECONDS: Final = Option(
+    "stop_timeout_seconds", 60.0, "how long the end of a run waits for sessions whose stop did not succeed at once"
+)
+KEEP_ON_FAILURE: Final = Option(
+    "keep_on_failure", False, "leave the session of a failed test running, until its own limits end it"
+)
+REAPER: Final = Option(
+    "reaper", True, "watch over the sessions from a process that outlives the run and stops what it left behind"
+)
+STATE_DIR: Final = Option[str | None](
+    "state_dir",
+    None,
+    "where sessions are written down, for later runs to stop what is left "
+    "(default: $XDG_STATE_HOME/pytest-device, else ~/.local/state/pytest-device)",
+)
 VENDOR_WORD: Final = Option(
     "vendor", "vendor", "the maker's word as the account's service spells it in requests (vendorGo)"
 )
@@ -48,5 +66,9 @@ OPTIONS: Final = (
     POLL_INTERVAL_SECONDS,
     MAX_DURATION_MINUTES,
     MAX_IDLE_TIME_MINUTES,
+    STOP_TIMEOUT_SECONDS,
+    KEEP_ON_FAILURE,
+    REAPER,
+    STATE_DIR,
     VENDOR_WORD,
 )

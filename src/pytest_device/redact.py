@@ -1,54 +1,103 @@
 """Secrets -> *** in text."""
 
-import ipaddress
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
+from urllib.parse import quote
 
 MASK: Final = "***"
 MIN_SECRET_LENGTH: Final = 6
 """Shorter values are not masked: they would blot out ordinary text and protect nothing."""
 
 _PATTERNS: Final = (
-    (re.compile(r"(?i)(authorization\W{1,6}bearer\s+)[^\s\"'\\]+"), rf"\g<1>{MASK}"),
-    (re.compile(r"(?i)(https?://)[^\s/@\"']+@"), rf"\g<1>{MASK}@"),
+    (re.compile(r"(?i)(authorization\W{1,6}(?:b['\"])?(?:bearer|basic)\s+)[^\s\"'\\]+"), rf"\g<1>{MASK}"),
+    (re.compile(r"(://)[^\s/\"']+@"), rf"\g<1>{MASK}@"),
+    (
+        re.compile(
+            r"(?i)([?&][\w.%-]*(?:token|secret|passw|auth(?!or)|credential|signature|access.?key|api.?key)[\w.%-]*=)"
+            r"[^&#\s\"'<>\\]+"
+        ),
+        rf"\g<1>{MASK}",
+    ),
 )
+_SAFE_IN_QUERIES: Final = "!$&'()*+,;=:@/?"
+_ESCAPED: Final = {"\\": r"\\+", "'": r"\\*'", '"': r'\\*"'}
+"""What the repr of a repr makes of a sign, however deep."""
+_DOTS: Final = re.compile(r"(\.\.\.|…)")
+"""What pytest, reprlib and this package put in the place of what they leave out."""
 
 
 class Redactor:
-    """Mask the secrets it has been told, bearer tokens and credentials inside URLs."""
+    """Mask the secrets it has been told, authorization headers and credentials inside URLs."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets: set[str] = set()
+        self._secrets: tuple[str, ...] = ()
+        self._nested: tuple[re.Pattern[str], ...] = ()
+        self._heads: dict[str, tuple[str, ...]] = {}
+        self._tails: dict[str, tuple[str, ...]] = {}
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Learn values that must not be shown from here on."""
-        self._secrets.update(secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH)
+        """Learn values that must not be shown from here on, also as reprs, JSON and addresses spell them."""
+        spellings = {spelling for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for spelling in _spelt(secret)}
+        for secret in spellings.difference(self._secrets):
+            head, tail = secret[:MIN_SECRET_LENGTH], secret[-MIN_SECRET_LENGTH:]
+            self._heads[head] = (*self._heads.get(head, ()), secret)
+            self._tails[tail] = (*self._tails.get(tail, ()), secret)
+            if not _ESCAPED.keys().isdisjoint(secret):
+                self._nested += (re.compile("".join(_ESCAPED.get(sign, re.escape(sign)) for sign in secret)),)
+        self._secrets = tuple(sorted(spellings.union(self._secrets), key=len, reverse=True))
 
     def text(self, text: str) -> str:
         """Return the text with every secret masked, the longest first so that no tail of one is left."""
-        for secret in sorted(self._secrets, key=len, reverse=True):
-            text = _without_rests(text.replace(secret, MASK), secret)
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        for nested in self._nested:
+            text = nested.sub(MASK, text)
+        if self._secrets and _DOTS.search(text):
+            text = self._without_rests(text)
         for pattern, replacement in _PATTERNS:
             text = pattern.sub(replacement, text)
         return text
 
+    def _without_rests(self, text: str) -> str:
+        """Mask the beginning and the end of a secret that was shortened by dots."""
+        parts = _DOTS.split(text)
+        for index in range(1, len(parts), 2):
+            parts[index - 1] = self._without_head(parts[index - 1])
+            parts[index + 1] = self._without_tail(parts[index + 1])
+        return "".join(parts)
 
-def _without_rests(text: str, secret: str) -> str:
-    """Mask the beginning and the end of a secret that pytest has shortened by three dots."""
-    parts = text.split("...")
-    lengths = range(len(secret) - 1, MIN_SECRET_LENGTH - 1, -1)
-    for index in range(len(parts) - 1):
-        if length := next((n for n in lengths if parts[index].endswith(secret[:n])), 0):
-            parts[index] = parts[index][:-length] + MASK
-        if length := next((n for n in lengths if parts[index + 1].startswith(secret[-n:])), 0):
-            parts[index + 1] = MASK + parts[index + 1][length:]
-    return "...".join(parts)
+    def _without_head(self, part: str) -> str:
+        for start in range(max(0, len(part) - self._longest()), len(part) - MIN_SECRET_LENGTH + 1):
+            known = self._heads.get(part[start : start + MIN_SECRET_LENGTH], ())
+            if known and any(secret.startswith(part[start:]) for secret in known):
+                return part[:start] + MASK
+        return part
+
+    def _without_tail(self, part: str) -> str:
+        for end in range(min(len(part), self._longest()), MIN_SECRET_LENGTH - 1, -1):
+            known = self._tails.get(part[end - MIN_SECRET_LENGTH : end], ())
+            if known and any(secret.endswith(part[:end]) for secret in known):
+                return MASK + part[end:]
+        return part
+
+    def _longest(self) -> int:
+        return len(self._secrets[0])
+
+
+def _spelt(secret: str) -> Iterator[str]:
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    for safe in ("", "/", _SAFE_IN_QUERIES):
+        yield quote(secret, safe=safe)
 
 
 def is_loopback(host: str) -> bool:
     """Tell whether a host name or address, without brackets, means this machine."""
+    import ipaddress  # here, since a run that only has a token to hide needs the rest of this module alone
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

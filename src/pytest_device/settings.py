@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -65,6 +66,7 @@ def checked_token(token: str) -> str:
 
 
 _SECONDS_RULE: Final = "a number of seconds above 0"
+_SWITCH_RULE: Final = "true or false"
 
 
 def _uuid(text: str) -> str:
@@ -91,6 +93,12 @@ def _switch(text: str) -> bool:
     return {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}[
         text.strip().lower()
     ]
+
+
+def _directory(text: str) -> str:
+    if "\0" in text or not Path(text).is_absolute():
+        raise ValueError(text)
+    return text
 
 
 def _word(text: str) -> str:
@@ -120,6 +128,11 @@ class Settings:
     poll_interval_seconds: Setting[float]
     max_duration_minutes: Setting[int]
     max_idle_time_minutes: Setting[int]
+    stop_timeout_seconds: Setting[float]
+    keep_on_failure: Setting[bool]
+    reaper: Setting[bool]
+    state_dir: Setting[str | None]
+    """None where this user has no home to keep it in."""
     vendor: Setting[str]
     token: str = field(repr=False)
     """The access token, empty when there is none. It comes from the environment only."""
@@ -127,6 +140,8 @@ class Settings:
     def service_problems(self) -> Iterator[str]:
         """Tell what is missing to reach a service; nothing when a session could be created."""
         if self.local.value:
+            if self.keep_on_failure.value:
+                yield f"{self.keep_on_failure.source} needs a service that outlives the run: the local one ends with it"
             return
         if self.url.value is None:
             yield (
@@ -169,12 +184,16 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
     durations, idle_times = (1, DURATION_MAX_MINUTES), (IDLE_MIN_MINUTES, IDLE_MAX_MINUTES)
     settings = Settings(
         url=setting(option_table.URL, checked_url, "an https:// address"),
-        local=setting(option_table.LOCAL, _switch, "true or false"),
+        local=setting(option_table.LOCAL, _switch, _SWITCH_RULE),
         app_id=setting(option_table.APP_ID, _uuid, "the project's UUID"),
         wait_timeout_seconds=setting(option_table.WAIT_TIMEOUT_SECONDS, _seconds, _SECONDS_RULE),
         poll_interval_seconds=setting(option_table.POLL_INTERVAL_SECONDS, _seconds, _SECONDS_RULE),
         max_duration_minutes=setting(option_table.MAX_DURATION_MINUTES, *_minutes(*durations)),
         max_idle_time_minutes=setting(option_table.MAX_IDLE_TIME_MINUTES, *_minutes(*idle_times)),
+        stop_timeout_seconds=setting(option_table.STOP_TIMEOUT_SECONDS, _seconds, _SECONDS_RULE),
+        keep_on_failure=setting(option_table.KEEP_ON_FAILURE, _switch, _SWITCH_RULE),
+        reaper=setting(option_table.REAPER, _switch, _SWITCH_RULE),
+        state_dir=setting(option_table.STATE_DIR, _directory, "an absolute path"),
         vendor=setting(option_table.VENDOR_WORD, _word, "a word of lower-case letters"),
         token=environ.get(TOKEN_VARIABLE, ""),
     )
@@ -182,6 +201,9 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
         problems.append(f"{settings.url.source} and {settings.local.source} exclude each other: name one service")
     if problems:
         raise ConfigError(*problems)
+    if settings.state_dir.value is None:
+        directory = default_state_dir(environ)
+        settings = replace(settings, state_dir=replace(settings.state_dir, value=str(directory) if directory else None))
     return _one_service(settings)
 
 
@@ -198,6 +220,15 @@ def _first_given(
         if text:
             return text, source, rank
     return None
+
+
+def default_state_dir(environ: Mapping[str, str]) -> Path | None:
+    """Return where this user's programs keep what they have to remember, None for a user without a home."""
+    base = environ.get("XDG_STATE_HOME") or environ.get("LOCALAPPDATA")  # the latter on Windows
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "state") / "pytest-device"
+    except RuntimeError:
+        return None
 
 
 def _one_service(settings: Settings) -> Settings:

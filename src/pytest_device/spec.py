@@ -34,6 +34,9 @@ class Status(StrEnum):
     ERRORED = "errored"
 
 
+TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
+"""States that nothing leaves ("States and transitions")."""
+
 DEFAULT_SESSION_TYPE: Final = SessionType.AGENT_DEVICE
 REQUESTABLE_SESSION_TYPES: Final = (
     SessionType.AGENT_DEVICE,

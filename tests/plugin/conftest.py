@@ -1,6 +1,7 @@
 """The local service as a process of its own, with simulated devices and open to faults."""
 
 from collections.abc import Generator
+from pathlib import Path
 
 # Loaded before the first run inside this process: pytester forgets the modules that such a run loads, and httpx, which
 # is loaded already, would go on with the exceptions of a forgotten one.
@@ -17,11 +18,13 @@ def running_service() -> Generator[FaultyService]:
 
 
 @pytest.fixture
-def service(running_service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+def service(running_service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FaultyService:
     """The service, without faults of another test, as what the environment configures."""
     running_service.reset()
     monkeypatch.setenv("DEVICE_URL", running_service.url)
     monkeypatch.setenv("DEVICE_TOKEN", running_service.token)
     monkeypatch.setenv("DEVICE_APP_ID", running_service.app_id)
     monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "0.05")
+    monkeypatch.setenv("DEVICE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "3")
     return running_service

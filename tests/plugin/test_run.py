@@ -310,7 +310,7 @@ def test_an_unknown_project_is_told(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["config: create: there is no such project: check the app id*"])
 
 
-@pytest.mark.parametrize("effect", ["lose-answer", "reset-answer", "truncate"])
+@pytest.mark.parametrize("effect", ["lose-answer", "reset-answer"])
 def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
     pytester: pytest.Pytester, service: FaultyService, effect: str
 ) -> None:
@@ -330,10 +330,79 @@ def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
     assert [operation for operation, _ in service.requests()] == ["create"]
 
 
-def test_a_stop_that_fails_leaves_the_test_as_it_was_and_is_told_apart(
+def test_a_create_answer_that_is_cut_off_still_tells_which_session_to_stop(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("create", "truncate")
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.stdout.fnmatch_lines(
+        [
+            "infrastructure: create: no complete answer from * (the answer was cut off, * bytes are missing)",
+            "sessions: created 1, proven stopped 1, unknown 0; *",
+        ]
+    )
+    assert service.statuses() == ["stopped"]
+
+
+def test_a_stop_that_fails_for_a_while_goes_on_until_it_succeeds(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="on fire", times=3)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    assert result.ret == pytest.ExitCode.OK
+    assert service.statuses() == ["stopped"]
+
+
+def test_a_stop_that_goes_on_failing_is_told_and_turns_the_run_red(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.add_fault("stop", "reply", status=500, body="on fire", times=1000)
+    monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "0.2")
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "sessions: created 1, proven stopped 0, unknown 0; *",
+            "*: NOT PROVEN STOPPED: http://127.0.0.1:*/sessions/*; stop: *on fire; * 35 more minutes",
+        ]
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    service.reset()
+    assert eventually(lambda: ("stop", 200) in service.requests())  # the reaper goes on after the run
+
+
+def test_the_session_of_a_failed_test_is_kept_when_that_is_asked_for(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(ONE + "    assert 0\n", test_good=ONE)
+
+    result = pytester.runpytest("--device-keep-on-failure")
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "sessions: created 2, proven stopped 1, kept 1, unknown 0; *",
+            "android agent-device: kept for up to 35 minutes: http://127.0.0.1:*/sessions/* (pytest-device stop *)",
+        ]
+    )
+    assert sorted(service.statuses()) == ["in-progress", "stopped"]
+
+
+def test_a_refused_stop_leaves_the_test_as_it_was_and_is_told_apart(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("stop", "reply", status=403, body="not yours")
     pytester.makepyfile(ONE)
 
     result = pytester.runpytest()
@@ -342,9 +411,9 @@ def test_a_stop_that_fails_leaves_the_test_as_it_was_and_is_told_apart(
     result.stdout.fnmatch_lines(
         [
             "*ERROR at teardown of test_driven*",
-            "infrastructure: the session could not be stopped: *on fire. It may run for up to 35 more minutes*curl*",
+            "infrastructure: the session could not be stopped: *not yours. It may run for up to 35 more minutes*curl*",
             "sessions: created 1, proven stopped 0, unknown 0; *",
-            "android agent-device: NOT PROVEN STOPPED: http://127.0.0.1:*/sessions/* stop: *on fire",
+            "*: NOT PROVEN STOPPED: http://127.0.0.1:*/sessions/*; stop: *not yours; *35 more minutes",
         ]
     )
 

@@ -1,6 +1,6 @@
 """A client over the local service's application, in this process, on one clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import httpx
 import pytest
@@ -11,7 +11,7 @@ from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.testing import FakeClock, transport_of
+from pytest_device.testing import FakeClock, FaultyService, faulty_service, transport_of
 from tests.sessions.world import APP_ID, TOKEN, URL, World
 
 
@@ -34,8 +34,21 @@ def client(world: World) -> DeviceClient:
         fault = faults.pop(0) if faults else _none
         return fault(request, lambda: app.handle_request(request))
 
-    return DeviceClient(URL, TOKEN, transport=httpx.MockTransport(handle), clock=world.clock, sleep=world.clock.sleep)
+    return DeviceClient(URL, TOKEN, transport=httpx.MockTransport(handle), sleep=world.clock.sleep)
 
 
 def _none(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
     return carry_out()
+
+
+@pytest.fixture(scope="module")
+def running_service() -> Generator[FaultyService]:
+    with faulty_service() as service:
+        yield service
+
+
+@pytest.fixture
+def service(running_service: FaultyService) -> FaultyService:
+    """The local service as a process of its own, without faults of another test."""
+    running_service.reset()
+    return running_service

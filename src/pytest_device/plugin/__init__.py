@@ -3,8 +3,11 @@
 Everything heavy is imported inside the hooks, and only for a run that has device tests.
 """
 
+import os
+
 import pytest
 
+from pytest_device.option_table import TOKEN_VARIABLE
 from pytest_device.plugin.fixtures import device_appium_options, device_driver, device_session
 
 __all__ = ["device_appium_options", "device_driver", "device_session"]
@@ -28,6 +31,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and the controller's part of an xdist run."""
     config.addinivalue_line("markers", _MARKER_LINE)
+    if os.environ.get(TOKEN_VARIABLE):  # there is something to hide from now on: also in the names of tests
+        from pytest_device.plugin.secrets import hide_token
+
+        hide_token(config)
     if config.pluginmanager.has_plugin("dsession"):
         from pytest_device.plugin.controller import Controller
 

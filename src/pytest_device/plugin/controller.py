@@ -1,15 +1,22 @@
 """The controlling process of a pytest-xdist run: the one local service, and the workers' usage errors."""
 
-from typing import Any, Final, Protocol
+import os
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.plugin.options import settings_of, usage_error, will_run
+from pytest_device.plugin.secrets import redactor_of
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal
-from pytest_device.sessions.events import Event
+
+if TYPE_CHECKING:
+    from pytest_device.plugin.household import Household
+    from pytest_device.settings import Settings
 
 LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
@@ -29,6 +36,7 @@ class Controller:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._service: LocalService | None = None
+        self._household: Household | None = None
         self._problems: dict[str, None] = {}
         self._signals = EndInOrder()
         self._terminal = Terminal(config)
@@ -39,19 +47,29 @@ class Controller:
         """Give the worker the run's local service, started with the first worker."""
         try:
             settings = settings_of(self._config)
-            if settings.local.value or settings.url.value:
-                self._signals.install()
-            if not (settings.local.value and will_run(self._config)):
+            if not (settings.local.value or settings.url.value):
                 return
-            if self._service is None:
-                self._service = LocalService.start(app_id=str(settings.app_id.value), progress=self._terminal.show)
+            self._signals.install()
+            if settings.local.value and will_run(self._config):
+                node.workerinput[LOCAL] = self._started(str(settings.app_id.value))
+            if self._household is None and will_run(self._config) and not any(settings.service_problems()):
+                self._household = self._kept(settings, node.workerinput["testrunuid"])
         except ConfigError as error:
             raise usage_error(error.problems) from None
-        node.workerinput[LOCAL] = {
-            "url": self._service.url,
-            "token": self._service.token,
-            "log_path": str(self._service.log_path),
-        }
+
+    def _started(self, app_id: str) -> dict[str, str]:
+        if self._service is None:
+            self._service = LocalService.start(app_id=app_id, progress=self._terminal.show)
+        return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
+
+    def _kept(self, settings: "Settings", run_name: str) -> "Household":
+        from pytest_device.plugin.household import Household
+        from pytest_device.sessions.network import service_at
+
+        if self._service is not None:
+            return Household(settings, service_at(self._service.url, self._service.token), run_name, self._terminal)
+        redactor_of(self._config)
+        return Household(settings, service_at(str(settings.url.value), settings.token), run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
@@ -66,8 +84,8 @@ class Controller:
 
         A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
         """
-        if left := self._terminal.receipt.not_stopped():
-            self._terminal.count(event.to_json() for event in self._stop(left))
+        if self._household:
+            self._household.finish(session, others=True)
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.exit_status is not None:
@@ -78,16 +96,13 @@ class Controller:
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 
-    def _stop(self, events: list[Event]) -> list[Event]:
-        from pytest_device.sessions.client import DeviceClient
-        from pytest_device.sessions.lease import stopped
-
-        settings = settings_of(self._config)
-        url, token = str(settings.url.value), settings.token
-        if self._service is not None:
-            url, token = self._service.url, self._service.token
-        with DeviceClient(url, token) as client:
-            return [stopped(client, event) for event in events]
+    def pytest_keyboard_interrupt(self) -> None:
+        """Let the end take its time, and tell the workers: pytest-xdist would wait ten seconds for them."""
+        self._signals.close()
+        if self._household and self._household.run and os.name != "nt":  # there, SIGTERM does not ask
+            for pid in self._household.run.pids_of_others():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
 
     def pytest_unconfigure(self) -> None:
         """End the local service, after the workers."""

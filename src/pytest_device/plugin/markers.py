@@ -59,7 +59,8 @@ def session_name(item: pytest.Item, environ: Mapping[str, str]) -> str:
     path, _, test = item.nodeid.partition("::")
     ci_run = next((environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), "")
     worker = environ.get("PYTEST_XDIST_WORKER", "")
-    return _joined([test or item.name, path, item.config.rootpath.name, worker, ci_run])[:NAME_MAX_LENGTH]
+    name = _joined([test or item.name, path, item.config.rootpath.name, worker, ci_run])[:NAME_MAX_LENGTH]
+    return name.encode(errors="replace").decode()  # a file's name may hold bytes that are no text
 
 
 def _joined(parts: Iterable[str]) -> str:

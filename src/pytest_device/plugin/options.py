@@ -20,7 +20,9 @@ def add(parser: pytest.Parser) -> None:
     for option in OPTIONS:
         told = f"{option.help} [{option.variable}]"
         if isinstance(option.default, bool):
-            group.addoption(option.option, dest=option.ini, action="store_const", const="true", help=told)
+            group.addoption(
+                option.option, dest=option.ini, action="store_const", const=str(not option.default).lower(), help=told
+            )
         else:
             default = f", default {option.default:g}" if isinstance(option.default, float | int) else ""
             metavar = option.ini.rpartition("_")[2].upper()

@@ -2,35 +2,39 @@
 
 import os
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.errors import ConfigError, DeviceError
-from pytest_device.local import LocalService, log_lines
+from pytest_device.local import log_lines
+from pytest_device.plugin.access import Access, LocalAccess, RemoteAccess, joined
 from pytest_device.plugin.controller import LOCAL, PROBLEMS
+from pytest_device.plugin.household import Household
 from pytest_device.plugin.markers import request_of
 from pytest_device.plugin.options import settings_of, usage_error, will_run
-from pytest_device.plugin.secrets import scrub
+from pytest_device.plugin.secrets import redactor_of
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal, attach
-from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
-from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.network import service_at
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings
 from pytest_device.spec import SessionType
 
 _REQUEST: Final = pytest.StashKey[SessionRequest]()
 _RUN: Final = pytest.StashKey["DeviceRun"]()
+_FAILED: Final = pytest.StashKey[bool]()
+WORKER_STOP_SECONDS: Final = 5.0
+"""How long a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
 
 
 def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.Item]) -> None:
@@ -140,12 +144,11 @@ class DeviceRun:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.settings = settings
         self._config = config
-        self._redactor = Redactor([settings.token])
+        self._redactor = redactor_of(config)
         self._events: list[Event] = []
-        self._open = ExitStack()
         self._signals = EndInOrder()
-        self._client: DeviceClient | None = None
-        self._log_path: Path | None = None
+        self._access: Access | None = None
+        self._household: Household | None = None
         self._terminal: Terminal | None = None
         if not _is_worker(config):
             self._terminal = Terminal(config)
@@ -154,88 +157,114 @@ class DeviceRun:
     @contextmanager
     def lease(self, item: pytest.Item, request: SessionRequest) -> Generator[Session]:
         """Provide a session for a test, and let its reports tell what happened."""
-        if self._client is None:
+        access = self._access
+        if access is None:
             raise RuntimeError("a test is set up outside the run's loop")
         policy = WaitPolicy(self.settings.wait_timeout_seconds.value, self.settings.poll_interval_seconds.value)
 
         def tell(event: Event) -> None:
-            event = replace(event, text=self._redactor.text(event.text), url=self._redactor.text(event.url))
-            self._events.append(event)
+            self._tell(event)
             if event.kind is Kind.CREATED:
                 item.user_properties += [("device_session", event.session_id), ("device_session_url", event.url)]
-            if self._terminal:
-                self._terminal.show_event(event)
 
-        with lease(self._client, request, policy=policy, emit=tell) as session:
+        def keeps(session: Session) -> bool:
+            kept = self.settings.keep_on_failure.value and item.stash.get(_FAILED, False)
+            if kept:
+                access.keep(str(session.id))
+            return kept
+
+        with lease(
+            access.sessions(),
+            request,
+            policy=policy,
+            emit=tell,
+            leaves_unknown=access.leaves_unknown,
+            keeps=keeps,
+        ) as session:
             if session.remote_config is not None:
-                public = {urlsplit(url).hostname for url in (session.url, self._client.base_url)}
+                public = {urlsplit(url).hostname for url in (session.url, access.service.url)}
                 self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
             yield session
 
+    def _tell(self, event: Event) -> None:
+        event = replace(event, text=self._redactor.text(event.text), url=self._redactor.text(event.url))
+        self._events.append(event)
+        if self._terminal and event.kind is not Kind.NOTE:  # which may come in the middle of anything
+            self._terminal.show_event(event)
+
+    def _note(self, text: str) -> None:
+        self._tell(Event(Kind.NOTE, text=text))
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Start the local service when it is this process's to start, and open the connection."""
+        """Open the way to the service: start a local one when it is this process's to start, else a reaper."""
         if not will_run(self._config):
             return
         try:
-            self._open.callback(self._signals.restore)
             self._signals.install()
-            url, token = self._service()
-            self._redactor.add(token)
-            self._client = self._open.enter_context(DeviceClient(url, token, vendor=self.settings.vendor.value))
+            self._access = self._opened()
         except ConfigError as error:
             raise usage_error(error.problems) from None
+        self._redactor.add(self._access.service.token)
 
-    def _service(self) -> tuple[str, str]:
-        if not self.settings.local.value:
-            return str(self.settings.url.value), self.settings.token
-        given: dict[str, str] | None = getattr(self._config, "workerinput", {}).get(LOCAL)
-        if given is not None:
-            self._log_path = Path(given["log_path"])
-            return given["url"], given["token"]
-        show = self._terminal.show if self._terminal else print
-        service = LocalService.start(app_id=str(self.settings.app_id.value), progress=show)
-        self._open.callback(service.close)
-        self._log_path = service.log_path
-        return service.url, service.token
+    def _opened(self) -> Access:
+        given: dict[str, Any] = getattr(self._config, "workerinput", {})
+        settings, worker = self.settings, given.get("workerid")
+        if settings.local.value:
+            show = self._terminal.show if self._terminal else print
+            return LocalAccess(settings, given.get(LOCAL), show)
+        run_name = given.get("testrunuid") or new_run()
+        if self._terminal:
+            service = service_at(str(settings.url.value), settings.token)
+            self._household = Household(settings, service, run_name, self._terminal)
+            run = self._household.run
+        else:
+            run = joined(settings, run_name, str(worker), self._note)
+        return RemoteAccess(settings, run=run, run_name=run_name, worker=worker, tell=self._note)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)  # innermost, so that no other wrapper sees a report with secrets in it
+    @pytest.hookimpl(wrapper=True, trylast=True)  # within what masks secrets, so that it sees the report as it ends up
     def pytest_runtest_makereport(
-        self, call: pytest.CallInfo[None]
+        self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Say plainly what is not the test's fault, add what the local service logged, mask every secret."""
+        """Say plainly what is not the test's fault, and add what the local service logged."""
         report = yield
+        item.stash[_FAILED] = report.failed or (report.when != "setup" and item.stash.get(_FAILED, False))
         error = _device_error(call)
         verdict = verdict_of(error) if error else None
         if error and call.excinfo and call.excinfo.value is error:
             report.longrepr = _plain(call.excinfo, "\n".join([f"{verdict}: {error}", *getattr(error, "__notes__", [])]))
-            if self._log_path and (lines := log_lines(self._log_path, self._session_ids())):
+            log_path = self._access.log_path if self._access else None
+            if log_path and (lines := log_lines(log_path, self._session_ids())):
                 report.sections.append(("Captured local device service log", lines))
         attach(report, self._events, verdict)
         self._events.clear()
-        scrub(report, self._redactor)
         return report
-
-    @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Mask what other plugins have added since the report was made."""
-        scrub(report, self._redactor)
 
     def _session_ids(self) -> set[str]:
         return {event.session_id for event in self._events if event.session_id}
 
+    def pytest_keyboard_interrupt(self) -> None:
+        """Let the end take its time."""
+        self._signals.close()
+
     @pytest.hookimpl(trylast=True)  # after pytest has torn down what an interrupt left
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell what happened since the last report: an interrupted test has none."""
+        """Stop what is left, and tell what happened since the last report: an interrupted test has none."""
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
+        if self._access:
+            seconds = self.settings.stop_timeout_seconds.value
+            for event in self._access.close(min(seconds, WORKER_STOP_SECONDS) if _is_worker(self._config) else seconds):
+                self._tell(event)
         events = [event.to_json() for event in self._events]
         if self._terminal:
             self._terminal.count(events)
+            if self._household:
+                self._household.finish(session, others=False)
         else:
             output: dict[str, Any] = vars(self._config)["workeroutput"]
             output[EVENTS] = events
 
     def pytest_unconfigure(self) -> None:
-        """Close the connection and the local service."""
-        self._open.close()
+        """Give the signals back."""
+        self._signals.restore()

@@ -1,34 +1,173 @@
-"""Secrets out of pytest's reports, before any reporter sees them."""
+"""Secrets out of everything that pytest reports or logs, before any reporter sees it."""
 
+import logging
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import pytest
 
+from pytest_device.option_table import TOKEN_VARIABLE
 from pytest_device.redact import Redactor
 
-_STRUCTURE: Final = ("nodeid", "location", "keywords", "node")
+_SECRETS: Final = pytest.StashKey["Secrets"]()
+_STRUCTURE: Final = ("nodeid", "location", "keywords", "node", "result")
+"""Attributes of a report that say what it is about: others look tests up by them."""
+_CONTEXTS: Final = ("_pytest.subtests", "pytest_subtests")
+"""Where the descriptions of subtests come from."""
+_TRACEBACKS: Final = logging.Formatter()
 
 
-def scrub(report: pytest.TestReport, redactor: Redactor) -> None:
-    """Mask every secret in the texts of a report: the error with its traceback, the output, the properties."""
-    attributes: dict[str, Any] = vars(report)
+def hide_token(config: pytest.Config) -> Redactor:
+    """Mask the access token in all that this process reports, but for what it reports of each test."""
+    if _SECRETS not in config.stash:
+        secrets = config.stash[_SECRETS] = Secrets(config, Redactor([os.environ.get(TOKEN_VARIABLE, "")]))
+        config.pluginmanager.register(secrets, "device-secrets")
+    return config.stash[_SECRETS].redactor
+
+
+def redactor_of(config: pytest.Config) -> Redactor:
+    """Return what knows the secrets of this process; from the first call on they are masked in all that it reports."""
+    redactor = hide_token(config)
+    if not config.pluginmanager.has_plugin("device-reports"):
+        config.pluginmanager.register(Reports(redactor), "device-reports")
+    return redactor
+
+
+class Secrets:
+    """Registered as a plugin where there are secrets to hide."""
+
+    def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
+        self.redactor = redactor
+        self._config = config
+        self._make_record = logging.getLogRecordFactory()
+        logging.setLogRecordFactory(self._record)
+
+    def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
+        """Make a log record. One that would show a secret is made of masked texts instead, whoever writes it down."""
+        record = self._make_record(*args, **kwargs)
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError, LookupError):  # arguments that do not fit: told by whoever handles the record
+            return record
+        if (masked := self.redactor.text(message)) != message:
+            record.msg, record.args = masked, ()
+        if record.exc_info and record.exc_info[0]:
+            text = _TRACEBACKS.formatException(record.exc_info)
+            if (masked := self.redactor.text(text)) != text:
+                record.exc_info, record.exc_text = None, masked
+        return record
+
+    def pytest_make_parametrize_id(self, val: object) -> str | None:
+        """Keep secrets out of the names of tests."""
+        masked = self.redactor.text(val) if isinstance(val, str) else val
+        return None if masked == val else str(masked)
+
+    @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Mask what is told of a module that could not be collected."""
+        _mask_attributes(report, self.redactor)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: Any) -> None:
+        """Mask a warning; of one that shows a secret only the text and the category's name are left."""
+        shown = str(warning_message.message)
+        if (masked := self.redactor.text(shown)) != shown:
+            warning_message.message = Warning(masked)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self, excrepr: object) -> None:
+        """Mask an error of pytest or of a plugin."""
+        _masked(excrepr, self.redactor)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Generator[None]:
+        """Mask what ends the run: with its traceback, which under ``--full-trace`` shows arguments."""
+        _mask_error(excinfo.value, self.redactor)
+        yield
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        _masked(getattr(reporter, "_keyboardinterrupt_memo", None), self.redactor)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """Mask why the run was to stop, and the error that leaves the end of the run."""
+        for name in ("shouldfail", "shouldstop"):
+            if isinstance(reason := getattr(session, name), str):
+                setattr(session, name, self.redactor.text(reason))
+        with self._masking_errors():
+            yield
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_unconfigure(self) -> Generator[None]:
+        """Stop masking logs, when everything else has ended."""
+        with self._masking_errors():
+            yield
+        if logging.getLogRecordFactory() == self._record:  # else somebody else's is around it and needs it
+            logging.setLogRecordFactory(self._make_record)
+
+    @contextmanager
+    def _masking_errors(self) -> Generator[None]:
+        """Mask an error that nobody reports: the interpreter shows it when pytest has ended."""
+        try:
+            yield
+        except BaseException as error:
+            _mask_error(error, self.redactor)
+            raise
+
+
+class Reports:
+    """Registered as a plugin where tests need devices; without one no test pays for it."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.redactor = redactor
+
+    @pytest.hookimpl(wrapper=True, trylast=True)  # so that no other wrapper sees a report with secrets in it
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Mask the texts of a report: the error with its traceback, the output, the properties."""
+        report = yield
+        _mask_attributes(report, self.redactor)
+        return report
+
+    @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Mask what other plugins have added since the report was made; a subtest's report is seen here only."""
+        _mask_attributes(report, self.redactor)
+
+
+def _mask_error(error: BaseException, redactor: Redactor) -> None:
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link.args = _masked(link.args, redactor)
+        _mask_attributes(link, redactor)
+        link = link.__cause__ or link.__context__
+
+
+def _mask_attributes(holder: object, redactor: Redactor) -> None:
+    attributes: dict[str, Any] = vars(holder)
     for name, value in attributes.items():
         if name not in _STRUCTURE:
-            attributes[name] = _scrubbed(value, redactor)
+            attributes[name] = _masked(value, redactor)
 
 
-def _scrubbed(value: Any, redactor: Redactor) -> Any:
-    """Return texts masked, containers of masked values, and objects with their attributes masked in place."""
+def _masked(value: Any, redactor: Redactor) -> Any:
+    """Return texts masked, containers of masked values, and pytest's own descriptions masked in place."""
     match value:
         case str():
             return redactor.text(value)
         case list():
-            return [_scrubbed(inner, redactor) for inner in cast("list[object]", value)]
+            return [_masked(inner, redactor) for inner in cast("list[object]", value)]
         case tuple():
-            return tuple(_scrubbed(inner, redactor) for inner in cast("tuple[object, ...]", value))
-        case _ if type(value).__module__.startswith("_pytest.") and hasattr(value, "__dict__"):
-            attributes: dict[str, Any] = vars(cast("object", value))
-            attributes.update({name: _scrubbed(inner, redactor) for name, inner in attributes.items()})
-            return cast("object", value)
+            return tuple(_masked(inner, redactor) for inner in cast("tuple[object, ...]", value))
+        case dict():
+            return {key: _masked(inner, redactor) for key, inner in cast("dict[object, object]", value).items()}
+        case _ if hasattr(value, "toterminal"):
+            _mask_attributes(value, redactor)
+        case _ if type(value).__module__.startswith(_CONTEXTS):
+            for name in ("msg", "kwargs"):
+                object.__setattr__(value, name, _masked(getattr(value, name), redactor))  # it is frozen
         case _:
-            return value
+            pass
+    return cast("object", value)

@@ -1,46 +1,61 @@
-"""SIGTERM and SIGHUP end a run in order, as Ctrl-C does: CI services and closed terminals send them."""
+"""Ctrl-C, SIGTERM and SIGHUP end a run in order: CI services and closed terminals send the latter two."""
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
-NAMES: Final = ("SIGTERM", "SIGHUP")  # Windows knows no SIGHUP
+OBEYED: Final = 3
+"""While a run is closing signals are only noted, but for the third: it breaks the closing off, too."""
+
+_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # Windows knows no SIGHUP, others no SIGBREAK
 
 
 class EndInOrder:
-    """Raises KeyboardInterrupt at the first of these signals and lets the end it began take its time.
+    """Raises KeyboardInterrupt for each of these signals, until the end that it began is to take its time.
 
-    Handlers are set in the main thread only, and only in place of the default, so that a signal that is ignored (as
-    under nohup) or handled by somebody else stays so.
+    Nothing else happens in a handler: no call, no lock, no file. Handlers are set in the main thread only, and only in
+    place of the default, so that a signal that is ignored (as under nohup) or handled by somebody else stays so.
     """
 
     def __init__(self) -> None:
-        self._number: int | None = None
-        self._replaced: list[int] = []
+        self._numbers: list[int] = []
+        self._noted = 0
+        self._closing = False
+        self._replaced: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     @property
     def exit_status(self) -> int | None:
-        """What the run ends with, as shells count it; None when no signal came."""
-        return None if self._number is None else 128 + self._number
+        """What the run ends with, as shells count it; None when no signal came, and for Ctrl-C, which pytest knows."""
+        others = [number for number in self._numbers if number != signal.SIGINT]
+        return 128 + others[0] if others else None
 
     def install(self) -> None:
         """Set the handlers."""
         if threading.current_thread() is not threading.main_thread():
             return
-        for number in (getattr(signal, name, None) for name in NAMES):
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        for number in (getattr(signal, name, None) for name in _NAMES):
+            if number is None or number in self._replaced:
+                continue
+            present = signal.getsignal(number)
+            if present in {signal.SIG_DFL, signal.default_int_handler}:
                 signal.signal(number, self._handle)
-                self._replaced.append(number)
+                self._replaced[number] = present
+
+    def close(self) -> None:
+        """Let what ends the run take its time from here on."""
+        self._closing = True
 
     def restore(self) -> None:
-        """Set the default again."""
-        for number in self._replaced:
-            signal.signal(number, signal.SIG_DFL)
+        """Set again what was there."""
+        for number, former in self._replaced.items():
+            signal.signal(number, former)
         self._replaced.clear()
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
+        self._numbers.append(number)
         # Not pytest.exit(): its exception is one that a test's "except Exception" would swallow.
-        first, self._number = self._number is None, number
-        if first:
+        self._noted += self._closing
+        if not self._closing or self._noted == OBEYED:
             raise KeyboardInterrupt

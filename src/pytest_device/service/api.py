@@ -8,9 +8,9 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.redact import is_loopback
 from pytest_device.service import replies
@@ -18,6 +18,7 @@ from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account
 from pytest_device.service.effects import FaultyApp
 from pytest_device.service.faults import Faults
 from pytest_device.service.lifecycle import Session
+from pytest_device.service.openapi import DOCUMENT
 from pytest_device.service.page import page
 from pytest_device.service.replies import RefusalError, refusal, success
 from pytest_device.service.rules import CreateBody, InvalidBodyError, check, check_limit, is_uuid
@@ -27,6 +28,8 @@ from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
 
 MAX_BODY_BYTES: Final = 64 * 1024
 """Ours: far more than the options of a request need."""
+MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
+"""A fault may hold a large answer."""
 
 
 def create_app(
@@ -49,6 +52,7 @@ def create_app(
         Route(f"{SESSIONS_PATH}/{{session_id}}", api.get, methods=["GET"]),
         Route(f"{SESSIONS_PATH}/{{session_id}}/stop", api.stop, methods=["POST"]),
         Route("/sessions/{session_id}", api.page, methods=["GET"]),
+        Route("/openapi.json", _document, methods=["GET"]),
     ]
     if faults:
         routes += testing_routes(faults, sessions, api.authenticate)
@@ -57,8 +61,10 @@ def create_app(
         exception_handlers=dict.fromkeys(_ANSWERED, _refusal),
     )
     starlette.router.redirect_slashes = False
-    app: ASGIApp = starlette if any_host else _LoopbackOnly(starlette)
-    return FaultyApp(app, faults, sessions) if faults else app
+    app: ASGIApp = _Bounded(starlette)
+    if faults:
+        app = FaultyApp(app, faults, sessions)
+    return app if any_host else _LoopbackOnly(app)
 
 
 _ANSWERED: Final = (RefusalError, InvalidBodyError, HTTPException, ClientDisconnect, Exception)
@@ -126,6 +132,10 @@ class _Api:
         return success(session, self._base_url, self._sessions.remote_config(session))
 
 
+async def _document(_request: Request) -> Response:
+    return JSONResponse(DOCUMENT)
+
+
 def _permit(caller: Caller, least: Role, owner: Account) -> None:
     if not caller.may(least, owner):
         message = (
@@ -145,12 +155,7 @@ async def _json(request: Request) -> object:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         message = "the body must be JSON: send 'Content-Type: application/json'"
         raise RefusalError(400, replies.VALIDATION_ERROR, message)
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            message = f"the body is larger than {MAX_BODY_BYTES} bytes"
-            raise RefusalError(413, replies.BODY_TOO_LARGE, message)
+    body = await request.body()
     try:
         return json.loads(body.decode(), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:  # nested without end, or not UTF-8, or not JSON
@@ -176,6 +181,27 @@ def _refusal(_request: Request, error: Exception) -> Response:
             return refusal(status, replies.NOT_FOUND, [("there is nothing at this path", None)])
         case _:
             return refusal(500, replies.INTERNAL_ERROR, [("the service failed: see its log", None)])
+
+
+class _Bounded:
+    """Refuses bodies that are too large while they arrive, whatever length they claim."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        most = MAX_TESTING_BODY_BYTES if scope["path"].startswith("/testing/") else MAX_BODY_BYTES
+        left = most
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise RefusalError(413, replies.BODY_TOO_LARGE, f"the body is larger than {most} bytes")
+            return message
+
+        await self._app(scope, bounded, send)
 
 
 class _LoopbackOnly:

@@ -25,6 +25,13 @@ from pytest_device.spec import (
     SessionType,
 )
 
+UUID: Final = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+MAJOR_VERSION: Final = r"[0-9]+"
+# Its blanks are named: the languages of patterns disagree about what a blank is beyond ASCII.
+_AFTER_SCHEME: Final = r":[^\s\x00-\x1f\x7f-\x9f\ufeff]+"
+URL: Final = "[a-zA-Z][a-zA-Z0-9+.-]*" + _AFTER_SCHEME
+WEB_URL: Final = "[hH][tT][tT][pP][sS]?" + _AFTER_SCHEME
+
 
 class CreateBody(TypedDict, total=False):
     """A valid create request, as the document spells it."""
@@ -87,12 +94,9 @@ def check_limit(body: CreateBody, limit_minutes: int) -> None:
 
 def is_uuid(text: str) -> bool:
     """Tell whether a text is a UUID in its usual form: 8-4-4-4-12 hexadecimal digits."""
-    return _UUID.fullmatch(text) is not None
+    return re.fullmatch(UUID, text) is not None
 
 
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_MAJOR_VERSION: Final = re.compile(r"[0-9]{1,9}")
-_URL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:[^\s\x00-\x1f\x7f]+")
 _SHOWN_LENGTH: Final = 80
 
 _Check = Callable[[object], str | None]
@@ -183,14 +187,14 @@ def _archive_url(value: object) -> str | None:
 def _is_web_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        _ = parts.port  # reading it is what checks it
+        reachable = parts.hostname and parts.port != 0
     except ValueError:
         return False
-    return bool(_is_text(text) and _URL.fullmatch(text) and parts.scheme in {"http", "https"} and parts.hostname)
+    return bool(reachable and _is_text(text) and re.fullmatch(WEB_URL, text))
 
 
 def _sdk_version(value: object) -> str | None:
-    return None if isinstance(value, str) and _MAJOR_VERSION.fullmatch(value) else 'a major version such as "54"'
+    return None if isinstance(value, str) and re.fullmatch(MAJOR_VERSION, value) else 'a major version such as "54"'
 
 
 def _launch_args(value: object) -> str | None:
@@ -200,7 +204,7 @@ def _launch_args(value: object) -> str | None:
 
 def _open_url(value: object) -> str | None:
     # Ours: any scheme will do, an app may have its own; without one it is no URL.
-    return None if isinstance(value, str) and _is_text(value) and _URL.fullmatch(value) else "a URL with its scheme"
+    return None if isinstance(value, str) and _is_text(value) and re.fullmatch(URL, value) else "a URL with its scheme"
 
 
 _FIELDS: Final[Mapping[str, _Check]] = {

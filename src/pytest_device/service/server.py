@@ -160,6 +160,7 @@ async def answer(
     server = _Server(
         uvicorn.Config(
             over_sockets,
+            http="h11",  # it bounds the size of headers
             log_config=None,
             access_log=False,
             lifespan="off",

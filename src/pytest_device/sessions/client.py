@@ -1,7 +1,11 @@
 """The three calls of the document: create, get, stop."""
 
+import socket
+import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -10,7 +14,7 @@ from uuid import UUID
 import httpx
 
 from pytest_device.errors import ConfigError, ServiceError, StatusError, TransportError, UnexpectedReplyError
-from pytest_device.redact import is_loopback
+from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import read_session
 from pytest_device.sessions.request import SessionRequest
@@ -23,9 +27,11 @@ BACKOFF_SECONDS: Final = 0.5
 """Before the second attempt; doubled before each further one."""
 MAX_REPLY_BYTES: Final = 1024 * 1024
 REPLY_SECONDS: Final = 60.0
-"""The longest a whole answer may take, however steadily its bytes trickle in."""
+"""The longest a call may take once it is connected, however steadily the bytes of its answer trickle in."""
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
+_MAX_CONNECTIONS: Final = 100
+"""As many as httpx keeps open at once."""
 _NEVER_SENT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -55,13 +61,15 @@ class DeviceClient:
         *,
         vendor: str = VENDOR,
         transport: httpx.BaseTransport | None = None,
-        clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        reply_seconds: float = REPLY_SECONDS,
     ) -> None:
         self.base_url = checked_url(base_url)
         self._vendor = vendor
-        self._clock = clock
         self._sleep = sleep
+        self._reply_seconds = reply_seconds
+        self._redactor = Redactor([token])
+        self._sockets: deque[socket.socket] = deque(maxlen=_MAX_CONNECTIONS)
         headers = {
             "Authorization": f"Bearer {checked_token(token)}",
             "Accept": "application/json",
@@ -79,8 +87,8 @@ class DeviceClient:
             )
         except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
             raise ConfigError(
-                f"no connection to {self.base_url} can be prepared ({error}): check the proxy variables (HTTPS_PROXY, "
-                "ALL_PROXY) and the certificate variables (SSL_CERT_FILE, SSL_CERT_DIR)"
+                f"no connection to {self.base_url} can be prepared ({self._redactor.text(str(error))}): check the "
+                "proxy variables (HTTPS_PROXY, ALL_PROXY) and the certificate variables (SSL_CERT_FILE, SSL_CERT_DIR)"
             ) from None
 
     def __enter__(self) -> Self:
@@ -119,27 +127,57 @@ class DeviceClient:
 
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
         try:
-            # JSON is promised by the header even where there is no body ("Endpoints", common to all).
-            headers = {"Content-Type": "application/json"}
-            with self._http.stream(method, path, json=body, headers=headers) as reply:
-                self._http.cookies.clear()  # the document knows no cookies
-                return read_session(operation, reply.status_code, self._body_of(operation, reply))
-        except httpx.HTTPError as error:
-            raise self._no_answer(operation, error) from None
+            with self._bounded(operation):
+                return self._asked(operation, method, path, body)
+        except ServiceError as error:
+            self._without_token(error)
+            raise
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigError(f"service address {self.base_url!r} cannot be used: {error}") from None
 
-    def _body_of(self, operation: str, reply: httpx.Response) -> bytes:
-        if reply.headers.get("content-encoding", "identity") != "identity":
-            raise UnexpectedReplyError(f"{operation}: the answer is packed, though the request forbids it")
-        started, body = self._clock(), bytearray()
-        for chunk in reply.iter_bytes():
-            body += chunk
-            if len(body) > MAX_REPLY_BYTES:
-                raise UnexpectedReplyError(f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes")
-            if self._clock() - started > REPLY_SECONDS:
-                raise TransportError(f"{operation}: the answer took longer than {REPLY_SECONDS:.0f} s", sent=True)
-        return bytes(body)
+    def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
+        # JSON is promised by the header even where there is no body ("Endpoints", common to all).
+        headers, extensions = {"Content-Type": "application/json"}, {"trace": self._note_socket}
+        with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
+            self._http.cookies.clear()  # the document knows no cookies
+            return read_session(operation, reply.status_code, _body_of(operation, reply))
+
+    @contextmanager
+    def _bounded(self, operation: str) -> Generator[None]:
+        """Bound a call in time; make errors of the transport ours.
+
+        The timeouts of httpx bound each silence only. The calls of one client share its connections, and none tells
+        which one it was given, so a call that takes too long closes them all.
+        """
+        late = threading.Event()
+        timer = threading.Timer(self._reply_seconds, self._shut, [late])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except httpx.HTTPError as error:
+            if late.is_set():
+                message = f"{operation}: the answer took longer than {self._reply_seconds:g} s"
+                raise TransportError(message, sent=True) from None
+            raise self._no_answer(operation, error) from None
+        finally:
+            timer.cancel()
+
+    def _note_socket(self, event: str, info: Mapping[str, Any]) -> None:
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            self._sockets.append(info["return_value"].get_extra_info("socket"))
+
+    def _shut(self, late: threading.Event) -> None:
+        late.set()
+        for opened in tuple(self._sockets):
+            with suppress(OSError):  # closed since
+                opened.shutdown(socket.SHUT_RDWR)
+
+    def _without_token(self, error: ServiceError) -> None:
+        """Take out what the service or a proxy may have echoed."""
+        error.args = (self._redactor.text(str(error)),)
+        if isinstance(error, StatusError):
+            error.detail = self._redactor.text(error.detail)
 
     def _no_answer(self, operation: str, error: httpx.HTTPError) -> TransportError:
         reason = str(error) or type(error).__name__
@@ -148,6 +186,17 @@ class DeviceClient:
             return TransportError(message, sent=False)
         message = f"{operation}: no complete answer from {self.base_url} ({type(error).__name__}: {reason})"
         return TransportError(message, sent=True)
+
+
+def _body_of(operation: str, reply: httpx.Response) -> bytes:
+    if reply.headers.get("content-encoding", "identity") != "identity":
+        raise UnexpectedReplyError(f"{operation}: the answer is packed, though the request forbids it")
+    body = bytearray()
+    for chunk in reply.iter_bytes():
+        body += chunk
+        if len(body) > MAX_REPLY_BYTES:
+            raise UnexpectedReplyError(f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes")
+    return bytes(body)
 
 
 def _path(session_id: UUID | str) -> str:

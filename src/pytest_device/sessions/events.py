@@ -16,7 +16,13 @@ class Kind(StrEnum):
     STATUS = "status"
     READY = "ready"
     STOPPED = "stopped"
+    STOP_DELAYED = "stop-delayed"
+    """Not stopped yet, and still being tried."""
     STOP_FAILED = "stop-failed"
+    KEPT = "kept"
+    """Left running on purpose."""
+    NOTE = "note"
+    """Of no session: something about the run as a whole."""
     CREATE_UNKNOWN = "create-unknown"
     """The answer to a create call was lost: a session may exist, and nothing can find it."""
 
@@ -25,16 +31,18 @@ class Kind(StrEnum):
 class Event:
     """One thing that happened to one session. Holds no connection details and survives JSON.
 
-    ``waited_seconds`` counts from the create call on this machine's clock; ``running_seconds`` is what the service's
-    own time stamps say between ``startedAt`` and ``finishedAt``, None when it gave no such times.
+    ``waited_seconds`` counts from the create call on this machine's clock; ``minutes`` is how long the session may run
+    on at most if nobody stops it; ``running_seconds`` is what the service's own time stamps say between ``startedAt``
+    and ``finishedAt``, None when it gave no such times.
     """
 
     kind: Kind
-    label: str
+    label: str = ""
     session_id: str = ""
     url: str = ""
     text: str = ""
     waited_seconds: float = 0.0
+    minutes: int = 0
     running_seconds: float | None = None
 
     def to_json(self) -> dict[str, Any]:

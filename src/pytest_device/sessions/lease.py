@@ -4,22 +4,23 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
+from uuid import UUID
 
 from pytest_device.errors import (
     ConfigError,
     NotFoundError,
     ServiceError,
     StatusError,
+    StopDelayedError,
     StopFailedError,
     TransportError,
     UnexpectedReplyError,
 )
 from pytest_device.option_table import TOKEN_VARIABLE
-from pytest_device.sessions.client import DeviceClient, is_passing
+from pytest_device.sessions.client import is_passing
 from pytest_device.sessions.events import Emit, Event, Kind, nobody, running_seconds
 from pytest_device.sessions.lifecycle import (
-    TERMINAL,
     GiveUp,
     PollAgain,
     Ready,
@@ -30,7 +31,7 @@ from pytest_device.sessions.lifecycle import (
 )
 from pytest_device.sessions.models import Session, named_device
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, SESSIONS_PATH
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, SESSIONS_PATH, TERMINAL
 
 HEARTBEAT_SECONDS: Final = 30.0
 """How often a wait in which nothing changes says so."""
@@ -38,30 +39,69 @@ HEARTBEAT_SECONDS: Final = 30.0
 _DEFAULT_POLICY: Final = WaitPolicy()
 
 
+class Sessions(Protocol):
+    """The three calls of the document: a ``DeviceClient``, or what goes through a reaper."""
+
+    @property
+    def base_url(self) -> str: ...
+    def create(self, request: SessionRequest) -> Session: ...
+    def get(self, session_id: UUID | str) -> Session: ...
+    def stop(self, session_id: UUID | str) -> Session: ...
+
+
+def may_have_created(error: BaseException) -> bool:
+    """Tell whether a create call that ended so may have left a session that nobody can name.
+
+    Not so when it never left, or was refused.
+    """
+    match error:
+        case ConfigError():
+            return False
+        case TransportError():
+            return error.sent
+        case StatusError():
+            return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a good answer
+        case _:  # an interrupt loses the answer too
+            return True
+
+
+def kept_never(_session: Session) -> bool:
+    """Keep no session."""
+    return False
+
+
 @contextmanager
 def lease(
-    client: DeviceClient,
+    client: Sessions,
     request: SessionRequest,
     *,
     policy: WaitPolicy = _DEFAULT_POLICY,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     emit: Emit = nobody,
+    leaves_unknown: Callable[[BaseException], bool] = may_have_created,
+    keeps: Callable[[Session], bool] = kept_never,
 ) -> Generator[Session]:
     """Create a session, wait until its connection details are there, and stop it however the block ends.
 
+    Unless, that is, ``keeps`` says at the end of the block that it has taken the session over. ``leaves_unknown`` tells
+    whether a create call that ended with this error may have left a session that nobody can name.
     Raises a ServiceError when it cannot be created, a SessionError when it does not become ready, StopFailedError
     when it may still be running at the end. A stop that fails after another error becomes a note on that error.
     """
     life = _Life(client, request, policy=policy, clock=clock, sleep=sleep, emit=emit)
     try:
-        life.create()
-        yield life.wait()
+        life.create(leaves_unknown)
+        session = life.wait()
+        yield session
     except BaseException as error:
         life.stop_after(error)
         raise
     else:
-        life.stop()
+        if keeps(session):
+            life.leave()
+        else:
+            life.stop()
 
 
 class _Life:
@@ -69,7 +109,7 @@ class _Life:
 
     def __init__(
         self,
-        client: DeviceClient,
+        client: Sessions,
         request: SessionRequest,
         *,
         policy: WaitPolicy,
@@ -83,17 +123,17 @@ class _Life:
         self._session_id: str | None = None
         self._session: Session | None = None
 
-    def create(self) -> None:
+    def create(self, leaves_unknown: Callable[[BaseException], bool]) -> None:
         try:
             self._session = self._client.create(self._request)
             self._session_id = str(self._session.id)
             self._check_kind(self._session)
-        except BaseException as error:  # an interrupt loses the answer too
+        except BaseException as error:
             if self._session_id is None and isinstance(error, UnexpectedReplyError):
                 self._session_id = error.session_id
             if self._session_id is not None:
                 self._tell(Kind.CREATED)
-            elif not _made_nothing(error):
+            elif leaves_unknown(error):
                 self._lost(error)
             raise
         self._tell(Kind.CREATED)
@@ -154,6 +194,9 @@ class _Life:
         if event.kind is Kind.STOP_FAILED:
             raise self._not_stopped(event.text)
 
+    def leave(self) -> None:
+        self._tell(Kind.KEPT)
+
     def stop_after(self, error: BaseException) -> None:
         try:
             self.stop()
@@ -161,10 +204,10 @@ class _Life:
             error.add_note(str(failure))
 
     def _not_stopped(self, reason: str) -> StopFailedError:
-        session_id, url = str(self._session_id), self._url()
+        session_id, url, minutes = str(self._session_id), self._url(), self._event(Kind.CREATED).minutes
         message = (
-            f"the session could not be stopped: {reason}. It may run for up to {self._bound_minutes()} more minutes, "
-            f"{CLEANUP_MINUTES} of them for cleaning up. Stop it with: curl -X POST -H "
+            f"the session could not be stopped: {reason}. It may run for up to {minutes} more "
+            f"minutes, {CLEANUP_MINUTES} of them for cleaning up. Stop it with: curl -X POST -H "
             f'"Authorization: Bearer ${TOKEN_VARIABLE}" {self._client.base_url}{SESSIONS_PATH}/{session_id}/stop'
         )
         return StopFailedError(f"{message} (its page: {url})" if url else message, session_id=session_id, url=url)
@@ -199,28 +242,23 @@ class _Life:
             url=self._url() or "",
             text=text,
             waited_seconds=self._waited(),
+            minutes=max(0, round(self._bound_minutes() - self._waited() / 60)),
         )
 
 
-def _made_nothing(error: BaseException) -> bool:
-    """Tell whether a failed create call certainly left no session behind: it never left, or it was refused."""
-    match error:
-        case ConfigError():
-            return True
-        case TransportError():
-            return not error.sent
-        case StatusError():
-            return error.status < 500  # noqa: PLR2004  # beyond, a gateway may have lost a good answer
-        case _:
-            return False
-
-
-def stopped(client: DeviceClient, known: Event) -> Event:
+def stopped(client: Sessions, known: Event) -> Event:
     """Stop the session of an earlier event; return the event of its success or failure."""
+    return outcome_of(known, lambda: client.stop(known.session_id))
+
+
+def outcome_of(known: Event, stop: Callable[[], Session]) -> Event:
+    """Return what the answer to a stop call, or its error, makes of a session known by an earlier event."""
     try:
-        session = client.stop(known.session_id)
+        session = stop()
     except NotFoundError:
         return replace(known, kind=Kind.STOPPED, text="the service no longer knows it")
+    except StopDelayedError as error:
+        return replace(known, kind=Kind.STOP_DELAYED, text=str(error))
     except ServiceError as error:
         return replace(known, kind=Kind.STOP_FAILED, text=str(error))
     if str(session.id) != known.session_id:

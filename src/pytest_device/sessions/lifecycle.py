@@ -1,14 +1,10 @@
 """What to do next with a session that is being waited for. Pure: no clock, no network."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from pytest_device.errors import SessionError, SessionFailedError, SessionStoppedError, SessionTimeoutError
 from pytest_device.sessions.models import Session
 from pytest_device.spec import POLL_INTERVAL_SECONDS, Status
-
-TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
-"""States that nothing leaves ("States and transitions")."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,12 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from pytest_device.errors import UnexpectedReplyError
-from pytest_device.redact import is_loopback
+from pytest_device.redact import Redactor, is_loopback
 from pytest_device.spec import Platform, SessionType, Status
 
+_WORD_MAX_LENGTH: Final = 80
+"""Of a word that the document does not know: it is shown, so a hostile one must not fill the terminal."""
+_URL_MAX_LENGTH: Final = 2048
 _CREDENTIAL = re.compile(r"(?i)token|secret|passw|auth|credential|access.?key|api.?key")
 
 
@@ -49,25 +52,26 @@ class RemoteConfig(BaseModel, frozen=True):
 
     def secrets(self) -> Iterator[str]:
         """Yield every value that must not be shown: credentials, and the URLs, whose hosts are secrets too."""
-        yield from _secrets_in("", self.model_dump(mode="python"))
+        yield from _secrets_in(self.model_dump(mode="python"))
 
 
-def _secrets_in(key: str, value: object) -> Iterator[str]:
-    match value:
-        case SecretStr():
-            yield value.get_secret_value()
-        case str() if "://" in value:
-            yield from _secrets_of_url(value)
-        case str() if _CREDENTIAL.search(key):
-            yield value
-        case dict():
-            for name, inner in cast("dict[object, object]", value).items():
-                yield from _secrets_in(str(name), inner)
-        case list():
-            for inner in cast("list[object]", value):
-                yield from _secrets_in(key, inner)
-        case _:
-            pass
+def _secrets_in(values: object) -> Iterator[str]:
+    left = [("", values)]  # a list of our own: what a service nests may be deeper than calls can be
+    while left:
+        key, value = left.pop()
+        match value:
+            case SecretStr():
+                yield value.get_secret_value()
+            case str() if "://" in value:
+                yield from _secrets_of_url(value)
+            case str() if _CREDENTIAL.search(key):
+                yield value
+            case dict():
+                left += [(str(name), inner) for name, inner in cast("dict[object, object]", value).items()]
+            case list():
+                left += [(key, inner) for inner in cast("list[object]", value)]
+            case _:
+                pass
 
 
 def _secrets_of_url(url: str) -> Iterator[str]:
@@ -132,8 +136,14 @@ def _text_only(value: object) -> object:
     return value
 
 
+def _showable(value: object) -> object:
+    if not isinstance(value, str) or not value.isprintable() or len(value) > _WORD_MAX_LENGTH:
+        raise ValueError(f"not a printable text of up to {_WORD_MAX_LENGTH} characters")
+    return value
+
+
 _Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
-_PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$")]
+_PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=_URL_MAX_LENGTH)]
 
 
 class Session(BaseModel, frozen=True):
@@ -169,7 +179,7 @@ class Session(BaseModel, frozen=True):
     @classmethod
     def _known_word(cls, value: object, info: ValidationInfo) -> object:
         words = {"type": SessionType, "platform": Platform, "status": Status}[str(info.field_name)]
-        return words(str(value)) if value in list(words) else _text_only(value)
+        return words(str(value)) if value in list(words) else _showable(value)
 
     @field_validator("remote_config", mode="before")
     @classmethod
@@ -180,7 +190,8 @@ class Session(BaseModel, frozen=True):
         return kind.model_validate(value)
 
     def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
-        return [(name, str(getattr(self, name))) for name in ("id", "platform", "type", "status", "url")]
+        shown = ("id", "platform", "type", "status", "url")
+        return [(name, Redactor().text(str(getattr(self, name)))) for name in shown]
 
     @classmethod
     def from_wire(cls, data: object) -> Self:
@@ -196,7 +207,8 @@ class Session(BaseModel, frozen=True):
                 f"{'.'.join(map(str, detail['loc'])) or 'data'}: {detail['msg']}"
                 for detail in error.errors(include_url=False, include_input=False, include_context=False)
             )
-            message = f"the service's session is not as the document says: {faults}"
+            plain = "".join(char if char.isprintable() else "?" for char in faults)  # one may quote a character
+            message = f"the service's session is not as the document says: {plain}"
             raise UnexpectedReplyError(message, session_id=_id_in(data)) from None
 
 

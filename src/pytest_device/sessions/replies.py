@@ -11,15 +11,19 @@ from pytest_device.errors import (
     InvalidRequestError,
     NotFoundError,
     StatusError,
+    TransportError,
     UnauthorizedError,
     UnexpectedReplyError,
 )
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.salvage import page_in, session_id_in
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
 DETAIL_MAX_LENGTH: Final = 500
 
-_SESSION_ID: Final = re.compile(rb'"id"\s*:\s*"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"')
+_DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
+_MEMBER: Final = re.compile(rb'"\s*:')
+"""In what is no JSON: a rest of some, whose names may be broken."""
 _MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error")
 
 _OK: Final = 200
@@ -38,16 +42,34 @@ def read_session(operation: str, status: int, body: bytes) -> Session:
 
     Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything the document does not show.
     """
+    if operation == "create" and status in _REFUSED and page_in(body):
+        message = f"{operation}: status {status}, yet the answer is a session"
+        raise UnexpectedReplyError(message, session_id=session_id_in(body))
     if status in _REFUSED:
         raise _refusal(operation, status, body)
     if status in _REDIRECT:
         raise UnexpectedReplyError(
             f"{operation}: the service redirects (status {status}). Redirects are not followed, since the access token "
-            "would go with them: set the service's final address"
+            "would go with them: set the service's final address",
+            session_id=session_id_in(body),
         )
     if status != _OK:
-        raise UnexpectedReplyError(f"{operation}: status {status} is not in the document", session_id=_id_in(body))
-    return Session.from_wire(_data_of(operation, body))
+        raise UnexpectedReplyError(
+            f"{operation}: status {status} is not in the document", session_id=session_id_in(body)
+        )
+    try:
+        return Session.from_wire(_data_of(operation, body))
+    except UnexpectedReplyError as error:
+        error.session_id = error.session_id or session_id_in(body)  # it may stand beside the data
+        raise
+
+
+def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> TransportError:
+    """Return the error of a call that has no complete answer, or that never left."""
+    if sent:
+        return TransportError(f"{operation}: no complete answer from {base_url} ({reason})", sent=True)
+    message = f"{operation}: no connection to {base_url} ({reason}): check the address and the network"
+    return TransportError(message, sent=False)
 
 
 def _data_of(operation: str, body: bytes) -> object:
@@ -55,22 +77,16 @@ def _data_of(operation: str, body: bytes) -> object:
         reply: object = json.loads(body)
     except (ValueError, RecursionError):
         message = f"{operation}: the answer is not JSON, so this may not be the service's address: {_kind(body)}"
-        raise UnexpectedReplyError(message, session_id=_id_in(body)) from None
+        raise UnexpectedReplyError(message, session_id=session_id_in(body)) from None
     if not isinstance(reply, dict) or "data" not in reply:
         message = f"{operation}: the answer has no 'data', so this may not be the service's address: {_kind(body)}"
-        raise UnexpectedReplyError(message, session_id=_id_in(body))
+        raise UnexpectedReplyError(message, session_id=session_id_in(body))
     return cast("dict[str, object]", reply)["data"]
 
 
 def _kind(body: bytes) -> str:
     """Describe the body of a success that is none, without showing what may be connection details."""
     return shown(body) if body.lstrip()[:1] == b"<" else f"{len(body)} bytes"
-
-
-def _id_in(body: bytes) -> str | None:
-    """Return the id that a reply gives a session, however else the reply is broken: that session must be stopped."""
-    found = _SESSION_ID.search(body)
-    return found[1].decode() if found else None
 
 
 def _refusal(operation: str, status: int, body: bytes) -> StatusError:
@@ -87,39 +103,47 @@ def shown(body: bytes) -> str:
     """Return whatever message an answer holds, in whatever shape, as one bounded line of printable text.
 
     The document does not show the shape of an error body. JSON is shown by its messages, where it has what looks like
-    some, else as it stands; a page of HTML by its words.
+    some, else as it stands; a page of HTML by its words; what may be connection details by its size only.
     """
-    text = body.decode("utf-8", errors="replace")
-    if text.lstrip()[:1] == "<":
-        words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
-        text = f"a page of HTML: {unescape(words)}"
-    else:
-        text = _json_text(text)
+    messages = _messages(body)
+    text = messages or _raw(body, hides=_MEMBER if messages is None else _DETAILS)
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     if not line:
         return "no message"
     return line if len(line) <= DETAIL_MAX_LENGTH else f"{line[:DETAIL_MAX_LENGTH]}…"
 
 
-def _json_text(text: str) -> str:
+def _messages(body: bytes) -> str | None:
+    """Return the messages in JSON, None for what is no JSON."""
     try:
-        value: object = json.loads(text)
-        messages = [leaf for key, leaf in _leaves(value) if _MESSAGE.search(key)]
-        return "; ".join(dict.fromkeys(messages)) or json.dumps(value, ensure_ascii=False)
+        value: object = json.loads(body)
+        return "; ".join(dict.fromkeys(leaf for key, leaf in _leaves(value) if _MESSAGE.search(key)))
     except (ValueError, RecursionError):
-        return text
+        return None
 
 
-def _leaves(value: object, key: str = "message") -> Iterator[tuple[str, str]]:
+def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
+    narrow = body.replace(b"\0", b"")  # the wide encodings too
+    if session_id_in(narrow) or hides.search(narrow):
+        return f"{len(body)} bytes that may be about a session"
+    text = body.decode("utf-8", errors="replace")
+    if text.lstrip()[:1] == "<":
+        words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
+        return f"a page of HTML: {unescape(words)}"
+    return text
+
+
+def _leaves(value: object) -> Iterator[tuple[str, str]]:
     """Yield each text in a JSON value with the name it stands under; a text without a name is a message."""
-    match value:
-        case str():
-            yield key, value
-        case dict():
-            for name, inner in cast("dict[str, object]", value).items():
-                yield from _leaves(inner, name)
-        case list():
-            for inner in cast("list[object]", value):
-                yield from _leaves(inner, key)
-        case _:
-            pass
+    left = [("message", value)]  # a list of our own: recursion takes too long over what is nested deep
+    while left:
+        key, inner = left.pop()
+        match inner:
+            case str():
+                yield key, inner
+            case dict():
+                left += reversed(list(cast("dict[str, object]", inner).items()))
+            case list():
+                left += [(key, leaf) for leaf in reversed(cast("list[object]", inner))]
+            case _:
+                pass

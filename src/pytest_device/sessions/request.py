@@ -77,7 +77,7 @@ def _installable(value: str) -> str:
 
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f]+")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f-\x9f\ufeff]+")
 
 _Uuid = Annotated[UUID, BeforeValidator(_canonical)]
 _Text = Annotated[StrictStr, AfterValidator(_encodable)]
@@ -104,11 +104,11 @@ class SessionRequest(BaseModel, frozen=True):
     application_archive_url: (
         Annotated[_Text, Field(max_length=ARCHIVE_URL_MAX_LENGTH), AfterValidator(_url), AfterValidator(_installable)]
         | None
-    ) = None
+    ) = Field(None, repr=False)
     vendor_go: StrictBool | None = None
     sdk_version: Annotated[_Text, StringConstraints(pattern=r"^[0-9]+$")] | None = None
-    launch_args: tuple[_Text, ...] | None = None
-    open_url: Annotated[_Text, AfterValidator(_url)] | None = None
+    launch_args: tuple[_Text, ...] | None = Field(None, repr=False)
+    open_url: Annotated[_Text, AfterValidator(_url)] | None = Field(None, repr=False)
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:

@@ -1,0 +1,148 @@
+"""A process's way to the service: through a reaper, or straight to a local service, which ends with the run."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, Protocol
+
+from pytest_device.errors import ConfigError
+from pytest_device.local import LocalService
+from pytest_device.option_table import STATE_DIR
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Event
+from pytest_device.sessions.lease import Sessions, may_have_created
+from pytest_device.sessions.network import service_at
+from pytest_device.sessions.owner import STOP_SECONDS, Owner, Terms
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.runs import OwnRun
+from pytest_device.settings import Settings
+
+MAIN: Final = "main"
+"""The owner's name of the process that the run was started as."""
+
+
+class Access(Protocol):
+    """What a run does with the service, besides leasing."""
+
+    service: Service
+    log_path: Path | None
+
+    def sessions(self) -> Sessions:
+        """Return what makes the calls in this process."""
+        ...
+
+    def leaves_unknown(self, error: BaseException) -> bool:
+        """Tell whether a create call that ended so may have made a session that nobody can name."""
+        ...
+
+    def keep(self, session_id: str) -> None:
+        """Leave a session to its own limits."""
+        ...
+
+    def close(self, timeout_seconds: float) -> list[Event]:
+        """Stop what is left; tell of each session how it ended, if nobody was told before."""
+        ...
+
+
+class LocalAccess:
+    """The local service of the run: started here, or told by the controlling process that started it."""
+
+    def __init__(self, settings: Settings, given: dict[str, str] | None, progress: Callable[[str], None]) -> None:
+        self._open = ExitStack()
+        if given is None:
+            service = LocalService.start(app_id=str(settings.app_id.value), progress=progress)
+            self._open.callback(service.close)
+            given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
+        self.log_path: Path | None = Path(given["log_path"])
+        self.service = Service(given["url"], given["token"])
+        self._client = self._open.enter_context(
+            DeviceClient(given["url"], given["token"], vendor=settings.vendor.value)
+        )
+
+    def sessions(self) -> Sessions:
+        """Return the client."""
+        return self._client
+
+    def leaves_unknown(self, error: BaseException) -> bool:
+        """Tell whether the answer is lost."""
+        return may_have_created(error)
+
+    def keep(self, session_id: str) -> None:
+        """Refuse: the service ends with the run."""
+        raise ConfigError(f"session {session_id} cannot be kept: the local service ends with the run")
+
+    def close(self, timeout_seconds: float) -> list[Event]:
+        """End the service, when it is this process's, and its sessions with it."""
+        del timeout_seconds
+        self._open.close()
+        return []
+
+
+class RemoteAccess:
+    """A service that outlives the run: this process owns its sessions, and so does each process forked from it."""
+
+    log_path: Path | None = None
+
+    def __init__(
+        self, settings: Settings, *, run: OwnRun | None, run_name: str, worker: str | None, tell: Callable[[str], None]
+    ) -> None:
+        self.service = service_at(str(settings.url.value), settings.token)
+        self._settings, self._run_name, self._worker, self._tell = settings, run_name, worker, tell
+        self._pid = os.getpid()
+        self._owner = self._make(run)
+
+    def _make(self, run: OwnRun | None) -> Owner:
+        client = DeviceClient(self.service.url, self.service.token, vendor=self._settings.vendor.value)
+        return Owner(
+            client,
+            self.service,
+            vendor=self._settings.vendor.value,
+            run=run,
+            terms=Terms(
+                detached=self._settings.reaper.value,
+                follow=(os.getppid(),) if self._worker else (),
+                leaves_word=self._has_somebody_behind(),
+                stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds.value),
+            ),
+            warn=self._tell,
+        )
+
+    def _has_somebody_behind(self) -> bool:
+        """Tell whether another process settles the run: for a worker, and for a forked child."""
+        return self._worker is not None or os.getpid() != self._pid
+
+    def _owner_here(self) -> Owner:
+        """Return the owner of this process; a forked child has neither the threads nor the lock of its parent's."""
+        if self._owner.pid != os.getpid():
+            self._owner = self._make(joined(self._settings, self._run_name, f"{self._worker or MAIN}-fork", self._tell))
+        return self._owner
+
+    def sessions(self) -> Sessions:
+        """Return the owner."""
+        return self._owner_here()
+
+    def leaves_unknown(self, error: BaseException) -> bool:
+        """Tell whether the answer is lost for the reaper, too."""
+        return self._owner_here().leaves_unknown(error)
+
+    def keep(self, session_id: str) -> None:
+        """Leave a session to its own limits."""
+        self._owner_here().keep(session_id)
+
+    def close(self, timeout_seconds: float) -> list[Event]:
+        """Stop what is left, side by side."""
+        return self._owner.close(timeout_seconds) if self._owner.pid == os.getpid() else []
+
+
+def joined(settings: Settings, run_name: str, owner: str, tell: Callable[[str], None]) -> OwnRun | None:
+    """Return this process's part of the run in the state directory, None where that cannot be written."""
+    state_dir = settings.state_dir.value
+    reason = "this user has no home directory"
+    if state_dir is not None:
+        try:
+            return OwnRun.join(Path(state_dir), run_name, owner)
+        except OSError as error:
+            reason = str(error)
+    tell(f"no ledger ({reason}): what this run cannot stop, no later run will. Set {STATE_DIR.option}")
+    return None

@@ -1,0 +1,83 @@
+"""What the main process of a run does for all of them: sweeping before, settling and counting at the end."""
+
+import threading
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_device.plugin.access import MAIN, joined
+from pytest_device.plugin.terminal import Terminal
+from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.ledger import LIVE, Entry
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.sweep import settle, stop_all, sweep
+from pytest_device.settings import Settings
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+
+_LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
+
+
+class Household:
+    """One for each run, in the process that was started as pytest."""
+
+    def __init__(self, settings: Settings, service: Service, run_name: str, terminal: Terminal) -> None:
+        self._settings, self._service, self._terminal = settings, service, terminal
+        self._notes: list[str] = []
+        self.run: OwnRun | None = None
+        self._sweeping: threading.Thread | None = None
+        if settings.local.value:
+            return
+        self.run = joined(settings, run_name, MAIN, self._notes.append)
+        self._sweeping = threading.Thread(target=self._sweep, name="pytest-device-sweep", daemon=True)
+        self._sweeping.start()
+
+    def _sweep(self) -> None:
+        state_dir = self._settings.state_dir.value
+        if state_dir is None:
+            return
+        try:
+            swept = sweep(
+                Path(state_dir),
+                self._service,
+                but=self.run.name if self.run else "",
+                timeout_seconds=self._settings.stop_timeout_seconds.value,
+            )
+        except OSError as error:
+            self._notes.append(f"what earlier runs have left could not be looked at: {error}")
+        else:
+            self._notes += swept.notes()
+
+    def finish(self, session: pytest.Session, *, others: bool) -> None:
+        """Stop what other processes of this run did not, count it all, and let no run be green that may have leaked."""
+        seconds = self._settings.stop_timeout_seconds.value
+        receipt = self._terminal.receipt
+        if self.run:
+            self._tell(settle(self.run, self._service, known=receipt.known(), timeout_seconds=seconds))
+            self.run.leave()
+        if others:
+            self._tell(stop_all(self._service, [_entry_of(event) for event in receipt.not_stopped()], seconds))
+        if self._sweeping:
+            self._sweeping.join(seconds)
+        self._tell([Event(Kind.NOTE, text=text) for text in self._notes])
+        if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _tell(self, events: list[Event]) -> None:
+        self._terminal.count(event.to_json() for event in events)
+
+
+def _entry_of(event: Event) -> Entry:
+    return Entry(
+        intent=event.session_id,
+        owner="",
+        service="",
+        label=event.label,
+        name="",
+        asked_at="",
+        minutes=_LONGEST_MINUTES,
+        session_id=event.session_id,
+        page=event.url,
+        state=LIVE,
+    )

@@ -1,0 +1,246 @@
+"""The OpenAPI document of the REST interface, as this service keeps it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pytest_device.service import replies
+from pytest_device.service.rules import MAJOR_VERSION, URL, UUID, WEB_URL
+from pytest_device.spec import (
+    ARCHIVE_URL_MAX_LENGTH,
+    DEFAULT_SESSION_TYPE,
+    DURATION_MAX_MINUTES,
+    DURATION_MIN_MINUTES,
+    IDLE_MAX_MINUTES,
+    IDLE_MIN_MINUTES,
+    NAME_MAX_LENGTH,
+    REQUESTABLE_SESSION_TYPES,
+    SESSIONS_PATH,
+    UNAUTHORIZED_ERROR,
+    Platform,
+    SessionType,
+    Status,
+)
+
+_Schema = dict[str, Any]
+
+_TEXT: Final[_Schema] = {"type": "string"}
+_UUID: Final[_Schema] = _TEXT | {"format": "uuid", "pattern": f"^{UUID}$"}
+_WEB_URL: Final[_Schema] = _TEXT | {"format": "uri", "pattern": "^https?://"}
+_TIMESTAMP: Final[_Schema] = _TEXT | {
+    "format": "date-time",
+    "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+}
+_MINUTES: Final[_Schema] = {"type": "integer", "minimum": DURATION_MIN_MINUTES, "maximum": DURATION_MAX_MINUTES}
+_IDLE_MINUTES: Final[_Schema] = {"type": "integer", "minimum": IDLE_MIN_MINUTES, "maximum": IDLE_MAX_MINUTES}
+# A byte order mark is a blank in patterns, none in the rules.
+_NAME: Final[_Schema] = _TEXT | {"minLength": 1, "maxLength": NAME_MAX_LENGTH, "pattern": r"[\S\ufeff]"}
+_ARCHIVE_URL: Final[_Schema] = _TEXT | {
+    "maxLength": ARCHIVE_URL_MAX_LENGTH,
+    "pattern": f"^{WEB_URL}$",
+    "description": "With a host.",
+}
+
+
+def _given(option: str, value: object = None) -> _Schema:
+    """Return what a body keeps that gives an option, any value of it or a certain one."""
+    certain = {"properties": {option: {"const": value}}} if value is not None else {}
+    return {"required": [option], **certain}
+
+
+def _never(*together: _Schema) -> _Schema:
+    return {"not": {"allOf": list(together)}}
+
+
+def _needs(option: str, *any_of: _Schema) -> _Schema:
+    return {"if": _given(option), "then": {"anyOf": list(any_of)}}
+
+
+_SOURCES: Final = (_given("buildId"), _given("applicationArchiveUrl"), _given("vendorGo", value=True))
+
+CREATE_BODY: Final[_Schema] = {
+    "type": "object",
+    "required": ["appId", "platform"],
+    "additionalProperties": False,
+    "properties": {
+        "appId": _UUID,
+        "platform": {"enum": list(Platform)},
+        "name": _NAME,
+        "type": {"enum": list(REQUESTABLE_SESSION_TYPES), "default": DEFAULT_SESSION_TYPE},
+        "packageVersion": _TEXT,
+        "deviceIdentifier": _TEXT,
+        "maxDurationMinutes": _MINUTES | {"description": "The account may set a lower limit."},
+        "maxIdleTimeMinutes": _IDLE_MINUTES | {"description": "Below maxDurationMinutes where both are given."},
+        "buildId": _UUID,
+        "applicationArchiveUrl": _ARCHIVE_URL,
+        "vendorGo": {"type": "boolean"},
+        "sdkVersion": _TEXT | {"pattern": f"^{MAJOR_VERSION}$"},
+        "launchArgs": {"type": "array", "items": _TEXT},
+        "openUrl": _TEXT | {"pattern": f"^{URL}$"},
+    },
+    "allOf": [
+        *(_never(one, other) for place, one in enumerate(_SOURCES) for other in _SOURCES[:place]),
+        _needs("sdkVersion", _SOURCES[-1]),
+        _needs("launchArgs", *_SOURCES),
+        _needs("openUrl", *_SOURCES),
+        _never(_given("maxIdleTimeMinutes"), _given("type", SessionType.WEB_PREVIEW_ONLY)),
+    ],
+}
+"""What the rules admit, but for the account's limit, the order of the two limits and ports: a schema has no words for
+these."""
+
+
+def _nullable(schema: _Schema) -> _Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _details(required: Mapping[str, _Schema], optional: Mapping[str, _Schema]) -> _Schema:
+    properties = {**required, **optional}
+    return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
+
+
+_PREVIEW: Final = {"webPreviewUrl": _WEB_URL}
+_SECRET: Final = _TEXT | {"format": "password"}
+
+REMOTE_CONFIGS: Final[Mapping[str, _Schema]] = {
+    SessionType.AGENT_DEVICE: _details(
+        {"agentDeviceRemoteSessionUrl": _WEB_URL, "agentDeviceRemoteSessionToken": _SECRET}, _PREVIEW
+    ),
+    SessionType.ARGENT: _details({"toolsUrl": _WEB_URL}, {"toolsAuthToken": _SECRET, **_PREVIEW}),
+    SessionType.APPIUM: _details({"appiumUrl": _WEB_URL, "capabilities": {"type": "object"}}, _PREVIEW),
+    SessionType.WEB_PREVIEW_ONLY: _details(_PREVIEW, {}),
+}
+"""The connection details that go with each type."""
+
+_SESSION_FIELDS: Final[Mapping[str, _Schema]] = {
+    "id": _UUID,
+    "appId": _UUID,
+    "url": _WEB_URL,
+    "jobRunId": _TEXT,
+    "name": _nullable(_NAME),
+    "type": {"enum": list(SessionType)},
+    "packageVersion": _nullable(_TEXT),
+    "buildId": _nullable(_UUID),
+    "applicationArchiveUrl": _nullable(_TEXT),
+    "platform": {"enum": list(Platform)},
+    "status": {"enum": list(Status)},
+    "remoteConfig": {"type": ["object", "null"]},
+    "maxDurationMinutes": _MINUTES,
+    "maxIdleTimeMinutes": _nullable(_IDLE_MINUTES),
+    "startedAt": _nullable(_TIMESTAMP),
+    "finishedAt": _nullable(_TIMESTAMP),
+    "createdAt": _TIMESTAMP,
+    "updatedAt": _TIMESTAMP,
+}
+
+
+def _when(field: str, value: str, then: Mapping[str, _Schema]) -> _Schema:
+    return {"if": _given(field, value), "then": {"properties": then}}
+
+
+_NULL: Final[_Schema] = {"type": "null"}
+
+SESSION: Final[_Schema] = {
+    "type": "object",
+    "required": list(_SESSION_FIELDS),
+    "additionalProperties": False,
+    "properties": _SESSION_FIELDS,
+    "allOf": [
+        *(_when("type", kind, {"remoteConfig": _nullable(details)}) for kind, details in REMOTE_CONFIGS.items()),
+        _when("status", Status.NEW, {"remoteConfig": _NULL, "startedAt": _NULL, "finishedAt": _NULL}),
+        _when(
+            "status",
+            Status.IN_PROGRESS,
+            {"remoteConfig": {"type": "object"}, "startedAt": _TIMESTAMP, "finishedAt": _NULL},
+        ),
+        _when("status", Status.STOPPED, {"remoteConfig": _NULL, "finishedAt": _TIMESTAMP}),
+        _when("status", Status.ERRORED, {"remoteConfig": _NULL, "finishedAt": _NULL}),
+    ],
+}
+
+
+def _refusal(meaning: str, *codes: str) -> _Schema:
+    fields = {"code": {"enum": list(codes)}, "message": _TEXT, "option": {"type": ["string", "null"]}}
+    error = {"type": "object", "required": list(fields), "properties": fields, "additionalProperties": False}
+    errors = {"type": "array", "minItems": 1, "items": error}
+    schema = {"type": "object", "required": ["errors"], "properties": {"errors": errors}, "additionalProperties": False}
+    return {"description": meaning, "content": {"application/json": {"schema": schema}}}
+
+
+def _header(value: str) -> _Schema:
+    return {"required": True, "schema": {"const": value}}
+
+
+_NO_HEADER: Final = "there is no Authorization header"
+_REFUSED_EVERYWHERE: Final[Mapping[str, _Schema]] = {
+    "400": _refusal(f"The id is no UUID, or {_NO_HEADER}.", replies.VALIDATION_ERROR, UNAUTHORIZED_ERROR),
+    "401": _refusal("The access token is not valid.", replies.INVALID_TOKEN)
+    | {"headers": {"WWW-Authenticate": _header("Bearer")}},
+    "403": _refusal("The access token may not do this.", replies.FORBIDDEN),
+    "404": _refusal("There is no such project or session.", replies.NOT_FOUND),
+    "421": _refusal("The Host header does not name this machine.", replies.FOREIGN_HOST),
+}
+_REFUSED_ON_CREATE: Final[Mapping[str, _Schema]] = {
+    "400": _refusal(
+        f"The body breaks a rule, the account has no simulator access, or {_NO_HEADER}.",
+        replies.VALIDATION_ERROR,
+        replies.SIMULATOR_ACCESS_ERROR,
+        UNAUTHORIZED_ERROR,
+    ),
+    "413": _refusal("The body is too large.", replies.BODY_TOO_LARGE),
+}
+
+
+def _link(operation: str) -> _Schema:
+    return {"operationId": operation, "parameters": {_ID: "$response.body#/data/id"}}
+
+
+_ID: Final = "deviceRunSessionId"
+
+
+def _session_reply(links: Iterable[str]) -> _Schema:
+    schema = {"type": "object", "required": ["data"], "additionalProperties": False}
+    data = {"data": {"$ref": "#/components/schemas/Session"}}
+    return {
+        "description": "The session.",
+        "headers": {name: _header(value) for name, value in replies.NOT_STORED.items()},
+        "content": {"application/json": {"schema": schema | {"properties": data}}},
+        "links": {operation: _link(operation) for operation in links},
+    }
+
+
+def _operation(operation: str, summary: str, links: Iterable[str] = (), **refused: _Schema) -> dict[str, Any]:
+    answers = {"200": _session_reply(links), **_REFUSED_EVERYWHERE, **refused}
+    return {"operationId": operation, "summary": summary, "responses": answers}
+
+
+DOCUMENT: Final[_Schema] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Device sessions", "version": "2"},
+    "servers": [{"url": "/"}],
+    "security": [{"accessToken": []}],
+    "paths": {
+        SESSIONS_PATH: {
+            "post": _operation("create", "Create a session.", ["get", "stop"], **_REFUSED_ON_CREATE)
+            | {
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/CreateBody"}}},
+                }
+            }
+        },
+        f"{SESSIONS_PATH}/{{{_ID}}}": {
+            "parameters": [{"$ref": f"#/components/parameters/{_ID}"}],
+            "get": _operation("get", "Get a session."),
+        },
+        f"{SESSIONS_PATH}/{{{_ID}}}/stop": {
+            "parameters": [{"$ref": f"#/components/parameters/{_ID}"}],
+            "post": _operation("stop", "Stop a session; one that has ended is returned unchanged.", ["get", "stop"]),
+        },
+    },
+    "components": {
+        "schemas": {"CreateBody": CREATE_BODY, "Session": SESSION},
+        "parameters": {_ID: {"name": _ID, "in": "path", "required": True, "schema": _UUID}},
+        "securitySchemes": {"accessToken": {"type": "http", "scheme": "bearer"}},
+    },
+}
+"""The whole document, ready for JSON. The test interface is not in it."""

@@ -1,0 +1,140 @@
+"""What is alive, on disk: one small file per session, there before the session is asked for, gone after its stop.
+
+    <state directory>/runs/<run>/<owner>.lock     held by an owning process for as long as it lives
+    <state directory>/runs/<run>/<intent>.json    a session, 0600; no token and no connection details
+
+Nothing is decided by clocks or process ids: an owner is alive while its lock is held (``sweep`` asks that).
+Standard library only, and little of it, since the reaper loads this.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, Self
+
+ASKED: Final = "asked"
+"""The create call is on its way, or its answer was lost."""
+LIVE: Final = "live"
+KEPT: Final = "kept"
+"""Left running on purpose, until its own limits or ``pytest-device stop`` end it."""
+STOPPED: Final = "stopped"
+"""Stopped when nobody was left to be told; whoever looks next is."""
+STATES: Final = frozenset({ASKED, LIVE, KEPT, STOPPED})
+
+_VERSION: Final = 1
+
+
+class DamagedEntryError(Exception):
+    """A file of the ledger cannot be read; it may stand for a session that is running."""
+
+
+class Entry(NamedTuple):
+    """One session, or the intent to create one."""
+
+    intent: str
+    """The entry's own name, 32 hexadecimal digits."""
+    owner: str
+    service: str
+    """The base address of the service that it was asked of."""
+    label: str
+    """Platform and type."""
+    name: str
+    """The name in the create request, by which people find it on the service's pages."""
+    asked_at: str
+    """UTC, for people to read."""
+    minutes: int
+    """It ends by itself so many minutes after it was asked for, at the latest."""
+    session_id: str = ""
+    page: str = ""
+    state: str = ASKED
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the entry that ``to_json`` was asked of; raises DamagedEntryError for anything else."""
+        try:
+            values: dict[str, Any] = json.loads(text)
+            version = values.pop("version")
+            entry = cls(**values)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise DamagedEntryError("it is not an entry of this ledger") from None
+        if version != _VERSION:
+            raise DamagedEntryError(f"its version is {version!r}, known is {_VERSION}")
+        if any(type(value) is not kind for value, kind in zip(entry, cls.__annotations__.values(), strict=True)):
+            raise DamagedEntryError("a value is of another kind")
+        if entry.state not in STATES:
+            raise DamagedEntryError(f"its state {entry.state!r} is unknown")
+        return entry
+
+    def to_json(self) -> str:
+        """Return one line."""
+        return json.dumps({"version": _VERSION, **self._asdict()})
+
+
+class Ledger:
+    """The entries of one run."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def write(self, entry: Entry) -> None:
+        """Put an entry in the place of its former self, durably; raises OSError and leaves that one if it cannot."""
+        path = self._path(entry.intent)
+        draft = f"{path}.{os.getpid()}.tmp"
+        try:
+            with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(entry.to_json())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)  # noqa: PTH105  # pathlib is not worth its memory in the reaper
+        except OSError:
+            _unlink(draft)
+            raise
+        self._sync()
+
+    def remove(self, intent: str) -> None:
+        """Remove an entry; raises OSError unless it is gone."""
+        _unlink(self._path(intent))
+
+    def holds(self, intent: str) -> bool:
+        """Tell whether there is such an entry."""
+        return os.path.exists(self._path(intent))  # noqa: PTH110
+
+    def read(self) -> tuple[list[Entry], Mapping[str, str]]:
+        """Return the entries, and of each damaged one its path with what is wrong with it."""
+        entries: list[Entry] = []
+        damaged: dict[str, str] = {}
+        for name in sorted(self._names()):
+            path = f"{self.directory}/{name}"
+            try:
+                with open(path, "rb") as file:  # noqa: PTH123
+                    entries.append(Entry.from_json(file.read()))
+            except FileNotFoundError:
+                continue  # stopped and removed in this moment
+            except (OSError, DamagedEntryError) as error:
+                damaged[path] = str(error)
+        return entries, damaged
+
+    def _names(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(self.directory) if name.endswith(".json")]  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+
+    def _path(self, intent: str) -> str:
+        return f"{self.directory}/{intent}.json"
+
+    def _sync(self) -> None:
+        """Make the rename durable, where directories can be synchronized."""
+        if os.name == "nt":
+            return
+        directory = os.open(self.directory, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108

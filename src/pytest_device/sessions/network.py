@@ -1,0 +1,45 @@
+"""How the reaper reaches a service: through the proxy and by the certificates that the client uses, too."""
+
+import os
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import certifi
+
+from pytest_device.errors import ConfigError
+from pytest_device.redact import Redactor, is_loopback
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.settings import checked_token, checked_url
+
+_PROXY_VARIABLES: Final = "HTTPS_PROXY, ALL_PROXY"
+
+
+def service_at(url: str, token: str, environ: Mapping[str, str] = os.environ) -> Service:
+    """Return what the reaper has to know of a service.
+
+    Raises ConfigError for an address or token that cannot work, and for a proxy that is not an HTTP proxy.
+    """
+    base = checked_url(url)
+    host = urlsplit(base).hostname or ""
+    if is_loopback(host):
+        return Service(base, checked_token(token))
+    return Service(
+        base,
+        checked_token(token),
+        proxy="" if proxy_bypass(host) else _proxy(getproxies()),
+        cafile=environ.get("SSL_CERT_FILE") or (None if environ.get("SSL_CERT_DIR") else certifi.where()),
+        capath=environ.get("SSL_CERT_DIR") or None,
+    )
+
+
+def _proxy(proxies: Mapping[str, str]) -> str:
+    proxy = proxies.get("https") or proxies.get("all") or ""
+    if not proxy:
+        return ""
+    address = proxy if "://" in proxy else f"http://{proxy}"
+    if urlsplit(address).scheme != "http":
+        shown = Redactor().text(address)
+        raise ConfigError(f"the proxy {shown} cannot be used: {_PROXY_VARIABLES} must name an http:// proxy")
+    return address

@@ -1,0 +1,275 @@
+"""A process's hold on its sessions: every create and stop call goes through its reaper, which outlives it."""
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from pytest_device.errors import ConfigError, ServiceError, StopDelayedError, TransportError, UnexpectedReplyError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.lease import may_have_created, outcome_of
+from pytest_device.sessions.ledger import Entry
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.reaper.link import Link
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.replies import no_answer, read_session
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.runs import OwnRun
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+
+CREATE_SECONDS: Final = 120.0
+"""How long to wait for the answer to a create call: all attempts of the reaper, and a little."""
+STOP_SECONDS: Final = 5.0
+"""How long a test's end waits for its stop; after that the reaper goes on with it beside the next test."""
+
+_DONE: Final = frozenset({"stopped", "refused", "gave-up", "kept"})
+_REFUSED: Final = range(400, 500)
+
+
+class _Asked:
+    """A session that was asked for, and what the reaper told of it."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.since = time.monotonic()
+        self.news: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.last: dict[str, Any] = {"what": "asked"}
+        self.wanted = True
+        self.told = False
+        """Whether whoever asked for it knows how it ended."""
+
+    @property
+    def done(self) -> bool:
+        return self.last["what"] in _DONE or (self.last["what"] == "answer" and not self.entry.session_id)
+
+    def minutes_left(self) -> int:
+        return max(0, round(self.entry.minutes - (time.monotonic() - self.since) / 60))
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How the sessions of a process are watched over."""
+
+    detached: bool = True
+    """By a reaper that outlives the process; else, and where none can be started, by a thread."""
+    follow: tuple[int, ...] = ()
+    """Processes whose end is the end of this one, too."""
+    leaves_word: bool = False
+    """Leave stopped sessions in the ledger, for the process that settles the run at its end."""
+    stop_seconds: float = STOP_SECONDS
+
+
+class Owner:
+    """Creates, gets and stops sessions, so that they end with this process, however that ends.
+
+    One for each process: a forked child makes its own. ``warn`` is told what makes the run less safe. The client is
+    closed with the owner.
+    """
+
+    def __init__(
+        self,
+        client: DeviceClient,
+        service: Service,
+        *,
+        vendor: str,
+        run: OwnRun | None,
+        terms: Terms,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.base_url = client.base_url
+        self.pid = os.getpid()
+        self._stop_seconds = terms.stop_seconds
+        self._client, self._vendor, self._run, self._warn = client, vendor, run, warn
+        self._asked: dict[str, _Asked] = {}
+        self._warned: set[str] = set()
+        self._change = threading.Condition()
+        self._link = Link(
+            service,
+            run.ledger.directory if run else None,
+            processes=[self.pid, *terms.follow],
+            leaves_word=terms.leaves_word,
+            detached=terms.detached,
+            hear=self._hear,
+            again=self._again,
+            warn=self._warn_once,
+        )
+
+    def create(self, request: SessionRequest) -> Session:
+        """Create a session; an interrupt leaves it to the reaper to stop what comes of the call."""
+        asked = self._intended(request)
+        command = {"do": "create", "entry": asked.entry._asdict(), "body": request.to_wire(self._vendor)}
+        try:
+            self._link.await_ready()
+            if not self._link.send(**command):
+                self._link.await_ready()
+                self._link.send(**command)
+            answer = self._next(asked, CREATE_SECONDS)
+        except BaseException:
+            self._unwant(asked)
+            raise
+        if answer is None:
+            self._unwant(asked)
+            raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
+        asked.told = not asked.entry.session_id
+        return self._created(answer, asked.entry.session_id)
+
+    def get(self, session_id: UUID | str) -> Session:
+        """Return the session as it is now."""
+        return self._client.get(session_id)
+
+    def stop(self, session_id: UUID | str) -> Session:
+        """Stop a session; raises StopDelayedError when that takes longer and goes on beside what follows."""
+        asked = self._of(session_id)
+        self._unwant(asked)
+        until = time.monotonic() + self._stop_seconds
+        while news := self._next(asked, until - time.monotonic()):
+            if news["what"] in {"stopped", "refused"}:
+                asked.told = True
+                return read_session("stop", news["status"], _body(news))
+        raise StopDelayedError(_reason(asked.last))
+
+    def keep(self, session_id: UUID | str) -> None:
+        """Leave a session to its own limits, on purpose."""
+        asked = self._of(session_id)
+        self._link.send(do="keep", intent=asked.entry.intent)
+        asked.told = self._next(asked, STOP_SECONDS) is not None
+
+    def adopt(self, entry: Entry) -> None:
+        """Stop a session that somebody else created; ``close`` tells what came of it."""
+        asked = self._asked[entry.intent] = _Asked(entry)
+        self._link.send(do="adopt", entry=entry._asdict())
+        self._unwant(asked)
+
+    def leaves_unknown(self, error: BaseException) -> bool:
+        """Tell whether a create call that ended so may have made a session that nobody will ever be able to name.
+
+        Not so when it was interrupted: the reaper hears the answer.
+        """
+        return isinstance(error, ServiceError) and may_have_created(error)
+
+    def close(self, timeout_seconds: float) -> list[Event]:
+        """Stop all that is left, side by side; return how each session ended of which nobody was told.
+
+        What is not stopped after so many seconds is told as such; a detached reaper goes on with it.
+        """
+        self._link.send(do="end")
+        try:
+            with self._change:
+                self._change.wait_for(self._is_over, timeout_seconds)
+        finally:
+            self._link.close()
+            self._client.close()
+            if self._run:
+                self._run.leave()
+        return [event for asked in self._asked.values() if not asked.told for event in _ends_of(asked)]
+
+    def _is_over(self) -> bool:
+        return all(asked.done for asked in self._asked.values())
+
+    def _intended(self, request: SessionRequest) -> _Asked:
+        longest = request.max_duration_minutes or DURATION_MAX_MINUTES
+        entry = self._entry(f"{request.platform} {request.type}", request.name or "", longest + CLEANUP_MINUTES)
+        asked = self._asked[entry.intent] = _Asked(entry)
+        return asked
+
+    def _entry(self, label: str, name: str, minutes: int) -> Entry:
+        owner = self._run.owner if self._run else ""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Entry(uuid4().hex, owner, self.base_url, label, name, now, minutes)
+
+    def _of(self, session_id: UUID | str) -> _Asked:
+        for asked in self._asked.values():
+            if asked.entry.session_id == str(session_id):
+                return asked
+        raise ConfigError(f"session {session_id} was not created here")
+
+    def _unwant(self, asked: _Asked) -> None:
+        asked.wanted = False
+        self._link.send(do="stop", intent=asked.entry.intent)
+
+    def _created(self, answer: dict[str, Any], session_id: str) -> Session:
+        try:
+            if "status" in answer:
+                return read_session("create", answer["status"], _body(answer))
+            raise no_answer("create", self.base_url, answer["problem"], sent=answer["sent"])
+        except ServiceError as error:
+            if not session_id:
+                raise
+            raise UnexpectedReplyError(str(error), session_id=session_id) from None
+
+    def _next(self, asked: _Asked, seconds: float) -> dict[str, Any] | None:
+        try:
+            return asked.news.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            return None
+
+    # The reaper's side, in the thread of the link.
+
+    def _hear(self, told: dict[str, Any]) -> None:
+        if told["what"] == "ledger":
+            self._warn_once(
+                f"the ledger cannot be written ({told['problem']}): a later run cannot stop what this one leaves"
+            )
+        asked = self._asked.get(told["intent"])
+        if asked is None:
+            return
+        if told["what"] == "answer":
+            asked.entry = asked.entry._replace(session_id=told["session_id"], page=told["page"])
+        self._note(asked, told)
+
+    def _note(self, asked: _Asked, told: dict[str, Any]) -> None:
+        asked.last = told
+        asked.news.put(told)
+        with self._change:
+            self._change.notify_all()
+
+    def _again(self) -> Iterator[dict[str, Any]]:
+        """Yield what a new reaper has to know, the former one having been killed."""
+        for asked in list(self._asked.values()):
+            if asked.done:
+                continue
+            if asked.entry.session_id:
+                yield {"do": "adopt", "entry": asked.entry._asdict()}
+                if not asked.wanted:
+                    yield {"do": "stop", "intent": asked.entry.intent}
+            else:
+                self._note(asked, {"what": "answer", "problem": "the reaper was killed", "sent": True, "body": ""})
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._warn(text)
+
+
+def _body(told: dict[str, Any]) -> bytes:
+    text: str = told["body"]
+    return text.encode("latin-1")
+
+
+def _reason(told: dict[str, Any]) -> str:
+    if "status" not in told:
+        return str(told.get("problem", "no answer yet"))
+    try:
+        session = read_session("stop", told["status"], _body(told))
+    except ServiceError as error:
+        return str(error)
+    return f"its status is {session.status}"
+
+
+def _ends_of(asked: _Asked) -> Iterator[Event]:
+    entry, last = asked.entry, asked.last
+    known = Event(Kind.CREATED, entry.label, entry.session_id, entry.page, minutes=asked.minutes_left())
+    if not entry.session_id:
+        if last["what"] != "answer" or last.get("sent", last.get("status") not in _REFUSED):
+            yield replace(known, kind=Kind.CREATE_UNKNOWN, text=entry.name)
+    elif last["what"] in {"stopped", "refused"}:
+        yield outcome_of(known, lambda: read_session("stop", last["status"], _body(last)))
+    else:
+        reason = _reason(last) if last["what"] != "answer" else "no answer yet"
+        yield replace(known, kind=Kind.STOP_FAILED, text=reason)

@@ -1,0 +1,48 @@
+"""What can be read of a session in an answer that may be broken: its id, without which it cannot be stopped."""
+
+import json
+import re
+from typing import Any, Final, cast
+
+from pytest_device.redact import Redactor
+from pytest_device.spec import TERMINAL
+
+_HEX: Final = re.compile(
+    r"(?:urn:uuid:)?\{?([0-9a-fA-F]{8})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{12})\}?"
+)
+_NAMED_ID: Final = re.compile(rf'"id"\s*:\s*"({_HEX.pattern})"')
+_PAGE: Final = re.compile(r"https?://[!-~]{1,2000}")
+
+
+def session_id_in(body: bytes) -> str | None:
+    """Return the id that an answer gives a session, in the usual spelling, however else the answer is broken."""
+    session_id = _data_of(body).get("id")
+    if isinstance(session_id, str) and _HEX.fullmatch(session_id):
+        return _canonical(session_id)
+    found = _NAMED_ID.search(body.decode("latin-1"))
+    return _canonical(found[1]) if found else None
+
+
+def page_in(body: bytes) -> str:
+    """Return the address of the session's page without credentials, empty when the answer gives none."""
+    page = _data_of(body).get("url")
+    return Redactor().text(page) if isinstance(page, str) and _PAGE.fullmatch(page) else ""
+
+
+def says_stopped(body: bytes, session_id: str) -> bool:
+    """Tell whether an answer is about this session and says that it has ended."""
+    status = _data_of(body).get("status")
+    return session_id_in(body) == session_id and str(status) in TERMINAL
+
+
+def _canonical(session_id: str) -> str:
+    return "-".join(_HEX.sub(r"\1 \2 \3 \4 \5", session_id).split()).lower()
+
+
+def _data_of(body: bytes) -> dict[str, Any]:
+    try:
+        reply: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    data = cast("dict[str, object]", reply).get("data") if isinstance(reply, dict) else None
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}

@@ -1,0 +1,200 @@
+"""Stopping what others have left in the ledger: earlier runs, and the dead processes of this one."""
+
+import time
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import NotFoundError, ServiceError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, Entry
+from pytest_device.sessions.owner import Owner, Terms
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
+from pytest_device.spec import TERMINAL
+
+LOOK_SECONDS: Final = 0.05
+"""How often the ledger is looked at while a reaper is still at work."""
+
+_SAID: Final = {STOPPED: Kind.STOPPED, KEPT: Kind.KEPT}
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep found that earlier runs had left."""
+
+    stopped: list[Event] = field(default_factory=list[Event])
+    """One event for each session that was stopped now, or could not be."""
+    already: int = 0
+    """How many had been stopped when their run was over already."""
+    kept: list[Entry] = field(default_factory=list[Entry])
+    unknown: list[Entry] = field(default_factory=list[Entry])
+    """Create calls whose answer nobody heard, and whose time is not over."""
+    elsewhere: list[Entry] = field(default_factory=list[Entry])
+    """Sessions of other services."""
+    damaged: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a person should know, nothing when nothing was left."""
+        proven = [event for event in self.stopped if event.kind is Kind.STOPPED]
+        if proven:
+            ids = ", ".join(event.session_id for event in proven)
+            yield f"stopped {counted(len(proven))} that earlier runs left: {ids}"
+        for event in self.stopped:
+            if event.kind is not Kind.STOPPED:
+                where = event.url or event.session_id
+                yield f"left by an earlier run and not stopped: {event.label} {where}: {event.text}"
+        if self.already:
+            yield f"{counted(self.already)} of runs that were cut off had been stopped already"
+        for entry in self.unknown:
+            yield (
+                f"an earlier run never heard the answer to a create call: {entry.label} named {entry.name!r}, asked "
+                f"for at {entry.asked_at}, may be running; it ends by itself {entry.minutes} minutes after that"
+            )
+        if self.elsewhere:
+            services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
+            yield f"{counted(len(self.elsewhere))} of earlier runs at another service ({services}) not looked at"
+        for path, reason in self.damaged.items():
+            yield f"damaged ledger file {path} ({reason}): a session may be running that nobody stops"
+
+
+def counted(number: int) -> str:
+    """Return so many sessions in words."""
+    return f"{number} session{'' if number == 1 else 's'}"
+
+
+def sweep(state_dir: Path, service: Service, *, but: str, timeout_seconds: float) -> Swept:
+    """Stop what runs that are over have left at this service, except for what was kept on purpose.
+
+    ``but`` is the name of the run that sweeps. A run is over when all its locks are free; they are held meanwhile.
+    """
+    swept = _Sweeping(service)
+    with ExitStack() as held:
+        for run in past_runs(state_dir):
+            if run.directory.name != but and held.enter_context(run.claimed()):
+                swept.look_at(run)
+        return swept.finish(timeout_seconds)
+
+
+class _Sweeping:
+    """A sweep while the locks of the runs are held."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._left: list[tuple[PastRun, Entry]] = []
+        self._done: list[tuple[PastRun, Entry]] = []
+        self._runs: list[PastRun] = []
+        self._kept: list[Entry] = []
+        self._unknown: list[Entry] = []
+        self._elsewhere: list[Entry] = []
+        self._damaged: dict[str, str] = {}
+        self._already = 0
+
+    def look_at(self, run: PastRun) -> None:
+        entries, damaged = run.ledger.read()
+        self._runs.append(run)
+        self._damaged |= damaged
+        for entry in entries:
+            self._sort(run, entry)
+
+    def _sort(self, run: PastRun, entry: Entry) -> None:
+        if entry.state == STOPPED:
+            self._already += 1
+            self._done.append((run, entry))
+        elif entry.service != self._service.url:
+            self._elsewhere.append(entry)
+        elif entry.state == ASKED:
+            if is_over(entry):
+                self._done.append((run, entry))
+            else:
+                self._unknown.append(entry)
+        else:
+            self._left.append((run, entry))
+
+    def finish(self, timeout_seconds: float) -> Swept:
+        kept = [(run, entry) for run, entry in self._left if entry.state == KEPT]
+        live = [(run, entry) for run, entry in self._left if entry.state == LIVE]
+        ended = _ended(self._service, [entry for _, entry in kept])
+        events = stop_all(self._service, [entry for _, entry in live], timeout_seconds)
+        proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
+        self._done += [(run, entry) for run, entry in kept if entry.session_id in ended]
+        self._done += [(run, entry) for run, entry in live if entry.session_id in proven]
+        for run in self._runs:
+            run.clear([entry for of, entry in self._done if of is run])
+        return Swept(
+            stopped=events,
+            already=self._already,
+            kept=[entry for _, entry in kept if entry.session_id not in ended],
+            unknown=self._unknown,
+            elsewhere=self._elsewhere,
+            damaged=self._damaged,
+        )
+
+
+def is_over(entry: Entry) -> bool:
+    """Tell whether a session that nobody can ask for must have ended; decides only how long it is told of."""
+    try:
+        asked_at = datetime.fromisoformat(entry.asked_at)
+        return datetime.now(UTC) > asked_at + timedelta(minutes=entry.minutes)
+    except (ValueError, TypeError, OverflowError):
+        return False
+
+
+def _ended(service: Service, entries: list[Entry]) -> set[str]:
+    """Return which of these sessions the service says have ended; what cannot be asked counts as running."""
+    ended: set[str] = set()
+    if not entries:
+        return ended
+    with DeviceClient(service.url, service.token) as client:
+        for entry in entries:
+            try:
+                if client.get(entry.session_id).status in TERMINAL:
+                    ended.add(entry.session_id)
+            except NotFoundError:
+                ended.add(entry.session_id)
+            except ServiceError:
+                continue
+    return ended
+
+
+def stop_all(service: Service, entries: Iterable[Entry], timeout_seconds: float) -> list[Event]:
+    """Stop sessions side by side, trying again what fails; return one event for each."""
+    entries = list(entries)
+    if not entries:
+        return []
+    client = DeviceClient(service.url, service.token)
+    owner = Owner(client, service, vendor="", run=None, terms=Terms(detached=False), warn=lambda _text: None)
+    for entry in entries:
+        owner.adopt(entry)
+    return owner.close(timeout_seconds)
+
+
+def settle(run: OwnRun, service: Service, *, known: Container[str], timeout_seconds: float) -> list[Event]:
+    """Tell what became of the sessions of this run's other processes, all over by now, and stop what is left of them.
+
+    Their reapers may be at work still; a session whose end is ``known`` is not told of again.
+    """
+    past, until = PastRun(run.directory), time.monotonic() + timeout_seconds
+
+    def of_others() -> list[Entry]:
+        return [entry for entry in past.ledger.read()[0] if entry.owner != run.owner]
+
+    while any(entry.state == ASKED for entry in of_others()) and time.monotonic() < until:
+        time.sleep(LOOK_SECONDS)
+    entries = of_others()
+    events = [
+        Event(_SAID[entry.state], entry.label, entry.session_id, entry.page)
+        for entry in entries
+        if entry.state in _SAID
+    ]
+    events += [Event(Kind.CREATE_UNKNOWN, entry.label, text=entry.name) for entry in entries if entry.state == ASKED]
+    events += stop_all(service, [entry for entry in entries if entry.state == LIVE], max(1.0, until - time.monotonic()))
+    proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
+    for entry in entries:
+        if entry.session_id in proven:
+            past.ledger.remove(entry.intent)
+    return [event for event in events if (event.session_id or event.text) not in known]
