@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_device.plugin.markers import CI_RUN_VARIABLES
 from pytest_device.testing import FaultyService
 from tests.waiting import eventually
 
@@ -209,6 +210,20 @@ def test_the_ci_run_and_the_worker_are_in_the_name(
 
     (session,) = service.sessions()
     assert session["name"].endswith(" · gw0 · 4711")
+
+
+def test_without_a_ci_service_the_run_has_a_name_that_all_its_sessions_share(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in CI_RUN_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    pytester.makepyfile(ONE, test_other=ONE)
+
+    for _ in range(2):
+        pytester.runpytest().assert_outcomes(passed=2)
+
+    runs = [session["name"].rpartition(" · ")[2] for session in service.sessions()]
+    assert runs[0] == runs[1] != runs[2] == runs[3]
 
 
 def test_workers_share_the_service_and_the_receipt_counts_them_all(

@@ -15,10 +15,11 @@ CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUIL
 """Where common CI services name the run; the first that is set is used."""
 
 
-def request_of(item: pytest.Item, settings: "Settings", environ: Mapping[str, str]) -> "SessionRequest":
+def request_of(item: pytest.Item, settings: "Settings", environ: Mapping[str, str], run: str = "") -> "SessionRequest":
     """Return the request of a test: its markers, the closest winning argument by argument, over the defaults.
 
-    Raises ConfigError with one problem for every mistake.
+    ``run`` is in the session's name where no CI service names the run. Raises ConfigError with one problem for every
+    mistake.
     """
     from pytest_device.sessions.request import SessionRequest
 
@@ -33,7 +34,7 @@ def request_of(item: pytest.Item, settings: "Settings", environ: Mapping[str, st
     arguments = {name: value for name, value in arguments.items() if value is not None}  # None means the default
     defaults = _bounds(arguments, settings) | {
         "app_id": settings.app_id.value or "00000000-0000-0000-0000-000000000000",  # reported apart when missing
-        "name": session_name(item, environ),
+        "name": session_name(item, environ, run),
     }
     return SessionRequest.from_arguments(**(defaults | arguments))
 
@@ -52,12 +53,12 @@ def _bounds(arguments: Mapping[str, Any], settings: "Settings") -> dict[str, Any
     return bounds
 
 
-def session_name(item: pytest.Item, environ: Mapping[str, str]) -> str:
+def session_name(item: pytest.Item, environ: Mapping[str, str], run: str) -> str:
     """Return a name that tells runs apart where only about its first 40 characters are read: the test comes first."""
     from pytest_device.spec import NAME_MAX_LENGTH
 
     path, _, test = item.nodeid.partition("::")
-    ci_run = next((environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), "")
+    ci_run = next((environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), run)
     worker = environ.get("PYTEST_XDIST_WORKER", "")
     name = _joined([test or item.name, path, item.config.rootpath.name, worker, ci_run])[:NAME_MAX_LENGTH]
     return name.encode(errors="replace").decode()  # a file's name may hold bytes that are no text

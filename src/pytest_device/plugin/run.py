@@ -45,7 +45,7 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
     """
     try:
         run = DeviceRun(config, settings_of(config))
-        problems = [*_rivals(config), *_missing(config, run.settings), *_read_markers(wanted, run.settings)]
+        problems = [*_rivals(config), *_missing(config, run.settings), *_read_markers(wanted, run)]
     except ConfigError as error:
         problems = list(error.problems)
     else:
@@ -82,13 +82,13 @@ def _missing(config: pytest.Config, settings: Settings) -> list[str]:
     return list(settings.service_problems()) if will_run(config) else []
 
 
-def _read_markers(wanted: list[pytest.Item], settings: Settings) -> list[str]:
+def _read_markers(wanted: list[pytest.Item], run: "DeviceRun") -> list[str]:
     problems: list[str] = []
     for item in wanted:
         try:
-            request = request_of(item, settings, os.environ)
+            request = request_of(item, run.settings, os.environ, run.name[:8])
             _check_fixtures(item, request)
-            _check_service(request, settings)
+            _check_service(request, run.settings)
         except ConfigError as error:
             path, line, _ = item.location
             name = getattr(item, "originalname", item.name)
@@ -144,6 +144,7 @@ class DeviceRun:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.settings = settings
         self._config = config
+        self.name: str = self._input().get("testrunuid") or new_run()
         self._redactor = redactor_of(config)
         self._events: list[Event] = []
         self._signals = EndInOrder()
@@ -207,20 +208,23 @@ class DeviceRun:
             raise usage_error(error.problems) from None
         self._redactor.add(self._access.service.token)
 
+    def _input(self) -> dict[str, Any]:
+        """Return what the controlling process of a pytest-xdist run gave this one, nothing when there is none."""
+        return getattr(self._config, "workerinput", {})
+
     def _opened(self) -> Access:
-        given: dict[str, Any] = getattr(self._config, "workerinput", {})
-        settings, worker = self.settings, given.get("workerid")
+        given, settings = self._input(), self.settings
+        worker: str | None = given.get("workerid")
         if settings.local.value:
             show = self._terminal.show if self._terminal else print
             return LocalAccess(settings, given.get(LOCAL), show)
-        run_name = given.get("testrunuid") or new_run()
         if self._terminal:
             service = service_at(str(settings.url.value), settings.token)
-            self._household = Household(settings, service, run_name, self._terminal)
+            self._household = Household(settings, service, self.name, self._terminal)
             run = self._household.run
         else:
-            run = joined(settings, run_name, str(worker), self._note)
-        return RemoteAccess(settings, run=run, run_name=run_name, worker=worker, tell=self._note)
+            run = joined(settings, self.name, str(worker), self._note)
+        return RemoteAccess(settings, run=run, run_name=self.name, worker=worker, tell=self._note)
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # within what masks secrets, so that it sees the report as it ends up
     def pytest_runtest_makereport(
