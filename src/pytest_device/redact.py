@@ -91,7 +91,7 @@ def _spelt(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
     for safe in ("", "/", _SAFE_IN_QUERIES):
-        yield quote(secret, safe=safe)
+        yield quote(secret, safe=safe, errors="replace")
 
 
 def is_loopback(host: str) -> bool:

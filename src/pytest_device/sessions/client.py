@@ -18,6 +18,7 @@ from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import read_session
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.salvage import session_id_in
 from pytest_device.settings import checked_token, checked_url
 from pytest_device.spec import SESSIONS_PATH, VENDOR
 
@@ -192,10 +193,18 @@ def _body_of(operation: str, reply: httpx.Response) -> bytes:
     if reply.headers.get("content-encoding", "identity") != "identity":
         raise UnexpectedReplyError(f"{operation}: the answer is packed, though the request forbids it")
     body = bytearray()
-    for chunk in reply.iter_bytes():
-        body += chunk
-        if len(body) > MAX_REPLY_BYTES:
-            raise UnexpectedReplyError(f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes")
+    try:
+        for chunk in reply.iter_bytes():
+            body += chunk
+            if len(body) > MAX_REPLY_BYTES:
+                message = f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes"
+                raise UnexpectedReplyError(message, session_id=session_id_in(bytes(body)))
+    except httpx.HTTPError as error:
+        if session_id := session_id_in(bytes(body)):
+            raise UnexpectedReplyError(
+                f"{operation}: the answer was cut off ({error})", session_id=session_id
+            ) from None
+        raise
     return bytes(body)
 
 

@@ -30,6 +30,8 @@ from pytest_device.spec import Platform, SessionType, Status
 _WORD_MAX_LENGTH: Final = 80
 """Of a word that the document does not know: it is shown, so a hostile one must not fill the terminal."""
 _URL_MAX_LENGTH: Final = 2048
+_MINUTES_MAX: Final = 1_000_000
+"""Nearly two years: what is more is no limit, and breaks calculations."""
 _CREDENTIAL = re.compile(r"(?i)token|secret|passw|auth|credential|access.?key|api.?key")
 
 
@@ -143,6 +145,7 @@ def _showable(value: object) -> object:
 
 
 _Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
+_Minutes = Annotated[StrictInt, Field(ge=0, le=_MINUTES_MAX)]
 _PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=_URL_MAX_LENGTH)]
 
 
@@ -168,8 +171,8 @@ class Session(BaseModel, frozen=True):
     platform: Platform | StrictStr
     status: Status | StrictStr
     remote_config: SerializeAsAny[RemoteConfig] | None = None
-    max_duration_minutes: Annotated[StrictInt, Field(ge=0)]
-    max_idle_time_minutes: Annotated[StrictInt, Field(ge=0)] | None = None
+    max_duration_minutes: _Minutes
+    max_idle_time_minutes: _Minutes | None = None
     started_at: _Timestamp | None = None
     finished_at: _Timestamp | None = None
     created_at: _Timestamp

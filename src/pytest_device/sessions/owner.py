@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from pytest_device.errors import ConfigError, ServiceError, StopDelayedError, TransportError, UnexpectedReplyError
+from pytest_device.errors import ServiceError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.lease import may_have_created, outcome_of
-from pytest_device.sessions.ledger import Entry
+from pytest_device.sessions.ledger import LIVE, Entry
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.link import Link
 from pytest_device.sessions.reaper.service import Service
@@ -142,9 +142,7 @@ class Owner:
 
     def adopt(self, entry: Entry) -> None:
         """Stop a session that somebody else created; ``close`` tells what came of it."""
-        asked = self._asked[entry.intent] = _Asked(entry)
-        self._link.send(do="adopt", entry=entry._asdict())
-        self._unwant(asked)
+        self._unwant(self._adopted(entry))
 
     def leaves_unknown(self, error: BaseException) -> bool:
         """Tell whether a create call that ended so may have made a session that nobody will ever be able to name.
@@ -187,7 +185,13 @@ class Owner:
         for asked in self._asked.values():
             if asked.entry.session_id == str(session_id):
                 return asked
-        raise ConfigError(f"session {session_id} was not created here")
+        entry = self._entry("", "", DURATION_MAX_MINUTES + CLEANUP_MINUTES)
+        return self._adopted(entry._replace(session_id=str(session_id), state=LIVE))
+
+    def _adopted(self, entry: Entry) -> _Asked:
+        asked = self._asked[entry.intent] = _Asked(entry)
+        self._link.send(do="adopt", entry=entry._asdict())
+        return asked
 
     def _unwant(self, asked: _Asked) -> None:
         asked.wanted = False

@@ -104,11 +104,11 @@ class SessionRequest(BaseModel, frozen=True):
     application_archive_url: (
         Annotated[_Text, Field(max_length=ARCHIVE_URL_MAX_LENGTH), AfterValidator(_url), AfterValidator(_installable)]
         | None
-    ) = Field(None, repr=False)
+    ) = Field(default=None, repr=False)
     vendor_go: StrictBool | None = None
     sdk_version: Annotated[_Text, StringConstraints(pattern=r"^[0-9]+$")] | None = None
-    launch_args: tuple[_Text, ...] | None = Field(None, repr=False)
-    open_url: Annotated[_Text, AfterValidator(_url)] | None = Field(None, repr=False)
+    launch_args: tuple[_Text, ...] | None = Field(default=None, repr=False)
+    open_url: Annotated[_Text, AfterValidator(_url)] | None = Field(default=None, repr=False)
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:

@@ -224,19 +224,20 @@ class Watch:
 
     def _hear(self, answer: dict[str, Any]) -> None:
         self._idle_since = time.monotonic()
-        life = self._lives[self._calls.pop(answer.pop("call"))]
+        life = self._lives.get(self._calls.pop(answer.pop("call")))
+        if life is None:
+            return
         if life.entry.session_id:
             self._hear_of_stop(life, answer)
         else:
             self._hear_of_create(life, answer)
 
     def _hear_of_create(self, life: _Life, answer: dict[str, Any]) -> None:
-        status = answer.get("status")
-        refused = status in _REFUSED or answer.get("sent") is False
+        body = answer["body"].encode("latin-1")
+        refused = (answer.get("status") in _REFUSED and not page_in(body)) or answer.get("sent") is False
         if answer.get("sent") is False and life.wanted and life.attempts < CREATE_ATTEMPTS:
             life.due = time.monotonic() + _backoff(life.attempts)
             return
-        body = answer["body"].encode("latin-1")
         session_id, page = ("", "") if refused else (session_id_in(body) or "", page_in(body))
         if self._token in page:
             page = ""
