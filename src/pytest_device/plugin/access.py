@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.option_table import STATE_DIR
-from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.lease import Sessions, may_have_created
 from pytest_device.sessions.network import service_at
@@ -93,7 +93,11 @@ class RemoteAccess:
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> Owner:
-        client = DeviceClient(self.service.url, self.service.token, vendor=self._settings.vendor.value)
+        client = DeviceClient(
+            self.service.url,
+            self.service.token,
+            reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds.value),
+        )
         return Owner(
             client,
             self.service,
@@ -101,7 +105,7 @@ class RemoteAccess:
             run=run,
             terms=Terms(
                 detached=self._settings.reaper.value,
-                follow=(os.getppid(),) if self._worker else (),
+                follow=(os.getppid(),) if self._has_somebody_behind() else (),
                 leaves_word=self._has_somebody_behind(),
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds.value),
             ),

@@ -54,8 +54,7 @@ class Household:
         seconds = self._settings.stop_timeout_seconds.value
         receipt = self._terminal.receipt
         if self.run:
-            self._tell(settle(self.run, self._service, known=receipt.known(), timeout_seconds=seconds))
-            self.run.leave()
+            self._settle(self.run)
         if others:
             self._tell(stop_all(self._service, [_entry_of(event) for event in receipt.not_stopped()], seconds))
         if self._sweeping:
@@ -63,6 +62,14 @@ class Household:
         self._tell([Event(Kind.NOTE, text=text) for text in self._notes])
         if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _settle(self, run: OwnRun) -> None:
+        known, seconds = self._terminal.receipt.known(), self._settings.stop_timeout_seconds.value
+        try:
+            self._tell(settle(run, self._service, known=known, timeout_seconds=seconds))
+            run.leave()
+        except OSError as error:
+            self._notes.append(f"the ledger cannot be read any more: {error}")
 
     def _tell(self, events: list[Event]) -> None:
         self._terminal.count(event.to_json() for event in events)

@@ -54,6 +54,7 @@ class EndInOrder:
         self._replaced.clear()
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
+        __tracebackhide__ = True  # pytest shows where the run was when the signal came
         self._numbers.append(number)
         # Not pytest.exit(): its exception is one that a test's "except Exception" would swallow.
         self._noted += self._closing

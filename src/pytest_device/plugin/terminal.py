@@ -27,6 +27,7 @@ class Terminal:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._told = False
         self.receipt = Receipt()
 
     def show(self, line: str) -> None:
@@ -62,9 +63,16 @@ class Terminal:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the receipt."""
-        lines = list(self.receipt.lines())
+        lines = [] if self._told else list(self.receipt.lines())
+        self._told = True
         if lines:
             terminalreporter.ensure_newline()
             terminalreporter.section("devices")
             for line in lines:
                 terminalreporter.write_line(line)
+
+    def pytest_unconfigure(self) -> None:
+        """Write the receipt after pytest.exit or an internal error, too, when pytest writes no summary."""
+        reporter: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            self.pytest_terminal_summary(reporter)

@@ -27,7 +27,7 @@ ATTEMPTS: Final = 3
 BACKOFF_SECONDS: Final = 0.5
 """Before the second attempt; doubled before each further one."""
 MAX_REPLY_BYTES: Final = 1024 * 1024
-REPLY_SECONDS: Final = 60.0
+REPLY_SECONDS: Final = 30.0
 """The longest a call may take once it is connected, however steadily the bytes of its answer trickle in."""
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
@@ -200,7 +200,8 @@ def _body_of(operation: str, reply: httpx.Response) -> bytes:
                 message = f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes"
                 raise UnexpectedReplyError(message, session_id=session_id_in(bytes(body)))
     except httpx.HTTPError as error:
-        if session_id := session_id_in(bytes(body)):
+        session_id = session_id_in(bytes(body))
+        if operation == "create" and session_id:  # other calls can be repeated
             raise UnexpectedReplyError(
                 f"{operation}: the answer was cut off ({error})", session_id=session_id
             ) from None

@@ -36,6 +36,8 @@ from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, SESSIONS_P
 HEARTBEAT_SECONDS: Final = 30.0
 """How often a wait in which nothing changes says so."""
 
+GONE: Final = "the service no longer knows it"
+_NEVER_THERE: Final = "the service never knew it: what it created may be running under another id"
 _DEFAULT_POLICY: Final = WaitPolicy()
 
 
@@ -122,6 +124,8 @@ class _Life:
         self._started = clock()
         self._session_id: str | None = None
         self._session: Session | None = None
+        self._is_known = False
+        """Whether the service has answered by the session's id."""
 
     def create(self, leaves_unknown: Callable[[BaseException], bool]) -> None:
         try:
@@ -179,6 +183,7 @@ class _Life:
                 continue
             if session.id != known.id:
                 raise UnexpectedReplyError(f"get: asked for session {known.id}, the service answered with {session.id}")
+            self._is_known = True
             return session
 
     def stop(self) -> None:
@@ -190,6 +195,8 @@ class _Life:
         except BaseException:  # an interrupt in the middle of the stop: the session comes first
             self._emit(stopped(self._client, known))
             raise
+        if event.text == GONE and not self._is_known:
+            event = replace(event, kind=Kind.STOP_FAILED, text=_NEVER_THERE)
         self._emit(event)
         if event.kind is Kind.STOP_FAILED:
             raise self._not_stopped(event.text)
@@ -256,7 +263,7 @@ def outcome_of(known: Event, stop: Callable[[], Session]) -> Event:
     try:
         session = stop()
     except NotFoundError:
-        return replace(known, kind=Kind.STOPPED, text="the service no longer knows it")
+        return replace(known, kind=Kind.STOPPED, text=GONE)
     except StopDelayedError as error:
         return replace(known, kind=Kind.STOP_DELAYED, text=str(error))
     except ServiceError as error:

@@ -32,20 +32,20 @@ def main() -> None:
             return
         told = lines.feed(data)
     channel.sendall(line(intent="", what="ready"))
-    _watch(channel, **told[0])
+    _watch_of(channel, **told[0]).run(lines, told[1:])
 
 
-def _watch(
+def _watch_of(
     channel: socket.socket, service: dict[str, Any], ledger: str | None, processes: list[int], *, leaves_word: bool
-) -> None:
+) -> Watch:
     def hire() -> socket.socket:
         return courier.in_child(Service(**service), channel)
 
-    Watch(
+    return Watch(
         channel,
         hire,
         Ledger(ledger) if ledger else None,
         token=service["token"],
         processes=tuple(processes),
         leaves_word=leaves_word,
-    ).run()
+    )

@@ -4,7 +4,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -71,8 +71,14 @@ class Watch:
         for pid in processes:
             self._follow(pid)
 
-    def run(self) -> None:
-        """Return when the owner has said ``end`` or is gone and no session is left to be stopped."""
+    def run(self, lines: Lines | None = None, commands: Iterable[dict[str, Any]] = ()) -> None:
+        """Return when the owner has said ``end`` or is gone and no session is left to be stopped.
+
+        ``commands`` have been read already, by ``lines``, which may hold the beginning of another.
+        """
+        self._commands = lines or self._commands
+        for command in commands:
+            self._obey(command)
         while self._lives or not (self._ending or self._alone):
             self._send_due(time.monotonic())
             self._dismiss_idle(time.monotonic())

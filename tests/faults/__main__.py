@@ -1,0 +1,68 @@
+"""Runs every row and prints the table, or writes it: ``python -m tests.faults [--write PAGE]``."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.faults.row import Record
+from tests.faults.rows import ROWS
+from tests.faults.table import page
+from tests.faults.test_rows import RECORDS
+
+_HERE: Final = Path(__file__).parent
+LIMIT_SECONDS: Final = 1200.0
+
+
+def main() -> int:
+    """Return 1 when a row does not hold."""
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory() as directory:
+        started = time.monotonic()
+        status = _run_rows(Path(directory), arguments.n)
+        records = _records(Path(directory))
+    sys.stderr.write(f"{len(ROWS)} rows in {time.monotonic() - started:.0f} s\n")
+    if arguments.write:
+        arguments.write.write_text(page(records))
+    else:
+        sys.stdout.write(page(records))
+    return status
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the page instead of printing it")
+    parser.add_argument("-n", type=int, default=8, help="how many rows at once, which mostly wait (default: 8)")
+    return parser.parse_args()
+
+
+def _run_rows(directory: Path, at_once: int) -> int:
+    options = (
+        "-n",
+        str(at_once),
+        "--maxschedchunk=1",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--show-capture=no",
+        "--tb=line",
+    )
+    command = [sys.executable, "-m", "pytest", *options, str(_HERE / "test_rows.py")]
+    environment = os.environ | {RECORDS: str(directory)}
+    return subprocess.run(command, env=environment, stdout=sys.stderr, check=False, timeout=LIMIT_SECONDS).returncode
+
+
+def _records(directory: Path) -> Mapping[str, Record]:
+    read = [Record.from_json(json.loads(path.read_text())) for path in directory.glob("*.json")]
+    missing = [Record(row.name, False, None, "", None, ("it could not be judged",)) for row in ROWS]
+    return {record.name: record for record in (*missing, *read)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

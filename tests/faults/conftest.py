@@ -1,0 +1,5 @@
+"""The rows need plugins that a suite of other people may have: without them only the table is tested."""
+
+from importlib.util import find_spec
+
+collect_ignore = [] if find_spec("pytest_forked") and find_spec("pytest_rerunfailures") else ["test_rows.py"]

@@ -1,0 +1,117 @@
+"""Runs a row and says whether it holds, by what the service tells of every session."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_device.testing import FaultyService
+from tests.faults.processes import described
+from tests.faults.room import Room, patiently, room
+from tests.faults.row import Promise, Record, Row
+
+LINGER_SECONDS: Final = 20.0
+"""How long a process may take to go once nothing is left to do."""
+
+
+def run(row: Row, directory: Path, service: FaultyService) -> Record:
+    """Let a fault strike; return what became of the sessions and what was told."""
+    with room(directory, row, service) as place:
+        row.arm(place)
+        stuck = _strike(row, place)
+        ended = patiently(lambda: all(one.poll() is not None for one in place.runs), row.limit)
+        left_open = bool(place.alive())  # when the run was over
+        patiently(lambda: _done(row, place), row.limit if ended else 0)
+        gone = patiently(lambda: not place.processes(), LINGER_SECONDS)
+        output = place.output()
+        told = _told(row, output).replace(f"{directory}/", "")
+        place.end_faults()  # they would strike these questions, too
+        facts = [place.session(session["id"]) for session in place.service.sessions()]
+        status = place.runs[0].returncode
+        problems = [
+            *stuck,
+            *_complaints(
+                (ended, "the run did not end"),
+                (gone, f"processes are left: {[described(process) for process in place.processes()]}"),
+                (len(facts) >= row.sessions, f"{len(facts)} sessions were created, not {row.sessions}"),
+                (bool(told) or not row.told, f"nothing told matches {row.told!r}"),
+                (row.status is None or status == row.status, f"the exit status is {status}, not {row.status}"),
+                (not (status == 0 and left_open), "the run was green though a session was not stopped yet"),
+                (place.service.token not in output, "the token was shown"),
+                (not _holds(place, place.service.token), "the token is on the disk"),
+            ),
+            *_broken_promise(row, place, facts),
+        ]
+        stopped = not place.alive()
+        return Record(row.name, stopped, _seconds(place, facts), told, status, tuple(problems))
+
+
+def _strike(row: Row, place: Room) -> list[str]:
+    try:
+        row.start(place)
+        row.when(place)
+        row.fault(place)
+    except (TimeoutError, subprocess.TimeoutExpired) as error:
+        return [str(error)]
+    return []
+
+
+def _done(row: Row, place: Room) -> bool:
+    if row.promise in {Promise.BOUNDED, Promise.KEPT}:
+        return not place.processes()
+    return not place.alive()
+
+
+def _broken_promise(row: Row, place: Room, facts: list[dict[str, Any]]) -> Iterator[str]:
+    alive = place.alive()
+    match row.promise:
+        case Promise.NONE:
+            yield from _complaints((not facts, f"sessions were created: {facts}"))
+        case Promise.STOPPED | Promise.SWEPT:
+            yield from _complaints(
+                (not alive, f"still running: {[session['name'] for session in alive]}"),
+                (not _open_entries(place), f"the ledger still holds {_open_entries(place)}"),
+            )
+        case Promise.KEPT:
+            yield from _complaints((len(alive) == 1, f"{len(alive)} sessions were kept, not 1"))
+        case Promise.BOUNDED:
+            yield from _complaints((all(_has_limit(fact) for fact in facts), f"no limit ends {facts}"))
+
+
+def _open_entries(place: Room) -> list[str]:
+    """Return the entries of the ledger without those that only leave word of a stop."""
+    return [path.name for path in place.ledger() if json.loads(path.read_bytes())["state"] != "stopped"]
+
+
+def _has_limit(fact: dict[str, Any]) -> bool:
+    return bool(fact["maxDurationMinutes"]) and fact["maxDurationMinutes"] <= 30  # the default
+
+
+def _complaints(*rules: tuple[bool, str]) -> Iterator[str]:
+    return (complaint for holds, complaint in rules if not holds)
+
+
+def _told(row: Row, output: str) -> str:
+    if not row.told:
+        return ""
+    return next((line.strip() for line in output.splitlines() if re.search(row.told, line)), "")
+
+
+def _holds(place: Room, secret: str) -> bool:
+    return any(secret.encode() in path.read_bytes() for path in place.state.rglob("*") if path.is_file())
+
+
+def _seconds(place: Room, facts: list[dict[str, Any]]) -> float | None:
+    """Return the time from the fault until the last session had ended, by the service's own times."""
+    if not facts or place.alive():
+        return None
+    created, ended = _latest(facts, "createdAt", min), _latest(facts, "updatedAt", max)
+    at = place.struck_at or place.network_struck_at() or place.reached_at() or created
+    return max(0.0, ended - at)
+
+
+def _latest(facts: list[dict[str, Any]], name: str, pick: Callable[[list[float]], float]) -> float:
+    return pick([datetime.fromisoformat(fact[name]).timestamp() for fact in facts])

@@ -1,0 +1,264 @@
+"""Where a row happens: a service, perhaps a network before it, and the runs with all their processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+import httpx
+import psutil
+
+from pytest_device.spec import SESSIONS_PATH
+from pytest_device.testing import FaultyService
+from tests.faults import processes
+from tests.faults.network import Network, network
+from tests.faults.row import Row
+
+PATIENCE_SECONDS: Final = 40.0
+"""How long a moment may let itself be waited for."""
+LOOK_SECONDS: Final = 0.1
+LEAN: Final = ("-p", "no:cacheprovider", "-p", "no:anyio", "--assert=plain")
+"""What no row is about costs a fifth of a run's time."""
+ENDED: Final = frozenset({"stopped", "errored"})
+_SETTINGS: Final = {
+    "DEVICE_POLL_INTERVAL_SECONDS": "0.1",
+    "DEVICE_WAIT_TIMEOUT_SECONDS": "20",
+    "DEVICE_STOP_TIMEOUT_SECONDS": "15",
+}
+_OF_THE_RUN_AROUND: Final = ("DEVICE_", "PYTEST_", "COV_", "TOX_", "XDG_STATE_HOME")
+
+
+class Room:
+    """One row's world. ``fault`` and ``when`` of a row are written with what is public here."""
+
+    def __init__(self, directory: Path, row: Row, service: FaultyService, between: Network | None) -> None:
+        self.directory = directory
+        self.state = directory / "state"
+        self.service = service
+        self.runs: list[subprocess.Popen[bytes]] = []
+        self.readers: list[subprocess.Popen[bytes]] = []
+        """Programs that only read what a run says."""
+        self.struck_at: float | None = None
+        self._row = row
+        self._between = between
+        self._not_ours = {process.pid for process in processes.below()}
+        """What was there before: the service is."""
+
+    # What a row does.
+
+    def start(self, *options: str, suite: Mapping[str, str] | None = None, **more: Any) -> "subprocess.Popen[bytes]":
+        """Start a run of pytest in a process group of its own, its output in a file."""
+        self.write_suite(suite)
+        command = [sys.executable, "-m", "pytest", *LEAN, *self._row.options, *options]
+        return self.launch(command, **more)
+
+    def write_suite(self, suite: Mapping[str, str] | None = None) -> None:
+        """Write a suite's files, the row's own unless told another."""
+        for name, text in (suite or self._row.suite).items():
+            (self.directory / name).write_text(text)
+
+    def launch(self, command: Sequence[str], **more: Any) -> "subprocess.Popen[bytes]":
+        """Start a program with the run's environment in a process group of its own, its output in a file."""
+        with (self.directory / f"output-{len(self.runs)}").open("wb") as output:
+            started: dict[str, Any] = {
+                "cwd": self.directory,
+                "env": self.environment(),
+                "stdin": subprocess.DEVNULL,
+                "stdout": output,
+                "stderr": subprocess.STDOUT,
+                "process_group": 0,
+            }
+            self.runs.append(subprocess.Popen(command, **(started | more)))
+        return self.run
+
+    def environment(self) -> dict[str, str]:
+        """Return what configures the run, and nothing of the run around it."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_RUN_AROUND)}
+        return inherited | _SETTINGS | {
+            "DEVICE_URL": self._between.url if self._between else self.service.url,
+            "DEVICE_TOKEN": self.service.token,
+            "DEVICE_APP_ID": self.service.app_id,
+            "DEVICE_STATE_DIR": str(self.state),
+            "FAULT_ROOM": str(self.directory),
+            **{name: value.format(room=self.directory) for name, value in self._row.settings.items()},
+        }  # fmt: skip
+
+    @property
+    def run(self) -> "subprocess.Popen[bytes]":
+        """The newest run."""
+        return self.runs[-1]
+
+    @property
+    def network(self) -> Network:
+        """The network before the service, of a row that asked for one."""
+        if self._between is None:
+            raise RuntimeError("the row has no network")
+        return self._between
+
+    def strike(self) -> None:
+        """Note that the fault strikes now, unless it has before."""
+        self.struck_at = self.struck_at or time.time()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the newest run's first process."""
+        self.strike()
+        self.run.send_signal(number)
+
+    def send_group(self, number: signal.Signals) -> None:
+        """Send a signal to the newest run's process group."""
+        self.strike()
+        os.killpg(self.run.pid, number)
+
+    def send_to(self, pid: int, number: signal.Signals) -> None:
+        """Send a signal to one process of a run."""
+        if pid not in {process.pid for process in self.processes()}:
+            raise RuntimeError(f"{pid} is no process of this row")
+        self.strike()
+        os.kill(pid, number)
+
+    def wait_reached(self, count: int = 1) -> list[int]:
+        """Wait until so many processes of the run have reached their moment; return their ids."""
+        self.wait_for(lambda: len(self._reached()) >= count, f"{count} times reached()")
+        return self._reached()
+
+    def worker(self) -> int:
+        """Return the process id of a worker of the newest run."""
+        self.wait_for(lambda: bool(psutil.Process(self.run.pid).children()), "a worker")
+        return psutil.Process(self.run.pid).children()[0].pid
+
+    def wait_request(self, operation: str) -> None:
+        """Wait until a request of an operation is under way at the service."""
+        self.wait_for(lambda: (operation, None) in self.service.requests(), f"{operation} under way")
+
+    def wait_requests(self, operation: str, count: int) -> None:
+        """Wait until the service has seen so many requests of an operation."""
+        self.wait_for(lambda: self.count(operation) >= count, f"{count} times {operation}")
+
+    def wait_status(self, status: str) -> None:
+        """Wait until a session has a status."""
+        self.wait_for(lambda: status in self.service.statuses(), f"a session that is {status}")
+
+    def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+        """Wait until a condition holds; raises TimeoutError when it does not come to that."""
+        if not patiently(condition, seconds):
+            raise TimeoutError(f"after {seconds:.0f} s there is still not: {what}")
+
+    def count(self, operation: str) -> int:
+        """Return how many requests of an operation the service has seen."""
+        return [seen for seen, _ in self.service.requests()].count(operation)
+
+    def reapers(self) -> list[psutil.Process]:
+        """Return the processes that have left the run's tree."""
+        return [one for one in processes.orphans() if one.pid not in self._not_ours | self._started()]
+
+    def wait_reapers(self, count: int = 1) -> list[psutil.Process]:
+        """Wait until so many processes have left the run's tree; return them."""
+        self.wait_for(lambda: len(self.reapers()) >= count, f"{count} reapers")
+        return self.reapers()
+
+    def kill_all(self) -> None:
+        """End everything that the row has started but its service, as when a container is killed."""
+        self.strike()
+        processes.kill_at_once(self.processes())
+        self.wait_for(lambda: not self.processes(), "the end of all that was killed")
+
+    def again(self, *, suite: Mapping[str, str], **settings: str) -> None:
+        """Run pytest once more with the same state directory and some other settings, and wait for its end."""
+        self.start(suite=suite, env=self.environment() | settings)
+        self.run.wait(PATIENCE_SECONDS)
+
+    def command(self, *arguments: str) -> None:
+        """Run ``pytest-device`` with arguments, and wait for its end."""
+        code = "import sys; from pytest_device.cli import main; sys.exit(main())"
+        self.launch([sys.executable, "-c", code, *arguments])
+        self.run.wait(PATIENCE_SECONDS)
+
+    def ledger(self) -> list[Path]:
+        """Return the entries of sessions in the state directory."""
+        return sorted(self.state.glob("runs/*/*.json"))
+
+    def happen(self, session_id: str, what: str) -> None:
+        """Let a session reach its limit (``expire``) or its programs ``fail``."""
+        self.strike()
+        self._ask("POST", f"/testing/sessions/{session_id}/{what}")
+
+    def end_faults(self) -> None:
+        """Let the service behave from now on; its sessions stay."""
+        self._ask("POST", "/testing/reset")
+
+    # What is seen.
+
+    def processes(self) -> list[psutil.Process]:
+        """Return every process of the row that lives."""
+        processes.bury(self._not_ours | self._started())
+        for started in (*self.runs, *self.readers):
+            started.poll()
+        return [process for process in processes.below() if process.pid not in self._not_ours]
+
+    def output(self) -> str:
+        """Return what all runs have said so far."""
+        return "".join(path.read_text(errors="replace") for path in sorted(self.directory.glob("output-*")))
+
+    def alive(self) -> list[dict[str, Any]]:
+        """Return the sessions that have not ended."""
+        return [session for session in self.service.sessions() if session["status"] not in ENDED]
+
+    def session(self, session_id: str) -> dict[str, Any]:
+        """Return a session as the service shows it to clients."""
+        return cast("dict[str, Any]", self._ask("GET", f"{SESSIONS_PATH}/{session_id}")["data"])
+
+    def _ask(self, method: str, path: str) -> Any:
+        headers = {"Authorization": f"Bearer {self.service.token}"}
+        reply = httpx.request(method, f"{self.service.url}{path}", headers=headers, trust_env=False)
+        return reply.raise_for_status().json()
+
+    def reached_at(self) -> float | None:
+        """Return when the suite reached its moment (Unix seconds)."""
+        return min((path.stat().st_mtime for path in self.directory.glob("reached-*")), default=None)
+
+    def network_struck_at(self) -> float | None:
+        """Return when the network played its first trick (Unix seconds)."""
+        return self._between.struck_at if self._between else None
+
+    def _started(self) -> set[int]:
+        return {started.pid for started in (*self.runs, *self.readers)}
+
+    def _reached(self) -> list[int]:
+        return sorted(int(path.name.removeprefix("reached-")) for path in self.directory.glob("reached-*"))
+
+    def close(self) -> None:
+        """End every process of the row and wait for it."""
+        processes.kill_at_once(self.processes())
+        for started in (*self.runs, *self.readers):
+            started.wait()
+        patiently(lambda: not self.processes(), PATIENCE_SECONDS)
+
+
+def patiently(condition: Callable[[], bool], seconds: float) -> bool:
+    """Return True soon after the condition holds, False when it does not within the time.
+
+    Each look asks the service or walks through all processes, in many rows at once: a machine has better things to do.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+@contextmanager
+def room(directory: Path, row: Row, service: FaultyService) -> Generator[Room]:
+    """Build the world of a row around a service, and take it down."""
+    processes.adopt_orphans()
+    service.reset()
+    with ExitStack() as stack:
+        between = stack.enter_context(network(service.url)) if row.network else None
+        built = Room(directory, row, service, between)
+        stack.callback(built.close)
+        yield built

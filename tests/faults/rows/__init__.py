@@ -1,0 +1,36 @@
+"""The rows of the table, in groups by what strikes."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.faults.row import Row
+from tests.faults.rows import (
+    crashes,
+    ends,
+    hostile,
+    interrupted,
+    machines,
+    networks,
+    plugins,
+    reapers,
+    services,
+    signals,
+    sweeps,
+    workers,
+)
+
+GROUPS: Final[Mapping[str, tuple[Row, ...]]] = {
+    "Signals": signals.ROWS,
+    "Signals inside a call": interrupted.ROWS,
+    "A test takes its process down": crashes.ROWS,
+    "How pytest ends": ends.ROWS,
+    "pytest-xdist": workers.ROWS,
+    "Other plugins": plugins.ROWS,
+    "The network": networks.ROWS,
+    "The service": services.ROWS,
+    "A hostile service": hostile.ROWS,
+    "The machine": machines.ROWS,
+    "One run after another": sweeps.ROWS,
+    "The process left behind": reapers.ROWS,
+}
+ROWS: Final = tuple(row for rows in GROUPS.values() for row in rows)

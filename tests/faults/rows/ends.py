@@ -1,0 +1,165 @@
+"""Rows: how pytest itself comes to an end, and what stands around our fixture."""
+
+from typing import Final
+
+from tests.faults.acts import INT, TERM, in_test, sends
+from tests.faults.row import NOBODY, Promise, Row, stopped
+from tests.faults.suites import PASSES, files, many, suite
+
+
+def _hook(signature: str) -> str:
+    return f"def {signature}:\n    raise RuntimeError('a hook of the suite')"
+
+
+_INTERNAL_ERROR: Final = 3
+_THEIRS: Final = """
+@pytest.fixture
+def theirs({given}):
+    {setup}
+    yield
+    {teardown}
+"""
+ROWS: Final = (
+    Row("-x", "Stopped with the failure.", many(3, "assert n != 0"), options=("-x",), status=1),
+    Row(
+        "--maxfail=2",
+        "Each session is stopped.",
+        many(4, "assert False"),
+        options=("--maxfail=2",),
+        told=stopped(2),
+        sessions=2,
+        status=1,
+    ),
+    Row("pytest.exit in a test", "Stopped before the run ends.", suite("pytest.exit('enough', 7)"), status=7),
+    Row(
+        "pytest.exit in the set-up of another fixture",
+        "The same.",
+        suite(
+            before=_THEIRS.format(given="device_session", setup="pytest.exit('no', 7)", teardown=""), given=", theirs"
+        ),
+        status=7,
+    ),
+    Row("KeyboardInterrupt raised by a test", "As Ctrl-C.", suite("raise KeyboardInterrupt"), status=2),
+    Row(
+        "an internal error while a test is set up",
+        "pytest gives the run up; the session is stopped.",
+        suite(
+            conftest="""
+            @pytest.hookimpl(wrapper=True)
+            def pytest_runtest_setup(item):
+                yield
+                raise SystemError("a hook of the suite")
+            """
+        ),
+        told="proven stopped 1",
+        status=1,
+    ),
+    Row(
+        "an internal error while a report is made",
+        "The same.",
+        suite(conftest=_hook("pytest_runtest_makereport(item, call)")),
+        status=_INTERNAL_ERROR,
+    ),
+    Row(
+        "an internal error while a result is shown",
+        "The same.",
+        suite(conftest=_hook("pytest_runtest_logreport(report)")),
+        status=_INTERNAL_ERROR,
+    ),
+    Row(
+        "an internal error at the end of the run",
+        "The same.",
+        suite(conftest=_hook("pytest_sessionfinish(session)")),
+        told=NOBODY,
+    ),
+    Row(
+        "an internal error while pytest is taken down",
+        "The same.",
+        suite(conftest=_hook("pytest_unconfigure(config)")),
+    ),
+    Row(
+        "a usage error",
+        "Nothing is created before everything is known to be right.",
+        files(
+            """
+            @pytest.mark.device(platform="android")
+            def test_one(device_session): pass
+
+            @pytest.mark.device(platform="amiga")
+            def test_two(device_session): pass
+            """
+        ),
+        promise=Promise.NONE,
+        told="platform",
+        sessions=0,
+        status=4,
+    ),
+    Row(
+        "an error while tests are collected",
+        "Nothing is created.",
+        files('@pytest.mark.device(platform="android")\ndef test_one(device_session): pass\nraise ValueError("here")'),
+        promise=Promise.NONE,
+        told="ValueError: here",
+        sessions=0,
+        status=2,
+    ),
+    Row(
+        "another fixture fails in its set-up, before ours",
+        "Nothing is created where nothing is needed any more, or it is stopped.",
+        suite(before=_THEIRS.format(given="", setup="raise ValueError", teardown=""), given=", theirs"),
+        told="1 error",
+        sessions=0,
+        status=1,
+    ),
+    Row(
+        "another fixture fails in its set-up, on top of ours",
+        "Stopped.",
+        suite(before=_THEIRS.format(given="device_session", setup="raise ValueError", teardown=""), given=", theirs"),
+        status=1,
+    ),
+    Row(
+        "another fixture fails in its teardown, on top of ours",
+        "Stopped.",
+        suite(before=_THEIRS.format(given="device_session", setup="", teardown="raise ValueError"), given=", theirs"),
+        status=1,
+    ),
+    Row(
+        "another fixture fails in its teardown, below ours",
+        "Stopped.",
+        suite(
+            before=_THEIRS.format(given="", setup="", teardown="raise ValueError"),
+            marks='@pytest.mark.usefixtures("theirs")',
+        ),
+        status=1,
+    ),
+    Row(
+        "another fixture never ends its teardown, and SIGTERM",
+        "The signal ends that fixture; ours comes after it.",
+        suite(before=_THEIRS.format(given="device_session", setup="", teardown="hold()"), given=", theirs"),
+        when=in_test,
+        fault=sends(TERM),
+        status=143,
+    ),
+    Row(
+        "Ctrl-C in the set-up of another fixture",
+        "Stopped.",
+        suite(before=_THEIRS.format(given="device_session", setup="hold()", teardown=""), given=", theirs"),
+        when=in_test,
+        fault=sends(INT),
+        status=2,
+    ),
+    Row(
+        "a test is skipped after its session is there",
+        "Stopped.",
+        suite("pytest.skip('not today')"),
+        status=0,
+    ),
+    Row(
+        "the capturing of output is off, and so is the terminal",
+        "Stopped, with nobody to tell.",
+        PASSES,
+        options=("-s", "-p", "no:terminal"),
+        told=NOBODY,
+        status=0,
+    ),
+)

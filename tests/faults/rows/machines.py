@@ -1,0 +1,175 @@
+"""Rows: the machine of the run: its disk, its clock, its home."""
+
+import shutil
+import subprocess
+from typing import Final
+
+from tests.faults.acts import KILL, at_once, boots_for_ever, in_test, sends, touches, while_booting
+from tests.faults.room import Room
+from tests.faults.row import NOBODY, Row
+from tests.faults.suites import HOLDS, PASSES, suite
+
+_UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
+_NO_PLACE: Final = {"DEVICE_STATE_DIR": "{room}/test_it.py/state"}
+"""Beneath a file: nobody can make a directory there, whatever he may do."""
+_FULL: Final = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+_NO_LEDGER: Final = "no ledger"
+_JUMPING: Final = """
+real = {{name: getattr(time, name) for name in {names}}}
+
+def jumping(name):
+    return lambda: real[name]() + ({seconds} if (ROOM / "go").exists() else 0)
+
+for name in real: setattr(time, name, jumping(name))
+"""
+_WALL: Final = ("time", "time_ns")
+_ALL: Final = ("time", "monotonic", "perf_counter")
+
+
+def _jumping(body: str, seconds: float, names: tuple[str, ...]) -> dict[str, str]:
+    return dict(suite(body, conftest=_JUMPING.format(names=names, seconds=seconds)))
+
+
+def _through_a_pipe(room: Room) -> None:
+    """Start the run with its output in a pipe: where no file may grow, its output could not either."""
+    with (room.directory / "output-pipe").open("wb") as file:
+        reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file)
+    room.readers.append(reader)
+    assert reader.stdin
+    with reader.stdin as pipe:
+        room.start("-s", stdout=pipe)
+
+
+def _remove_state(room: Room) -> None:
+    room.strike()
+    shutil.rmtree(room.state, ignore_errors=True)
+
+
+def _state_becomes_a_file(room: Room) -> None:
+    _remove_state(room)
+    room.state.write_text("in the way")
+
+
+ROWS: Final = (
+    Row(
+        "the state directory cannot be made",
+        "Said once; the session is stopped. The next run could not sweep.",
+        PASSES,
+        settings=_NO_PLACE,
+        told=_NO_LEDGER,
+        status=0,
+    ),
+    Row(
+        "the state directory cannot be made, and SIGKILL",
+        "Stopped: the process left behind knows the same without the disk.",
+        HOLDS,
+        settings=_NO_PLACE,
+        when=in_test,
+        fault=sends(KILL),
+        told=NOBODY,
+    ),
+    Row(
+        "a file stands where the state directory should be",
+        "As above.",
+        PASSES,
+        arm=_state_becomes_a_file,
+        told=_NO_LEDGER,
+        status=0,
+    ),
+    Row(
+        "the disk is full",
+        "As above.",
+        suite("reached()", conftest=_FULL),
+        start=_through_a_pipe,
+        told="the ledger cannot be written",
+        status=0,
+    ),
+    Row(
+        "the disk is full, and SIGKILL",
+        "As above.",
+        suite("hold()", conftest=_FULL),
+        start=_through_a_pipe,
+        when=in_test,
+        fault=sends(KILL),
+        told=NOBODY,
+    ),
+    Row(
+        "the state directory is removed in mid-run",
+        "Stopped.",
+        _UNTIL_GO,
+        when=in_test,
+        fault=at_once(_remove_state, touches("go")),
+    ),
+    Row(
+        "the state directory is removed in mid-run, and SIGKILL",
+        "Stopped.",
+        HOLDS,
+        when=in_test,
+        fault=at_once(_remove_state, sends(KILL)),
+        told=NOBODY,
+    ),
+    Row(
+        "the state directory becomes a file in mid-run",
+        "Stopped.",
+        _UNTIL_GO,
+        when=in_test,
+        fault=at_once(_state_becomes_a_file, touches("go")),
+    ),
+    Row(
+        "the machine's clock is set forward by a day in a test",
+        "Nothing is derived from it.",
+        _jumping("(ROOM / 'go').touch()", 86400, _WALL),
+        status=0,
+    ),
+    Row(
+        "the machine's clock is set back by a day in a test",
+        "Nothing is derived from it.",
+        _jumping("(ROOM / 'go').touch()", -86400, _WALL),
+        status=0,
+    ),
+    Row(
+        "the machine's clock is set back by a day while the device boots",
+        "The wait does not get longer.",
+        _jumping("pass", -86400, _WALL),
+        arm=boots_for_ever,
+        settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
+        when=while_booting,
+        fault=touches("go"),
+        status=1,
+    ),
+    Row(
+        "every clock jumps forward by an hour while the device boots",
+        "As when a laptop wakes up: the wait is over, the session is stopped.",
+        _jumping("pass", 3600, _ALL),
+        arm=boots_for_ever,
+        when=while_booting,
+        fault=touches("go"),
+        status=1,
+    ),
+    Row(
+        "every clock jumps back by an hour in a test",
+        "The session is stopped.",
+        _jumping("(ROOM / 'go').touch()", -3600, _ALL),
+        status=0,
+    ),
+    Row(
+        "the suite freezes every clock",
+        "Waits end by what happens, the stop by its answer.",
+        suite(conftest="now = time.monotonic()\ntime.monotonic = time.time = lambda: now"),
+        status=0,
+    ),
+    Row(
+        "no home directory and no state directory are known",
+        "Stopped; where nothing can be kept it is said.",
+        PASSES,
+        settings={"DEVICE_STATE_DIR": "", "XDG_STATE_HOME": "", "HOME": "{room}/nowhere"},
+        status=0,
+    ),
+    Row(
+        "sys.executable is not a Python (an embedded interpreter)",
+        "Nothing can be left behind; the run itself stops the session, and says what is missing.",
+        suite(conftest="sys.executable = '/bin/false'"),
+        told=r"proven stopped 1",
+        status=0,
+    ),
+)

@@ -1,0 +1,172 @@
+"""Rows: other plugins that end, repeat or box tests."""
+
+from typing import Final
+
+from tests.faults.acts import KILL, boots_for_ever, in_test, network_strikes, sends, sends_worker, slow, trick
+from tests.faults.network import late
+from tests.faults.row import NOBODY, Row, stopped
+from tests.faults.suites import HOLDS, PASSES, many, suite
+
+_SIGNAL: Final = ("--timeout=1", "--timeout-method=signal")
+_THREAD: Final = ("--timeout=1", "--timeout-method=thread")
+_FORKED: Final = ("--forked",)
+_DIES_ONCE: Final = suite(
+    """
+    died = ROOM / "died"
+    if not died.exists():
+        died.touch()
+        hold()
+    """
+)
+ROWS: Final = (
+    Row(
+        "pytest-timeout (signal) in a test",
+        "A failed test; its session is stopped.",
+        HOLDS,
+        options=_SIGNAL,
+        status=1,
+    ),
+    Row(
+        "pytest-timeout (thread) in a test",
+        "It ends the process without a word to anybody; the session is stopped behind it.",
+        HOLDS,
+        options=_THREAD,
+        told=NOBODY,
+        status=1,
+    ),
+    Row(
+        "pytest-timeout (signal) inside create",
+        "The answer is not lost: the session is stopped when it comes.",
+        PASSES,
+        options=_SIGNAL,
+        network=True,
+        arm=trick("create", late(2.5)),
+        status=1,
+    ),
+    Row(
+        "pytest-timeout (thread) inside create",
+        "The same.",
+        PASSES,
+        options=_THREAD,
+        network=True,
+        arm=trick("create", late(2.5)),
+        told=NOBODY,
+        status=1,
+    ),
+    Row(
+        "pytest-timeout (signal) while the device boots",
+        "Stopped.",
+        PASSES,
+        options=_SIGNAL,
+        arm=boots_for_ever,
+        status=1,
+    ),
+    Row(
+        "pytest-timeout (thread) while the device boots",
+        "Stopped.",
+        PASSES,
+        options=_THREAD,
+        arm=boots_for_ever,
+        told=NOBODY,
+        status=1,
+    ),
+    Row(
+        "pytest-timeout (signal) inside our stop",
+        "Stopped.",
+        PASSES,
+        options=_SIGNAL,
+        arm=slow("stop", 2.5),
+        told="proven stopped 1",
+    ),
+    Row(
+        "pytest-timeout (thread) inside our stop",
+        "Stopped.",
+        PASSES,
+        options=_THREAD,
+        arm=slow("stop", 2.5),
+        told=NOBODY,
+    ),
+    Row(
+        "pytest-timeout (thread) in a worker",
+        "The worker dies; its session is stopped and in the receipt.",
+        HOLDS,
+        options=(*_THREAD, "-n1", "--max-worker-restart=0"),
+        status=1,
+    ),
+    Row(
+        "pytest-rerunfailures repeats a failed test",
+        "Each attempt has a session of its own, and each is stopped.",
+        suite("assert False"),
+        options=("--reruns=2",),
+        told=stopped(3),
+        sessions=3,
+        status=1,
+    ),
+    Row(
+        "pytest-rerunfailures repeats a test after its worker was killed",
+        "Both sessions are stopped.",
+        _DIES_ONCE,
+        options=("--reruns=1", "-n1"),
+        fault=sends_worker(KILL),
+        told=stopped(2),
+        sessions=2,
+    ),
+    Row(
+        "pytest-rerunfailures and a session that fails before it is ready",
+        "Each attempt's session is stopped.",
+        suite(),
+        options=("--reruns=1",),
+        arm=lambda room: room.service.add_fault("boot", "fail"),
+        told="proven stopped 2",
+        sessions=2,
+        status=0,
+    ),
+    Row(
+        "--forked: the boxed test calls os._exit",
+        "Stopped; what happened in the box is not in the receipt.",
+        suite("reached()\nos._exit(3)"),
+        options=_FORKED,
+        told="EXITED with status 3",
+        status=1,
+    ),
+    Row(
+        "--forked: a segmentation fault in the box",
+        "Stopped.",
+        suite("reached()\nctypes.string_at(0)"),
+        options=_FORKED,
+        told="CRASHED with signal 11",
+        status=1,
+    ),
+    Row(
+        "--forked: SIGKILL of the box",
+        "Stopped; the run goes on.",
+        many(2, "if n == 0: hold()"),
+        options=_FORKED,
+        fault=sends_worker(KILL),
+        told="CRASHED with signal 9",
+        sessions=2,
+        status=1,
+    ),
+    Row(
+        "--forked: SIGKILL of the run around the box",
+        "The boxed test runs on to its end, which stops the session.",
+        suite("hold(5)"),
+        options=_FORKED,
+        when=in_test,
+        fault=sends(KILL),
+        told=NOBODY,
+        status=-9,
+    ),
+    Row(
+        "--forked: SIGKILL of the box inside create",
+        "Stopped.",
+        PASSES,
+        options=_FORKED,
+        network=True,
+        arm=trick("create", late(2.5)),
+        when=network_strikes,
+        fault=lambda room: room.send_to(room.worker(), KILL),
+        told="CRASHED with signal 9",
+        status=1,
+    ),
+)

@@ -1,0 +1,150 @@
+"""Rows: the process that is left behind is itself killed, put to sleep, or switched off."""
+
+from typing import Final
+
+from tests.faults.acts import (
+    INT,
+    KILL,
+    STOP,
+    TERM,
+    at_once,
+    in_test,
+    inside,
+    network_strikes,
+    sends,
+    sends_reapers,
+    slow,
+    touches,
+    trick,
+    waits,
+)
+from tests.faults.network import late
+from tests.faults.room import PATIENCE_SECONDS, Room
+from tests.faults.row import NOBODY, Promise, Row
+from tests.faults.suites import HOLDS, PASSES, many, suite
+
+_UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
+_OFF: Final = {"DEVICE_REAPER": "false"}
+
+
+def _next_run(room: Room) -> None:
+    room.again(suite=PASSES)
+
+
+def _first_has_ended(room: Room) -> None:
+    room.runs[0].wait(PATIENCE_SECONDS)
+
+
+def _wake(room: Room) -> None:
+    for process in room.reapers():
+        process.resume()
+
+
+ROWS: Final = (
+    Row(
+        "the process left behind is killed in a test",
+        "Another one takes its place, or the run does its work.",
+        _UNTIL_GO,
+        when=in_test,
+        fault=at_once(sends_reapers(KILL), touches("go")),
+        status=0,
+    ),
+    Row(
+        "it is killed in a test, and the run ends by Ctrl-C",
+        "The same.",
+        HOLDS,
+        when=in_test,
+        fault=at_once(sends_reapers(KILL), sends(INT)),
+        status=2,
+    ),
+    Row(
+        "it is killed twice",
+        "The same.",
+        many(3, "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"),
+        when=in_test,
+        fault=at_once(sends_reapers(KILL), waits(1.0), touches("go")),
+        told="created 3, proven stopped 3",
+        sessions=3,
+    ),
+    Row(
+        "it is killed inside create",
+        "The answer is lost with it: bounded and said.",
+        PASSES,
+        promise=Promise.BOUNDED,
+        network=True,
+        arm=trick("create", late(3.0)),
+        when=network_strikes,
+        fault=sends_reapers(KILL),
+        told="unknown 1",
+        status=1,
+    ),
+    Row(
+        "it is killed inside our stop",
+        "Sent again by whoever takes its place.",
+        PASSES,
+        arm=slow("stop", 2.0),
+        when=inside("stop"),
+        fault=sends_reapers(KILL),
+    ),
+    Row(
+        "it is killed, and pytest 1 s later",
+        "Another one has taken its place by then.",
+        HOLDS,
+        when=in_test,
+        fault=at_once(sends_reapers(KILL), waits(1.0), sends(KILL)),
+        told=NOBODY,
+    ),
+    Row(
+        "it sleeps (SIGSTOP) in a test",
+        "The run does not wait for it for ever; the session is stopped.",
+        _UNTIL_GO,
+        settings={"DEVICE_STOP_TIMEOUT_SECONDS": "3"},
+        when=in_test,
+        fault=at_once(sends_reapers(STOP), touches("go"), _first_has_ended, _wake),
+        told="devices",
+    ),
+    Row(
+        "it is switched off",
+        "The run does the same work itself.",
+        PASSES,
+        settings=_OFF,
+        status=0,
+    ),
+    Row(
+        "it is switched off, and SIGTERM",
+        "Stopped in order.",
+        HOLDS,
+        settings=_OFF,
+        when=in_test,
+        fault=sends(TERM),
+        status=143,
+    ),
+    Row(
+        "it is switched off, and SIGKILL",
+        "Nobody is left: the next run stops what was left, and says so.",
+        HOLDS,
+        promise=Promise.SWEPT,
+        settings=_OFF,
+        when=in_test,
+        fault=at_once(sends(KILL), waits(0.2), _next_run),
+        told="stopped 1 session",
+    ),
+    Row(
+        "it is switched off, and pytest-timeout (thread)",
+        "The same.",
+        HOLDS,
+        promise=Promise.SWEPT,
+        settings=_OFF,
+        fault=at_once(_first_has_ended, _next_run),
+        options=("--timeout=1", "--timeout-method=thread"),
+        told="stopped 1 session",
+    ),
+    Row(
+        "it is switched off, and a worker is killed",
+        "The controlling process stops the session.",
+        suite("reached()\nos._exit(3)"),
+        settings=_OFF,
+        options=("-n1", "--max-worker-restart=0"),
+        status=1,
+    ),
+)

@@ -1,0 +1,142 @@
+"""Rows: a service that fails, refuses, or is hostile."""
+
+from typing import Final
+
+from tests.faults.acts import at_once, boots_for_ever, in_test, service_fault, touches, trick
+from tests.faults.network import never
+from tests.faults.row import Act, Promise, Row
+from tests.faults.suites import PASSES, suite
+
+_LOST: Final = "unknown 1"
+_UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
+
+
+def _happens(what: str) -> Act:
+    """Let something happen to the session at the service."""
+    return lambda room: room.happen(room.service.sessions()[0]["id"], what)
+
+
+ROWS: Final = (
+    Row(
+        "create fails with 504 although it was carried out",
+        "A gateway lost the answer: bounded and said.",
+        PASSES,
+        promise=Promise.BOUNDED,
+        arm=service_fault("create", "reply", status=504, carried_out=True),
+        told=_LOST,
+        status=1,
+    ),
+    Row(
+        "create fails with 503",
+        "It may have been carried out: said.",
+        PASSES,
+        promise=Promise.BOUNDED,
+        arm=service_fault("create", "reply", status=503),
+        told=_LOST,
+        sessions=0,
+        status=1,
+    ),
+    Row(
+        "create is refused with 400",
+        "Nothing was created.",
+        PASSES,
+        promise=Promise.NONE,
+        arm=service_fault("create", "reply", status=400, body='{"errors": ["no"]}'),
+        told="config: create",
+        sessions=0,
+        status=1,
+    ),
+    Row(
+        "a stop fails with 500, three times",
+        "Sent again.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=500, times=3),
+    ),
+    Row(
+        "a stop is answered with 404 because the session is gone",
+        "There is nothing left to stop.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=404, carried_out=True),
+        status=0,
+    ),
+    Row(
+        "a stop is answered with 429, twice",
+        "Sent again.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=429, times=2),
+    ),
+    Row(
+        "a stop is never answered",
+        "Given up after a while and sent again.",
+        PASSES,
+        network=True,
+        settings={"DEVICE_STOP_TIMEOUT_SECONDS": "60"},
+        arm=trick("stop", never),
+        limit=75,
+    ),
+    Row(
+        "a stop is answered with a session that still runs",
+        "Not believed, sent again.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=200, body='{"data": {"status": "in-progress"}}', times=2),
+    ),
+    Row(
+        "a stop is answered with a login page",
+        "Not believed, sent again.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=200, body="<html><body>Welcome", times=2),
+    ),
+    Row(
+        "every stop is refused with 403",
+        "Nothing can stop it with this token: the run ends red, names the session and its cost; its limit ends it.",
+        PASSES,
+        promise=Promise.BOUNDED,
+        arm=service_fault("stop", "reply", status=403, times=None),
+        told="NOT PROVEN STOPPED",
+        status=1,
+    ),
+    Row(
+        "the device never boots",
+        "Given up after the time set, and stopped.",
+        PASSES,
+        arm=boots_for_ever,
+        settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "1"},
+        status=1,
+    ),
+    Row(
+        "the session becomes errored while the run waits",
+        "An error of the infrastructure; the session is stopped once more to be sure.",
+        PASSES,
+        arm=service_fault("boot", "fail", seconds=0.5),
+        status=1,
+    ),
+    Row(
+        "the session reaches its limit in a test",
+        "It has ended by itself.",
+        _UNTIL_GO,
+        when=in_test,
+        fault=at_once(_happens("expire"), touches("go")),
+        status=0,
+    ),
+    Row(
+        "the session fails in a test",
+        "The same.",
+        _UNTIL_GO,
+        when=in_test,
+        fault=at_once(_happens("fail"), touches("go")),
+    ),
+    Row(
+        "looking at the session fails with 500 five times",
+        "Borne.",
+        PASSES,
+        arm=service_fault("get", "reply", status=500, times=5),
+        status=0,
+    ),
+    Row(
+        "looking at the session fails with 401",
+        "Given up and stopped.",
+        PASSES,
+        arm=service_fault("get", "reply", status=401, times=None),
+        status=1,
+    ),
+)

@@ -1,0 +1,230 @@
+"""Rows: signals to the run, as people, terminals and CI services send them."""
+
+import os
+import subprocess
+import sys
+from typing import Final
+
+from tests.faults import processes
+from tests.faults.acts import (
+    HUP,
+    INT,
+    KILL,
+    QUIT,
+    TERM,
+    at_once,
+    in_test,
+    sends,
+    sends_group,
+    slow,
+    touches,
+)
+from tests.faults.room import LEAN, Room
+from tests.faults.row import NOBODY, Row
+from tests.faults.suites import HOLDS, suite
+
+_LOGIN: Final = "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+"""Makes the terminal that is standard input the controlling one."""
+_WAITS: Final = "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
+_PYTEST: Final = ("-m", "pytest", *LEAN)
+
+
+def _on_a_terminal(room: Room) -> None:
+    """Start the run on a terminal of its own, and close that while a test runs."""
+    room.write_suite()
+    ours, theirs = os.openpty()
+    try:
+        room.launch([sys.executable, "-c", _LOGIN, *_PYTEST], stdin=theirs, process_group=None)
+        os.close(theirs)
+        room.wait_reached()
+    finally:
+        room.strike()
+        os.close(ours)
+
+
+def _into_a_pipe(room: Room) -> None:
+    """Start the run into a pipe whose reader goes away while a test runs."""
+    run = room.start("-v", stdout=subprocess.PIPE)
+    assert run.stdout
+    with run.stdout:
+        room.wait_reached()
+    room.strike()
+    touches("go")(room)
+
+
+def _under_a_shell(room: Room) -> None:
+    room.write_suite()
+    room.launch(["bash", "-c", f"{sys.executable} {' '.join(_PYTEST)}; echo and so on"])
+
+
+def _kill_the_job(room: Room) -> None:
+    room.strike()
+    for process in room.processes():
+        if processes.has_variable(process, "FAULT_ROOM"):
+            process.kill()
+
+
+def _killed_into_a_pipe(room: Room) -> None:
+    """Kill a run while its stop cannot be sent, and see that its output ends with it."""
+    run = room.start(stdout=subprocess.PIPE)
+    assert run.stdout
+    with run.stdout as output:
+        os.set_blocking(output.fileno(), False)  # it takes no keywords
+        room.wait_reached()
+        room.send(KILL)
+        room.wait_for(lambda: _has_ended(output.fileno()), "the end of the output", 2.0)
+
+
+def _has_ended(pipe: int) -> bool:
+    try:
+        while os.read(pipe, 65536):
+            pass
+    except BlockingIOError:
+        return False
+    return True
+
+
+ROWS: Final = (
+    Row("Ctrl-C in a test", "Stopped, and the receipt says so.", HOLDS, when=in_test, fault=sends(INT), status=2),
+    Row(
+        "Ctrl-C twice in a test",
+        "The second one does not keep the stop from being sent.",
+        HOLDS,
+        when=in_test,
+        fault=sends(INT, INT, pause=0.05),
+    ),
+    Row(
+        "Ctrl-C three times while the stop is slow",
+        "Impatience is noted, the stop goes on.",
+        HOLDS,
+        arm=slow("stop"),
+        when=in_test,
+        fault=sends(INT, INT, INT),
+    ),
+    Row(
+        "Ctrl-C six times while the stop is slow",
+        "The fourth is obeyed: the run goes without its receipt. The session is stopped behind it.",
+        HOLDS,
+        arm=slow("stop", 4.0),
+        when=in_test,
+        fault=sends(*[INT] * 6),
+        told=NOBODY,
+    ),
+    Row(
+        "SIGTERM in a test",
+        "As Ctrl-C, with the exit status that shells expect.",
+        HOLDS,
+        when=in_test,
+        fault=sends(TERM),
+        status=143,
+    ),
+    Row("SIGHUP in a test", "As SIGTERM.", HOLDS, when=in_test, fault=sends(HUP), status=129),
+    Row(
+        "SIGHUP under nohup",
+        "A signal that is ignored stays ignored: the run goes on to its end.",
+        suite(_WAITS, conftest="signal.signal(signal.SIGHUP, signal.SIG_IGN)"),
+        when=in_test,
+        fault=at_once(sends(HUP), touches("go")),
+        status=0,
+    ),
+    Row(
+        "SIGTERM in a test that catches every exception",
+        "The test may go on for a while, the session ends with it.",
+        suite("try: hold()\nexcept BaseException: pass"),
+        when=in_test,
+        fault=sends(TERM),
+        status=143,
+    ),
+    Row(
+        "SIGQUIT in a test",
+        "The run dies at once and says nothing; the session is stopped all the same.",
+        HOLDS,
+        when=in_test,
+        fault=sends(QUIT),
+        told=NOBODY,
+        status=-3,
+    ),
+    Row(
+        "SIGKILL of pytest",
+        "The process that was left behind for this stops the session within seconds.",
+        HOLDS,
+        when=in_test,
+        fault=sends(KILL),
+        told=NOBODY,
+        status=-9,
+    ),
+    Row(
+        "SIGKILL of the whole process group",
+        "The same: the process left behind is in a session of its own.",
+        HOLDS,
+        when=in_test,
+        fault=sends_group(KILL),
+        told=NOBODY,
+        status=-9,
+    ),
+    Row(
+        "SIGKILL of pytest while somebody reads its output",
+        "The process left behind does not keep the output open: a CI step that reads it ends with the run.",
+        HOLDS,
+        arm=slow("stop", 3.0),
+        start=_killed_into_a_pipe,
+        told=NOBODY,
+        status=-9,
+    ),
+    Row(
+        "a CI job is cancelled: INT, TERM and KILL within 2 s",
+        "Stopped, however far the run comes.",
+        HOLDS,
+        arm=slow("stop", 3.0),
+        when=in_test,
+        fault=sends_group(INT, TERM, KILL, pause=0.9),
+        told=NOBODY,
+    ),
+    Row(
+        "SIGTERM, and SIGKILL 0.1 s later",
+        "The same with hardly any time.",
+        HOLDS,
+        when=in_test,
+        fault=sends_group(TERM, KILL, pause=0.1),
+        told=NOBODY,
+    ),
+    Row(
+        "CI kills every process that carries the job's variable",
+        "The process left behind does not carry it. CI that ends a whole container is another row.",
+        HOLDS,
+        when=in_test,
+        fault=_kill_the_job,
+        told=NOBODY,
+        status=-9,
+    ),
+    Row(
+        "the shell that runs pytest is killed",
+        "pytest hears nothing of it and runs on to its end.",
+        suite(_WAITS),
+        start=_under_a_shell,
+        when=in_test,
+        fault=at_once(sends(KILL), touches("go")),
+    ),
+    Row(
+        "SIGTERM for a shell and the pytest that it runs",
+        "As SIGTERM for pytest alone.",
+        HOLDS,
+        start=_under_a_shell,
+        when=in_test,
+        fault=sends_group(TERM),
+    ),
+    Row(
+        "the terminal is closed, its output with it",
+        "Stopped; nobody can read the receipt.",
+        HOLDS,
+        start=_on_a_terminal,
+        told=NOBODY,
+    ),
+    Row(
+        "the reader of the output goes away (`pytest | head`)",
+        "Stopped; what is written into a closed pipe is lost.",
+        suite(_WAITS),
+        start=_into_a_pipe,
+        told=NOBODY,
+    ),
+)

@@ -1,0 +1,221 @@
+"""Rows: pytest-xdist, its controlling process and its workers."""
+
+from typing import Final
+
+from tests.faults.acts import (
+    CONT,
+    HUP,
+    INT,
+    KILL,
+    SLOW_SECONDS,
+    STOP,
+    TERM,
+    at_once,
+    in_test,
+    in_two_tests,
+    inside,
+    network_strikes,
+    sends,
+    sends_group,
+    sends_worker,
+    slow,
+    trick,
+    waits,
+)
+from tests.faults.network import late
+from tests.faults.row import NOBODY, Row, stopped
+from tests.faults.suites import HOLDS, PASSES, many, suite
+
+_ONE: Final = ("-n1",)
+_TWO: Final = ("-n2",)
+_HOLD_TWO: Final = many(2, "hold()")
+_DIES_ONCE: Final = """
+died = ROOM / "died"
+if not died.exists():
+    died.touch()
+    reached()
+    {how}
+"""
+ROWS: Final = (
+    Row(
+        "SIGKILL of a worker, which is replaced",
+        "Its session is stopped; the run goes on with another worker.",
+        suite(_DIES_ONCE.format(how="hold()"), marks='@pytest.mark.parametrize("n", range(2))', given=", n"),
+        options=_ONE,
+        fault=sends_worker(KILL),
+        told=stopped(2),
+        sessions=2,
+        status=1,
+    ),
+    Row(
+        "a worker crashes and may not be replaced",
+        "Stopped.",
+        suite("reached()\nos._exit(3)"),
+        options=(*_ONE, "--max-worker-restart=0"),
+        status=1,
+    ),
+    Row(
+        "workers crash until no more may start",
+        "Each session of each of them is stopped.",
+        many(4, "reached()\nos._exit(3)"),
+        options=(*_ONE, "--max-worker-restart=1"),
+        told=stopped(2),
+        sessions=2,
+        status=1,
+    ),
+    Row(
+        "a segmentation fault in a worker",
+        "Stopped.",
+        suite("reached()\nctypes.string_at(0)"),
+        options=(*_ONE, "--max-worker-restart=0"),
+        status=1,
+    ),
+    Row(
+        "SIGKILL of a worker inside create",
+        "Stopped; of a session that no report told of the receipt may know nothing.",
+        PASSES,
+        options=(*_ONE, "--max-worker-restart=0"),
+        network=True,
+        arm=trick("create", late(SLOW_SECONDS)),
+        when=network_strikes,
+        fault=lambda room: room.send_to(room.worker(), KILL),
+        told="crashed",
+        status=1,
+    ),
+    Row(
+        "SIGTERM of a worker",
+        "It ends in order; the run goes on or ends, its session is stopped.",
+        HOLDS,
+        options=(*_ONE, "--max-worker-restart=0"),
+        fault=sends_worker(TERM),
+    ),
+    Row(
+        "Ctrl-C with two workers",
+        "Both sessions are stopped and in the receipt.",
+        _HOLD_TWO,
+        options=_TWO,
+        when=in_two_tests,
+        fault=sends_group(INT),
+        told=stopped(2),
+        sessions=2,
+        status=2,
+    ),
+    Row(
+        "SIGINT of the controlling process alone",
+        "The same.",
+        _HOLD_TWO,
+        options=_TWO,
+        when=in_two_tests,
+        fault=sends(INT),
+        told=stopped(2),
+        sessions=2,
+        status=2,
+    ),
+    Row(
+        "SIGTERM of the controlling process",
+        "It passes the signal on to its workers.",
+        _HOLD_TWO,
+        options=_TWO,
+        when=in_two_tests,
+        fault=sends(TERM),
+        told=stopped(2),
+        sessions=2,
+        status=143,
+    ),
+    Row(
+        "SIGHUP of the controlling process",
+        "The same.",
+        _HOLD_TWO,
+        options=_TWO,
+        when=in_two_tests,
+        fault=sends(HUP),
+        told=stopped(2),
+        sessions=2,
+        status=129,
+    ),
+    Row(
+        "SIGKILL of the controlling process",
+        "Stopped at once, although its workers run on for a while.",
+        _HOLD_TWO,
+        options=_TWO,
+        when=in_two_tests,
+        fault=sends(KILL),
+        told=NOBODY,
+        sessions=2,
+        status=-9,
+    ),
+    Row(
+        "SIGKILL of the process group with two workers",
+        "Stopped: each worker has left a process behind.",
+        _HOLD_TWO,
+        options=_TWO,
+        when=in_two_tests,
+        fault=sends_group(KILL),
+        told=NOBODY,
+        sessions=2,
+        status=-9,
+    ),
+    Row(
+        "a CI job with two workers is cancelled: INT, TERM and KILL within 2 s",
+        "Stopped, however far the run comes.",
+        _HOLD_TWO,
+        options=_TWO,
+        arm=slow("stop", 3.0),
+        when=in_two_tests,
+        fault=sends_group(INT, TERM, KILL, pause=0.9),
+        told=NOBODY,
+        sessions=2,
+    ),
+    Row(
+        "a worker's stop takes longer than pytest-xdist lets it live",
+        "The worker is killed after some 10 s; its session is stopped and the run says so.",
+        PASSES,
+        options=_ONE,
+        arm=slow("stop", 13.0),
+        when=inside("stop"),
+        fault=sends(INT),
+        told="proven stopped",
+        limit=40,
+    ),
+    Row(
+        "a worker sleeps through SIGTERM of the controlling process (SIGSTOP)",
+        "The controlling process kills it; its session is stopped.",
+        HOLDS,
+        options=_ONE,
+        when=in_test,
+        fault=at_once(sends_worker(STOP), sends(TERM), waits(13.0)),
+        told=NOBODY,
+        limit=40,
+    ),
+    Row(
+        "SIGSTOP of all for 3 s, then SIGCONT, with two workers",
+        "The run goes on as if nothing had been.",
+        many(2, "hold(1)"),
+        options=_TWO,
+        when=in_two_tests,
+        fault=at_once(sends_group(STOP), waits(3.0), sends_group(CONT)),
+        told=stopped(2),
+        sessions=2,
+        status=0,
+    ),
+    Row(
+        "-x with two workers",
+        "The other worker's session is stopped too.",
+        many(6, "time.sleep(0.2)\nassert n"),
+        options=(*_TWO, "-x"),
+        told=r"created (\d), proven stopped \1, unknown 0",
+        status=2,
+    ),
+    Row(
+        "an internal error in a worker",
+        "Stopped.",
+        suite(
+            conftest="""
+            def pytest_runtest_logreport(report):
+                if "PYTEST_XDIST_WORKER" in os.environ: raise RuntimeError("a hook of the suite")
+            """
+        ),
+        options=_ONE,
+        told=NOBODY,
+    ),
+)

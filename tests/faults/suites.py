@@ -1,0 +1,56 @@
+"""The small suites that the rows run: one test with a session, and what it does there."""
+
+from collections.abc import Mapping
+from textwrap import dedent, indent
+from typing import Final
+
+_HEAD: Final = '''
+import atexit, ctypes, os, pathlib, signal, subprocess, sys, threading, time
+import pytest
+
+ROOM = pathlib.Path(os.environ["FAULT_ROOM"])
+
+def reached():
+    """Tell that the moment has come, and in which process."""
+    (ROOM / f"reached-{os.getpid()}").touch()
+
+def hold(seconds=60):
+    reached()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        time.sleep(0.05)
+'''
+
+
+def suite(
+    body: str = "pass", *, before: str = "", marks: str = "", given: str = "", conftest: str = ""
+) -> Mapping[str, str]:
+    """Return the files of a suite whose one test has a session.
+
+    ``before`` stands above the test, ``marks`` are more decorators, ``given`` more arguments.
+    """
+    test = dedent(
+        """
+        {before}
+        {marks}
+        @pytest.mark.device(platform="android")
+        def test_driven(device_session{given}):
+        {body}
+        """
+    ).format(before=dedent(before), marks=dedent(marks), given=given, body=indent(dedent(body).strip(), "    "))
+    return files(test, conftest=conftest)
+
+
+def files(tests: str, *, conftest: str = "") -> Mapping[str, str]:
+    """Return the files of a suite with these tests."""
+    written = {"test_it.py": _HEAD + dedent(tests)}
+    return written | ({"conftest.py": _HEAD + dedent(conftest)} if conftest else {})
+
+
+HOLDS: Final = suite("hold()")
+PASSES: Final = suite()
+
+
+def many(count: int, body: str) -> Mapping[str, str]:
+    """Return a suite of so many tests that do the same, each with a session of its own and its number as ``n``."""
+    return suite(body, marks=f'@pytest.mark.parametrize("n", range({count}))', given=", n")

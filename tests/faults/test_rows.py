@@ -1,0 +1,41 @@
+"""Every fault of the table, as a real tree of processes, judged by what the service says of each session."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Generator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_device.testing import FaultyService, faulty_service
+from tests.faults import judge
+from tests.faults.row import Row
+from tests.faults.rows import ROWS
+
+RECORDS: Final = "FAULT_RECORDS"
+"""Names the directory that a record of each row is left in, for the table."""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphaned processes are followed by a call of Linux")
+
+
+@pytest.fixture(scope="session")
+def service() -> Generator[FaultyService]:
+    with faulty_service() as running:
+        yield running
+
+
+LONGEST_FIRST: Final = sorted(ROWS, key=lambda row: -row.limit)
+
+
+@pytest.mark.parametrize("row", LONGEST_FIRST, ids=[re.sub(r"\W+", "-", row.name).strip("-") for row in LONGEST_FIRST])
+def test_the_row_holds(row: Row, tmp_path: Path, service: FaultyService) -> None:
+    record = judge.run(row, tmp_path, service)
+
+    if directory := os.environ.get(RECORDS):
+        (Path(directory) / f"{ROWS.index(row)}.json").write_text(json.dumps(asdict(record)))
+    outputs = "\n".join(path.read_text(errors="replace") for path in sorted(tmp_path.glob("output-*")))
+    assert not record.problems, f"{record}\n{outputs}"

@@ -1,0 +1,33 @@
+"""The page of faults lists the rows that there are."""
+
+from pathlib import Path
+
+from tests.faults.row import Record
+from tests.faults.rows import ROWS
+from tests.faults.table import names_in, page
+
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+
+
+def test_no_two_rows_have_the_same_name() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_the_page_lists_every_row_and_no_other() -> None:
+    assert names_in(PAGE.read_text()) == [row.name for row in ROWS]
+
+
+def test_a_page_tells_what_was_seen_of_a_row() -> None:
+    records = {row.name: Record(row.name, True, 1.25, "as | told", 143, ()) for row in ROWS}
+
+    line = next(line for line in page(records).splitlines() if line.startswith("| SIGTERM in a test |"))
+
+    assert " | stopped | yes | 1.2 s | 143 | `as \\| told` | " in line
+
+
+def test_a_page_names_a_row_that_did_not_hold() -> None:
+    records = {row.name: Record(row.name, True, None, "", None, ("broken",)) for row in ROWS[:1]} | {
+        row.name: Record(row.name, True, None, "", None, ()) for row in ROWS[1:]
+    }
+
+    assert f"did not hold: {ROWS[0].name}." in page(records)
