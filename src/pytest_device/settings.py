@@ -65,7 +65,9 @@ def checked_token(token: str) -> str:
     return token
 
 
-_SECONDS_RULE: Final = "a number of seconds above 0"
+_SECONDS_MAX: Final = 1_000_000.0
+"""More than any session lasts, and less than what a system can wait for."""
+_SECONDS_RULE: Final = f"a number of seconds above 0 and up to {_SECONDS_MAX:.0f}"
 _SWITCH_RULE: Final = "true or false"
 
 
@@ -75,7 +77,7 @@ def _uuid(text: str) -> str:
 
 def _seconds(text: str) -> float:
     value = float(text)
-    if not 0 < value < float("inf"):
+    if not 0 < value <= _SECONDS_MAX:
         raise ValueError(text)
     return value
 

@@ -40,6 +40,7 @@ class _Asked:
         self.since = time.monotonic()
         self.news: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.last: dict[str, Any] = {"what": "asked"}
+        self.sent = False
         self.wanted = True
         self.told = False
         """Whether whoever asked for it knows how it ended."""
@@ -89,6 +90,7 @@ class Owner:
         self._asked: dict[str, _Asked] = {}
         self._warned: set[str] = set()
         self._change = threading.Condition()
+        self._ending = False
         self._link = Link(
             service,
             run.ledger.directory if run else None,
@@ -105,10 +107,12 @@ class Owner:
         asked = self._intended(request)
         command = {"do": "create", "entry": asked.entry._asdict(), "body": request.to_wire(self._vendor)}
         try:
-            self._link.await_ready()
-            if not self._link.send(**command):
+            for _ in range(2):  # a reaper that is gone has a successor
                 self._link.await_ready()
-                self._link.send(**command)
+                asked.sent = True
+                asked.sent = self._link.send(**command)
+                if asked.sent:
+                    break
             answer = self._next(asked, CREATE_SECONDS)
         except BaseException:
             self._unwant(asked)
@@ -156,6 +160,7 @@ class Owner:
 
         What is not stopped after so many seconds is told as such; a detached reaper goes on with it.
         """
+        self._ending = True
         self._link.send(do="end")
         try:
             with self._change:
@@ -242,8 +247,10 @@ class Owner:
                 yield {"do": "adopt", "entry": asked.entry._asdict()}
                 if not asked.wanted:
                     yield {"do": "stop", "intent": asked.entry.intent}
-            else:
+            elif asked.sent:
                 self._note(asked, {"what": "answer", "problem": "the reaper was killed", "sent": True, "body": ""})
+        if self._ending:
+            yield {"do": "end"}
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:

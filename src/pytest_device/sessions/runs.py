@@ -12,8 +12,11 @@ import filelock
 
 from pytest_device.sessions.ledger import Entry, Ledger
 
-ATTEMPTS: Final = 3
+ATTEMPTS: Final = 10
 """How often a lock is tried to be made, should a sweep of another run remove it in this moment."""
+
+_GONE: Final = (FileNotFoundError, FileExistsError)
+"""What reaching into a run's directory raises while somebody removes it, or makes it anew."""
 
 
 def new_run() -> str:
@@ -34,22 +37,32 @@ class OwnRun:
     @classmethod
     def join(cls, state_dir: Path, run: str, owner: str) -> Self:
         """Take the owner's lock; raises OSError when the state directory cannot hold it."""
-        directory = state_dir / "runs" / run
+        problem: OSError = FileNotFoundError(f"the directory is taken away again and again ({state_dir})")
         for _ in range(ATTEMPTS):
-            owner_name = f"{re.sub(r'[^A-Za-z0-9]', '-', owner)}-{os.getpid()}-{secrets.token_hex(2)}"
-            for path in (state_dir, state_dir / "runs", directory):
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = filelock.FileLock(directory / f"{owner_name}.lock", mode=0o600)
+            name = f"{re.sub(r'[^A-Za-z0-9]', '-', owner)}-{os.getpid()}-{secrets.token_hex(2)}"
             try:
-                lock.acquire(timeout=0)
-            except (FileNotFoundError, filelock.Timeout):
-                continue
-            except NotImplementedError as error:
-                raise OSError(f"{error} ({directory})") from error
-            if Path(lock.lock_file).exists():
-                return cls(directory, owner_name, lock)
-            lock.release()
-        raise OSError(f"the directory is taken away again and again ({directory})")
+                if joined := cls._join(state_dir, run, name):
+                    return joined
+            except _GONE as error:
+                problem = error
+        raise problem
+
+    @classmethod
+    def _join(cls, state_dir: Path, run: str, owner: str) -> Self | None:
+        directory = state_dir / "runs" / run
+        for path in (state_dir, state_dir / "runs", directory):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = filelock.FileLock(directory / f"{owner}.lock", mode=0o600)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            return None
+        except NotImplementedError as error:
+            raise OSError(f"{error} ({directory})") from error
+        if Path(lock.lock_file).exists():
+            return cls(directory, owner, lock)
+        lock.release()
+        return None
 
     def leave(self) -> None:
         """Give the lock back, and remove the run when nothing is left of it."""
@@ -63,7 +76,7 @@ class OwnRun:
         """Return the processes of this machine that take part in the run and are alive."""
         return [
             int(path.stem.split("-")[-2])
-            for path in self.directory.glob("*.lock")
+            for path in _files(self.directory, ".lock")
             if path.stem != self.owner and not _is_free(path)
         ]
 
@@ -74,17 +87,17 @@ class PastRun:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.ledger = Ledger(str(directory))
-        self._claimed: list[Path] = []
+        self._remains: list[Path] = []
 
     @contextmanager
     def claimed(self) -> Generator[bool]:
         """Hold all locks of the run, so that nobody else takes it to be over; give False when an owner may be alive."""
-        locks = self._locks()
+        drafts, locks = _files(self.directory, ".tmp"), _files(self.directory, ".lock")
         with ExitStack() as held:
-            over = bool(locks) and all(_taken(path, held) for path in locks)
+            over = bool(locks) and _taken(locks, held)
             if not over:  # without any it is just being made, or somebody has been in here
                 held.close()  # the dead owners of a live run are to be seen as dead
-            self._claimed = locks if over else []
+            self._remains = [*drafts, *locks] if over else []
             yield over
 
     def has_living(self, owner: str) -> bool:
@@ -96,29 +109,36 @@ class PastRun:
         """Remove these entries of a claimed run, and the run itself when nothing is left of it."""
         for entry in entries:
             self.ledger.remove(entry.intent)
-        if any(self.directory.glob("*.json")):
+        if _files(self.directory, ".json"):
             return
-        for path in self._claimed:  # no others: an owner may have joined since
+        for path in self._remains:  # nothing else: an owner may have joined since
             path.unlink(missing_ok=True)
-        if not self._locks():
-            for path in self.directory.glob("*.tmp"):
-                path.unlink(missing_ok=True)
-            with suppress(OSError):
-                self.directory.rmdir()
+        with suppress(OSError):
+            self.directory.rmdir()
 
-    def _locks(self) -> list[Path]:
-        return sorted(self.directory.glob("*.lock"))
+
+def _files(directory: Path, suffix: str) -> list[Path]:
+    try:
+        return sorted(path for path in directory.iterdir() if path.suffix == suffix)
+    except FileNotFoundError:
+        return []
 
 
 def _is_free(path: Path) -> bool:
-    with ExitStack() as held:
-        return _taken(path, held)
-
-
-def _taken(path: Path, held: ExitStack) -> bool:
     try:
-        held.enter_context(filelock.FileLock(path, mode=0o600).acquire(timeout=0))
+        with filelock.FileLock(path, mode=0o600).acquire(timeout=0):
+            return True
+    except _GONE:
+        return True
     except filelock.Timeout:
+        return False
+
+
+def _taken(locks: list[Path], held: ExitStack) -> bool:
+    try:
+        for path in locks:
+            held.enter_context(filelock.FileLock(path, mode=0o600).acquire(timeout=0))
+    except (filelock.Timeout, *_GONE):
         return False
     return True
 

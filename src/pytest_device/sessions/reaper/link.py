@@ -69,11 +69,14 @@ class Link:
     def send(self, **command: Any) -> bool:
         """Give a command; False when there is nobody to take it, and a successor is being started."""
         with self._lock:
-            try:
-                self._channel.sendall(line(**command))
-            except OSError:
-                self._ready.clear()
-                return False
+            return self._send(command)
+
+    def _send(self, command: dict[str, Any]) -> bool:
+        try:
+            self._channel.sendall(line(**command))
+        except OSError:
+            self._ready.clear()
+            return False
         return True
 
     def close(self) -> None:
@@ -103,6 +106,8 @@ class Link:
                 for told in lines.feed(data):
                     if told["what"] == "ready":
                         self._ready.set()
+                    elif told["what"] == "ended":  # as it was told to
+                        self._closed = True
                     else:
                         self._hear(told)
         if not self._closed:
@@ -112,9 +117,10 @@ class Link:
         self._ready.clear()
         if not self._processes_left:
             self._warn(f"the reaper process ended before its time: {_WITHOUT}")
-        self._start()
-        for command in self._again():
-            self.send(**command)
+        with self._lock:  # what is sent meanwhile comes after what the successor has to know
+            self._start()
+            for command in self._again():
+                self._send(command)
 
     def _as_process(self) -> socket.socket:
         """Start the reaper in a session of its own; the service's token goes through the channel only."""

@@ -88,6 +88,9 @@ class Watch:
                 self._left_alone()
         self._channel.settimeout(LOOK_SECONDS)
         self._tell("", "ended")
+        if self._courier:
+            self._dismiss(self._courier)
+        self._selector.close()
 
     # The owner: its commands, its end, what it is told.
 
@@ -301,7 +304,8 @@ class Watch:
             self._tell_damage(error)
 
     def _tell_damage(self, error: OSError) -> None:
-        self._tell("", "ledger", problem=f"{error.strerror or error} ({error.filename or ''})")
+        where = self._ledger.directory if self._ledger else ""
+        self._tell("", "ledger", problem=f"{error.strerror or error} ({where})")  # the same of every file: said once
 
 
 def _backoff(attempts: int) -> float:

@@ -1,0 +1,168 @@
+"""What this machine's ledger knows, for a person who asks: to be listed, or stopped."""
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_device.errors import NotFoundError, ServiceError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.ledger import ASKED, LIVE, STOPPED, Entry
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.runs import PastRun, past_runs
+from pytest_device.sessions.sweep import counted, is_over, stop_all
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+
+
+class Known(NamedTuple):
+    """A session that the ledger knows."""
+
+    entry: Entry
+    run: PastRun
+    is_alive: bool
+    """Whether a process of its run may be alive, and so answers for it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values only."""
+        facts = self.entry._asdict()
+        del facts["intent"], facts["owner"]
+        return {**facts, "run": self.run.directory.name, "run_alive": self.is_alive}
+
+    def lines(self) -> Iterator[str]:
+        """Yield what a person reads."""
+        entry = self.entry
+        run = "alive" if self.is_alive else "over"
+        yield f"{entry.session_id or 'id unknown'}  {entry.state}, its run is {run}: {entry.label} {entry.name!r}"
+        page = f", page {entry.page}" if entry.page else ""
+        yield f"    asked for at {entry.asked_at}, lasts {entry.minutes} minutes at most, at {entry.service}{page}"
+
+
+@contextmanager
+def opened(state_dir: Path) -> Generator[tuple[list[Known], Mapping[str, str]]]:
+    """Give the known sessions, and of each damaged file its path with what is wrong with it.
+
+    The locks of the runs that are over are held meanwhile, so that nobody else sweeps them. Raises OSError for a state
+    directory that cannot be read.
+    """
+    sessions: list[Known] = []
+    damaged: dict[str, str] = {}
+    with ExitStack() as held:
+        for run in past_runs(state_dir):
+            is_alive = not held.enter_context(run.claimed())
+            entries, broken = run.ledger.read()
+            sessions += [Known(entry, run, is_alive) for entry in entries]
+            damaged |= broken
+        yield sessions, damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which sessions to stop: those with the given ids, else all, but those of live runs only ``with_live_runs``."""
+
+    ids: frozenset[str] = frozenset()
+    with_live_runs: bool = False
+
+    def includes(self, known: Known) -> bool:
+        """Tell whether it is one of them."""
+        if self.ids:
+            return known.entry.session_id.lower() in self.ids
+        return self.with_live_runs or not known.is_alive
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the sessions that were to be stopped."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    """One for each that was asked to stop."""
+    already: int = 0
+    spared: int = 0
+    """Those of live runs."""
+    unanswered: list[Entry] = field(default_factory=list[Entry])
+    elsewhere: list[Entry] = field(default_factory=list[Entry])
+    strangers: list[str] = field(default_factory=list[str])
+    """Ids that neither the ledger nor the service knows."""
+    damaged: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is not proven stopped."""
+        for event in self.events:
+            if event.kind is not Kind.STOPPED:
+                where, cost = event.url or event.session_id, f"it may cost up to {event.minutes} more minutes"
+                yield f"not stopped: {event.label} {where}: {event.text}; {cost}"
+        for entry in self.unanswered:
+            yield (
+                f"cannot be stopped: {entry.label} named {entry.name!r}, since the answer to its create call is not "
+                f"there; it ends by itself {entry.minutes} minutes after {entry.asked_at}, when it was asked for"
+            )
+        for entry in self.elsewhere:
+            yield f"left alone: {entry.label} {entry.session_id or repr(entry.name)} is at {entry.service}"
+        for session_id in self.strangers:
+            yield f"not stopped: neither the ledger nor the service knows a session {session_id}"
+        for path, reason in self.damaged.items():
+            yield f"damaged ledger file {path} ({reason}): a session may be running that nobody stops"
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was done."""
+        for event in self.events:
+            if event.kind is Kind.STOPPED:
+                yield f"stopped: {event.label} {event.session_id} ({event.text})"
+        if self.already:
+            yield f"{counted(self.already)} had been stopped already"
+        if self.spared:
+            yield f"{counted(self.spared)} of live runs left to them: --all stops these, too"
+
+
+def stop_known(state_dir: Path, service: Service, choice: Choice, timeout_seconds: float) -> Outcome:
+    """Stop sessions of this service side by side, and remove what is proven stopped from the ledger."""
+    with opened(state_dir) as (known, damaged):
+        chosen = [one for one in known if choice.includes(one)]
+        here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == service.url]
+        running = [one.entry for one in here if one.entry.state != ASKED]
+        strangers = choice.ids - {one.entry.session_id.lower() for one in known}
+        unknown = _unknown_to(service, strangers)
+        found = [_entry_of(session_id, service) for session_id in sorted(strangers - unknown)]
+        events = stop_all(service, [*running, *found], timeout_seconds)
+        _forget(chosen, {event.session_id for event in events if event.kind is Kind.STOPPED})
+        return Outcome(
+            events,
+            already=sum(one.entry.state == STOPPED for one in chosen),
+            spared=0 if choice.ids else len(known) - len(chosen),
+            unanswered=[one.entry for one in here if one.entry.state == ASKED and not is_over(one.entry)],
+            elsewhere=[one.entry for one in chosen if one.entry.state != STOPPED and one not in here],
+            strangers=sorted(unknown),
+            damaged={} if choice.ids else damaged,
+        )
+
+
+def _unknown_to(service: Service, ids: frozenset[str]) -> frozenset[str]:
+    """Return which of these ids the service does not know: of a mistyped one, 404 is no proof that it is stopped."""
+    unknown: set[str] = set()
+    if ids:
+        with DeviceClient(service.url, service.token) as client:
+            for session_id in ids:
+                try:
+                    client.get(session_id)
+                except NotFoundError:
+                    unknown.add(session_id)
+                except ServiceError:  # the stop call will tell
+                    continue
+    return frozenset(unknown)
+
+
+def _entry_of(session_id: str, service: Service) -> Entry:
+    minutes = DURATION_MAX_MINUTES + CLEANUP_MINUTES
+    return Entry(session_id, "", service.url, "session", "", "", minutes, session_id, state=LIVE)
+
+
+def _forget(chosen: list[Known], proven: set[str]) -> None:
+    """Remove what is stopped; of what a live run's processes stopped it keeps account itself."""
+    for one in chosen:
+        is_done = one.entry.session_id in proven or (not one.is_alive and _is_past(one.entry))
+        one.run.clear([one.entry] if is_done else [])
+
+
+def _is_past(entry: Entry) -> bool:
+    return entry.state == STOPPED or (entry.state == ASKED and is_over(entry))

@@ -1,0 +1,127 @@
+"""An owner of sessions at a running service, in this process or in one that can be killed, and its reaper."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import psutil
+
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.ledger import LIVE, Entry
+from pytest_device.sessions.owner import Owner, Terms
+from pytest_device.sessions.reaper.link import NAME
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.runs import OwnRun
+from pytest_device.testing import FaultyService
+
+RUN = "a-run"
+DETACHED = Terms()
+IN_A_THREAD = Terms(detached=False)
+
+_CHILD = """
+import json, os, sys
+from pathlib import Path
+from pytest_device.testing import FaultyService
+from tests.sessions.owning import Served, owner_at, request_at
+
+served, count, forks = Served(**json.loads(sys.stdin.readline())), int(sys.argv[2]), sys.argv[3] == "True"
+owner = owner_at(served, Path(sys.argv[1]))
+created = [str(owner.create(request_at(served)).id) for _ in range(count)]
+if forks and not os.fork():
+    sys.stdin.read()
+print(json.dumps(created), flush=True)
+sys.stdin.read()
+owner.create(request_at(served))
+sys.stdin.read()
+"""
+
+
+class Served:
+    """Where a service is: what a process has to know of it."""
+
+    def __init__(self, url: str, token: str, app_id: str) -> None:
+        self.url, self.token, self.app_id = url, token, app_id
+
+
+def owner_at(
+    service: Served | FaultyService, state_dir: Path, terms: Terms = DETACHED, warn: Callable[[str], None] = print
+) -> Owner:
+    """Return an owner with a ledger."""
+    client, run = DeviceClient(service.url, service.token), OwnRun.join(state_dir, RUN, "main")
+    return Owner(client, Service(service.url, service.token), vendor="vendor", run=run, terms=terms, warn=warn)
+
+
+@contextmanager
+def owning(
+    service: FaultyService, state_dir: Path, terms: Terms = DETACHED, warn: Callable[[str], None] = print
+) -> Generator[Owner]:
+    """Give an owner that is closed in the end, whatever the test has done."""
+    owner = owner_at(service, state_dir, terms, warn)
+    try:
+        yield owner
+    finally:
+        owner.close(10)
+
+
+def request_at(service: Served | FaultyService, name: str = "a test") -> SessionRequest:
+    return SessionRequest.from_arguments(
+        app_id=service.app_id, platform="android", type="appium", name=name, max_duration_minutes=10
+    )
+
+
+def entry_of(session_id: str, at: FaultyService, **values: Any) -> Entry:
+    """Return what a ledger holds of a session."""
+    entry = Entry(uuid4().hex, "main", at.url, "android appium", "a test", "2026-01-01T00:00:00+00:00", 15)
+    return entry._replace(**{"session_id": session_id, "state": LIVE, **values})
+
+
+@contextmanager
+def owning_elsewhere(
+    service: FaultyService, state_dir: Path, *, sessions: int = 1, forks: bool = False
+) -> Generator[subprocess.Popen[str]]:
+    """Give a process group whose leader owns sessions; its output is their ids, then it waits to be killed."""
+    command = [sys.executable, "-c", _CHILD, str(state_dir), str(sessions), str(forks)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, cwd=Path(__file__).parents[2], **pipes) as process:
+        try:
+            told = {"url": service.url, "token": service.token, "app_id": service.app_id}
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(told) + "\n")
+            process.stdin.flush()
+            yield process
+        finally:
+            process.kill()
+
+
+def ids_told(process: subprocess.Popen[str]) -> list[str]:
+    """Wait for what the process owns."""
+    assert process.stdout is not None
+    return cast("list[str]", json.loads(process.stdout.readline()))
+
+
+def reapers(mark: str) -> list[psutil.Process]:
+    """Return the reapers, without their couriers, that were started with a mark in their search path.
+
+    One that has not detached itself yet is none.
+    """
+    found = {process.pid: process for process in psutil.process_iter() if _is_reaper(process, mark)}
+    return [process for process in found.values() if not found.keys() & _above(process)]
+
+
+def _is_reaper(process: psutil.Process, mark: str) -> bool:
+    with suppress(psutil.Error):
+        return process.cmdline()[-1:] == [NAME] and mark in process.environ().get("PATH", "")
+    return False
+
+
+def _above(process: psutil.Process) -> set[int]:
+    with suppress(psutil.Error, ProcessLookupError):
+        return {process.ppid(), os.getsid(process.pid)}
+    return {process.pid}  # it has ended

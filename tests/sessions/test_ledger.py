@@ -1,0 +1,135 @@
+"""One file per session: written whole or not at all, readable for its user only, never silently passed over."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_device.sessions.ledger import ASKED, LIVE, DamagedEntryError, Entry, Ledger
+
+ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
+
+WRITES_TO_A_FULL_DISK = """
+import resource, sys
+from pytest_device.sessions.ledger import Entry, Ledger
+ledger = Ledger(sys.argv[1])
+entry = ledger.read()[0][0]
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+try:
+    ledger.write(entry._replace(page="https://devices.example/1"))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(str(tmp_path))
+
+
+def test_an_entry_is_read_as_it_was_written(ledger: Ledger) -> None:
+    entry = ENTRY._replace(name='tést "one"\n', session_id="1", page="https://devices.example/1", state=LIVE)
+
+    ledger.write(entry)
+
+    assert ledger.read() == ([entry], {})
+
+
+def test_an_entry_takes_the_place_of_its_former_self(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.write(ENTRY)
+
+    ledger.write(ENTRY._replace(state=LIVE))
+
+    assert [entry.state for entry in ledger.read()[0]] == [LIVE]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{ENTRY.intent}.json"]
+
+
+def test_an_entry_is_readable_for_its_user_only(ledger: Ledger, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        ledger.write(ENTRY)
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / f"{ENTRY.intent}.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+def test_a_full_disk_leaves_the_former_self_and_nothing_else(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.write(ENTRY)
+
+    command = [sys.executable, "-c", WRITES_TO_A_FULL_DISK, str(tmp_path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert told == "OSError\n"
+    assert ledger.read() == ([ENTRY], {})
+    assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
+
+
+def test_a_directory_that_is_gone_is_an_error_for_who_writes(ledger: Ledger, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path)
+
+    with pytest.raises(FileNotFoundError):
+        ledger.write(ENTRY)
+
+
+def test_what_is_gone_may_be_removed_again(ledger: Ledger) -> None:
+    ledger.write(ENTRY)
+    assert ledger.holds(ENTRY.intent)
+
+    ledger.remove(ENTRY.intent)
+    ledger.remove(ENTRY.intent)
+
+    assert not ledger.holds(ENTRY.intent)
+
+
+def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
+    assert Ledger(str(tmp_path / "none")).read() == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not an entry"),
+        (ENTRY.to_json()[:-1], "not an entry"),
+        ("[" * 100_000, "not an entry"),
+        ("[]", "not an entry"),
+        ("{}", "not an entry"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "more": 1}), "not an entry"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "version": 2}), "its version is 2"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "another kind"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "lost"}), "'lost' is unknown"),
+    ],
+)
+def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path: Path, text: str, reason: str) -> None:
+    ledger.write(ENTRY)
+    broken = tmp_path / "broken.json"
+    broken.write_text(text)
+
+    entries, damaged = ledger.read()
+
+    assert entries == [ENTRY]
+    assert list(damaged) == [str(broken)]
+    assert reason in damaged[str(broken)]
+
+
+def test_a_file_that_cannot_be_read_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "a-directory.json").mkdir()
+
+    entries, damaged = ledger.read()
+
+    assert (entries, list(damaged)) == ([], [str(tmp_path / "a-directory.json")])
+
+
+def test_bytes_that_are_no_text_are_no_entry() -> None:
+    with pytest.raises(DamagedEntryError):
+        Entry.from_json(b"\xff\xfe\x00")
+
+
+def test_an_entry_begins_as_asked_for_without_an_id() -> None:
+    assert (ENTRY.state, ENTRY.session_id) == (ASKED, "")

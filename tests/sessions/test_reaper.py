@@ -1,0 +1,179 @@
+"""The reaper as a process: what it outlives, what it costs, what it does not give away, how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_device.sessions.ledger import STOPPED, Ledger
+from pytest_device.sessions.owner import Terms
+from pytest_device.testing import FaultyService
+from tests.sessions.owning import RUN, ids_told, owning, owning_elsewhere, reapers, request_at
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
+
+BAR_KB = 15 * 1024
+
+
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Something in the search path by which the reapers of this test are known."""
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
+    return str(tmp_path)
+
+
+def the_reaper(mark: str) -> psutil.Process:
+    assert eventually(lambda: len(reapers(mark)) == 1)
+    return reapers(mark)[0]
+
+
+def resident_kb(process: psutil.Process) -> int:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def kill_group(process: "subprocess.Popen[str]") -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_the_sessions_of_a_killed_process_group_are_stopped(service: FaultyService, tmp_path: Path) -> None:
+    with owning_elsewhere(service, tmp_path, sessions=3) as process:
+        created = ids_told(process)
+
+        kill_group(process)
+
+        assert eventually(lambda: service.statuses() == ["stopped"] * 3)
+    ledger = Ledger(str(tmp_path / "runs" / RUN))
+    assert eventually(lambda: {entry.state for entry in ledger.read()[0]} == {STOPPED})
+    assert {entry.session_id for entry in ledger.read()[0]} == set(created)
+
+
+def test_a_create_call_that_was_on_its_way_when_its_owner_was_killed_is_stopped(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    with owning_elsewhere(service, tmp_path, sessions=0) as process:
+        ids_told(process)
+        service.add_fault("create", "delay", seconds=0.5)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert eventually(lambda: ("create", None) in service.requests())
+
+        kill_group(process)
+
+        assert eventually(lambda: service.statuses() == ["stopped"])
+
+
+def test_a_stop_that_fails_is_tried_again_after_the_owner_is_gone(service: FaultyService, tmp_path: Path) -> None:
+    service.add_fault("stop", "lose-request")
+    service.add_fault("stop", "reply", status=503, body="{}", skip=0)
+    with owning_elsewhere(service, tmp_path) as process:
+        ids_told(process)
+
+        kill_group(process)
+
+        assert eventually(lambda: service.statuses() == ["stopped"])
+
+
+def test_a_forked_child_that_holds_the_pipe_does_not_hide_the_end_of_the_owner(
+    service: FaultyService, tmp_path: Path
+) -> None:
+    with owning_elsewhere(service, tmp_path, forks=True) as process:
+        ids_told(process)
+        (child,) = psutil.Process(process.pid).children()
+
+        process.kill()
+        process.wait()
+
+        assert eventually(lambda: service.statuses() == ["stopped"])
+        assert child.is_running()
+        child.kill()
+
+
+def test_the_end_of_a_process_that_it_follows_is_the_end_of_its_owner(service: FaultyService, tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as controller:
+        with owning(service, tmp_path, Terms(follow=(controller.pid,))) as owner:
+            owner.create(request_at(service))
+
+            controller.kill()
+
+            assert eventually(lambda: service.statuses() == ["stopped"])
+        controller.wait()
+
+
+def test_it_is_nobodys_child_and_of_no_group_of_the_run(service: FaultyService, tmp_path: Path, mark: str) -> None:
+    with owning(service, tmp_path) as owner:
+        owner.create(request_at(service))
+        reaper = the_reaper(mark)
+
+        assert reaper.ppid() != os.getpid()
+        assert reaper.pid not in [child.pid for child in psutil.Process().children(recursive=True)]
+        assert os.getsid(reaper.pid) != os.getsid(0)
+        assert os.getpgid(reaper.pid) != os.getpgid(0)
+        assert reaper.cwd() == "/"
+
+
+def test_it_gives_the_token_to_nobody(
+    service: FaultyService, tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_TOKEN", service.token)
+    with owning(service, tmp_path) as owner:
+        owner.create(request_at(service))
+        reaper = the_reaper(mark)
+        everyone = [reaper, *reaper.children()]
+
+        assert not any(service.token in text for one in everyone for text in one.cmdline())
+        assert not any(service.token in text for one in everyone for text in one.environ().values())
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert any(path.suffix == ".json" for path in files)
+        assert not any(service.token in path.read_text() for path in files)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_it_weighs_little_before_and_after_a_call(service: FaultyService, tmp_path: Path, mark: str) -> None:
+    with owning(service, tmp_path) as owner:
+        idle = resident_kb(the_reaper(mark))
+        owner.create(request_at(service))
+
+        assert idle < BAR_KB
+        assert resident_kb(the_reaper(mark)) < BAR_KB
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_does_not_end_by_what_ends_a_run(
+    service: FaultyService, tmp_path: Path, mark: str, number: signal.Signals
+) -> None:
+    with owning(service, tmp_path) as owner:
+        session = owner.create(request_at(service))
+        reaper = the_reaper(mark)
+
+        reaper.send_signal(number)
+
+        assert owner.stop(session.id).status == "stopped"
+        assert the_reaper(mark).pid == reaper.pid
+
+
+def test_it_ends_with_an_owner_that_has_left_nothing(service: FaultyService, tmp_path: Path, mark: str) -> None:
+    with owning(service, tmp_path) as owner:
+        the_reaper(mark)
+
+        owner.close(5)
+
+        assert eventually(lambda: reapers(mark) == [])
+
+
+def test_it_ends_when_all_is_stopped_that_a_killed_owner_left(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
+    with owning_elsewhere(service, tmp_path) as process:
+        ids_told(process)
+
+        kill_group(process)
+
+        assert eventually(lambda: reapers(mark) == [])
+    assert service.statuses() == ["stopped"]

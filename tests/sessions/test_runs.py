@@ -1,0 +1,199 @@
+"""Who is alive: an owner for as long as it holds its lock, whatever clocks and process ids say."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from pytest_device.sessions.ledger import Entry
+from pytest_device.sessions.runs import OwnRun, PastRun, new_run, past_runs
+
+ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
+
+JOINS = """
+import sys
+from pathlib import Path
+from uuid import uuid4
+from pytest_device.sessions.runs import OwnRun
+run = OwnRun.join(Path(sys.argv[1]), "a-run", "gw0")
+print(run.owner, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process(state_dir: Path) -> Generator[tuple[subprocess.Popen[str], str]]:
+    """Give a process that takes part in the run, and its owner's name."""
+    command = [sys.executable, "-c", JOINS, str(state_dir)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def is_over(run: PastRun) -> bool:
+    with run.claimed() as over:
+        return over
+
+
+def only_run(state_dir: Path) -> PastRun:
+    (run,) = past_runs(state_dir)
+    return run
+
+
+def test_a_live_owner_in_another_process_keeps_its_run_from_being_claimed(tmp_path: Path) -> None:
+    with another_process(tmp_path):
+        assert not is_over(only_run(tmp_path))
+
+
+def test_a_killed_owner_leaves_its_run_to_be_claimed(tmp_path: Path) -> None:
+    with another_process(tmp_path) as (process, _owner):
+        process.kill()
+        process.wait()
+
+        assert is_over(only_run(tmp_path))
+
+
+def test_a_claimed_run_is_claimed_by_nobody_else(tmp_path: Path) -> None:
+    with another_process(tmp_path) as (process, _owner):
+        process.kill()
+        process.wait()
+
+    with only_run(tmp_path).claimed() as first, only_run(tmp_path).claimed() as second:
+        assert (first, second) == (True, False)
+
+
+def test_one_live_owner_of_several_keeps_the_run_alive(tmp_path: Path) -> None:
+    run = OwnRun.join(tmp_path, "a-run", "main")
+    with another_process(tmp_path) as (process, _owner):
+        process.kill()
+        process.wait()
+
+    assert not is_over(PastRun(run.directory))
+    run.leave()
+
+
+def test_a_look_at_a_live_run_does_not_make_its_dead_owners_look_alive(tmp_path: Path) -> None:
+    with another_process(tmp_path) as (process, owner):
+        process.kill()
+        process.wait()
+    run = OwnRun.join(tmp_path, "a-run", "main")
+
+    with PastRun(run.directory).claimed() as over:
+        assert not over
+        assert not PastRun(run.directory).has_living(owner)
+        assert run.pids_of_others() == []
+    run.leave()
+
+
+def test_the_live_processes_of_a_run_are_known_to_each_other(tmp_path: Path) -> None:
+    run = OwnRun.join(tmp_path, "a-run", "main")
+    with another_process(tmp_path) as (process, owner):
+        assert run.pids_of_others() == [process.pid]
+        assert PastRun(run.directory).has_living(owner)
+    run.leave()
+
+
+def test_a_run_without_a_lock_is_not_taken_for_one_that_is_over(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "a-run").mkdir(parents=True)
+
+    assert not is_over(only_run(tmp_path))
+
+
+def test_nothing_is_left_of_a_run_that_left_no_session(tmp_path: Path) -> None:
+    OwnRun.join(tmp_path, "a-run", "main").leave()
+
+    assert past_runs(tmp_path) == []
+
+
+def test_a_run_that_left_a_session_stays(tmp_path: Path) -> None:
+    run = OwnRun.join(tmp_path, "a-run", "main")
+    run.ledger.write(ENTRY)
+
+    run.leave()
+
+    assert only_run(tmp_path).ledger.read() == ([ENTRY], {})
+    assert is_over(only_run(tmp_path))
+
+
+def test_the_last_owner_to_leave_removes_the_run(tmp_path: Path) -> None:
+    first, second = (OwnRun.join(tmp_path, "a-run", name) for name in ("main", "gw0"))
+
+    first.leave()
+    assert past_runs(tmp_path) != []
+    second.leave()
+
+    assert past_runs(tmp_path) == []
+
+
+def test_a_cleared_run_keeps_what_was_not_cleared(tmp_path: Path) -> None:
+    run = OwnRun.join(tmp_path, "a-run", "main")
+    other = ENTRY._replace(intent="1" * 32)
+    run.ledger.write(ENTRY)
+    run.ledger.write(other)
+    run.leave()
+
+    only_run(tmp_path).clear([ENTRY])
+
+    assert only_run(tmp_path).ledger.read() == ([other], {})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such permissions")
+def test_nobody_else_may_look(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        run = OwnRun.join(tmp_path / "state", "a-run", "main")
+    finally:
+        os.umask(before)
+
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").rglob("*")}
+    assert modes == {"runs": 0o700, "a-run": 0o700, f"{run.owner}.lock": 0o600}
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    run.leave()
+
+
+def test_a_state_directory_that_cannot_be_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+
+    with pytest.raises(OSError, match="state"):
+        OwnRun.join(tmp_path / "state", "a-run", "main")
+
+
+def test_owners_that_join_while_runs_are_swept_keep_their_locks(tmp_path: Path) -> None:
+    over = threading.Event()
+
+    def sweep_again_and_again() -> None:
+        while not over.is_set():
+            for run in past_runs(tmp_path):
+                with run.claimed() as claimed:
+                    if claimed:
+                        run.clear(())
+
+    sweepers = [threading.Thread(target=sweep_again_and_again) for _ in range(2)]
+    for sweeper in sweepers:
+        sweeper.start()
+    try:
+        for _ in range(100):
+            run = OwnRun.join(tmp_path, "a-run", "main")
+            intent = uuid4().hex
+            run.ledger.write(ENTRY._replace(intent=intent))
+            assert not is_over(PastRun(run.directory))
+            run.ledger.remove(intent)
+            run.leave()
+    finally:
+        over.set()
+        for sweeper in sweepers:
+            sweeper.join(10)
+
+
+def test_no_two_runs_have_the_same_name() -> None:
+    assert new_run() != new_run()

@@ -1,0 +1,242 @@
+"""What others have left is stopped once, and told; what somebody still answers for is not touched."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Kind
+from pytest_device.sessions.ledger import ASKED, KEPT, STOPPED, Entry
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.runs import OwnRun, past_runs
+from pytest_device.sessions.sweep import Swept, settle, stop_all, sweep
+from pytest_device.testing import FaultyService
+from tests.sessions.owning import entry_of, request_at
+
+
+class Past:
+    """Runs that left something behind, as a state directory and a service hold it."""
+
+    def __init__(self, service: FaultyService, client: DeviceClient, state_dir: Path) -> None:
+        self.faults, self.state_dir = service, state_dir
+        self.service = Service(service.url, service.token)
+        self._client = client
+
+    def entry(self, **values: Any) -> Entry:
+        """Return a session that runs, with its entry."""
+        session = self._client.create(request_at(self.faults))
+        return entry_of(str(session.id), self.faults, **values)
+
+    def left(self, *entries: Entry) -> OwnRun:
+        """Write entries down in a run that is over then."""
+        run = self.live(*entries)
+        run.leave()
+        return run
+
+    def live(self, *entries: Entry) -> OwnRun:
+        """Write entries down in a run that is alive."""
+        run = OwnRun.join(self.state_dir, uuid4().hex, "main")
+        for entry in entries:
+            run.ledger.write(entry)
+        return run
+
+    def sweep(self) -> Swept:
+        return sweep(self.state_dir, self.service, but="", timeout_seconds=5)
+
+    def entries(self) -> list[Entry]:
+        return [entry for run in past_runs(self.state_dir) for entry in run.ledger.read()[0]]
+
+
+@pytest.fixture
+def past(service: FaultyService, tmp_path: Path) -> Generator[Past]:
+    with DeviceClient(service.url, service.token) as client:
+        yield Past(service, client, tmp_path)
+
+
+def test_what_a_run_left_is_stopped_said_and_forgotten(past: Past) -> None:
+    first, second = past.entry(), past.entry()
+    past.left(first)
+    past.left(second)
+
+    swept = past.sweep()
+
+    assert past.faults.statuses() == ["stopped"] * 2
+    (note,) = swept.notes()
+    assert note.startswith("stopped 2 sessions that earlier runs left: ")
+    assert first.session_id in note
+    assert past_runs(past.state_dir) == []
+
+
+def test_a_live_run_is_not_touched(past: Past) -> None:
+    entry = past.entry()
+    run = past.live(entry)
+
+    swept = past.sweep()
+
+    assert list(swept.notes()) == []
+    assert ("stop", 200) not in past.faults.requests()
+    assert past.entries() == [entry]
+    run.leave()
+
+
+def test_the_run_that_sweeps_is_not_taken_for_an_earlier_one(past: Past) -> None:
+    run = past.left(entry := past.entry())
+
+    sweep(past.state_dir, past.service, but=run.name, timeout_seconds=5)
+
+    assert past.entries() == [entry]
+
+
+def test_nothing_left_is_nothing_to_say(past: Past) -> None:
+    assert list(past.sweep().notes()) == []
+    assert past.faults.requests() == []
+
+
+def test_a_kept_session_is_left_running_and_known(past: Past) -> None:
+    past.left(entry := past.entry(state=KEPT))
+
+    swept = past.sweep()
+
+    assert swept.kept == [entry]
+    assert past.entries() == [entry]
+    assert ("stop", 200) not in past.faults.requests()
+
+
+def test_a_kept_session_that_has_ended_is_forgotten(past: Past) -> None:
+    past.left(entry := past.entry(state=KEPT))
+    past.faults.expire(entry.session_id)
+
+    assert past.sweep().kept == []
+
+    assert past_runs(past.state_dir) == []
+
+
+def test_a_kept_session_that_the_service_no_longer_knows_is_forgotten(past: Past) -> None:
+    past.left(past.entry(state=KEPT)._replace(session_id=str(uuid4())))
+
+    assert past.sweep().kept == []
+
+    assert past_runs(past.state_dir) == []
+
+
+def test_a_kept_session_that_cannot_be_asked_for_is_taken_to_run(past: Past) -> None:
+    past.left(entry := past.entry(state=KEPT))
+    past.faults.add_fault("get", "reply", status=403, body="{}")
+
+    assert past.sweep().kept == [entry]
+
+    assert past.entries() == [entry]
+
+
+def test_a_session_of_another_service_is_named_and_left(past: Past) -> None:
+    past.left(entry := past.entry(service="https://other.example"))
+
+    (note,) = past.sweep().notes()
+
+    assert "1 session of earlier runs at another service (https://other.example)" in note
+    assert past.entries() == [entry]
+    assert ("stop", 200) not in past.faults.requests()
+
+
+def test_a_create_call_without_an_answer_is_told_of_until_its_time_is_over(past: Past) -> None:
+    answered = past.entry()._replace(session_id="", state=ASKED, name="lost one")
+    past.left(answered._replace(asked_at="2999-01-01T00:00:00+00:00"))
+    past.left(answered._replace(asked_at="2001-01-01T00:00:00+00:00"))
+
+    (note,) = past.sweep().notes()
+
+    assert "never heard the answer to a create call: android appium named 'lost one'" in note
+    assert [entry.asked_at for entry in past.entries()] == ["2999-01-01T00:00:00+00:00"]
+
+
+def test_what_a_reaper_stopped_after_its_run_is_told_once(past: Past) -> None:
+    past.left(past.entry(state=STOPPED))
+
+    assert list(past.sweep().notes()) == ["1 session of runs that were cut off had been stopped already"]
+
+    assert list(past.sweep().notes()) == []
+
+
+def test_a_session_that_cannot_be_stopped_is_named_and_stays_known(past: Past) -> None:
+    past.left(entry := past.entry(page="https://devices.example/1"))
+    past.faults.add_fault("stop", "reply", status=403, body="{}")
+
+    (note,) = past.sweep().notes()
+
+    assert note.startswith("left by an earlier run and not stopped: android appium https://devices.example/1: ")
+    assert past.entries() == [entry]
+
+
+def test_a_session_that_the_service_no_longer_knows_is_forgotten(past: Past) -> None:
+    past.left(past.entry()._replace(session_id=str(uuid4())))
+
+    past.sweep()
+
+    assert past_runs(past.state_dir) == []
+
+
+def test_a_damaged_file_is_named_in_every_sweep(past: Past) -> None:
+    run = past.live(past.entry())
+    broken = run.directory / "broken.json"
+    broken.write_text("{")
+    run.leave()
+
+    for swept in (past.sweep(), past.sweep()):
+        assert any(f"damaged ledger file {broken}" in note for note in swept.notes())
+
+    assert past.faults.statuses() == ["stopped"]
+
+
+def test_sessions_are_stopped_although_one_of_them_cannot_be(past: Past) -> None:
+    entries = [past.entry() for _ in range(3)]
+    past.faults.add_fault("stop", "reply", status=403, body="{}")
+
+    events = stop_all(past.service, entries, 5)
+
+    assert sorted(event.kind for event in events) == [Kind.STOP_FAILED, Kind.STOPPED, Kind.STOPPED]
+    assert past.faults.statuses().count("stopped") == 2
+
+
+def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past) -> None:
+    left, stopped, kept = past.entry(owner="gw0"), past.entry(owner="gw1", state=STOPPED), past.entry(state=KEPT)
+    run = past.live(left, stopped, kept._replace(owner="gw1"))
+
+    events = settle(run, past.service, known=(), timeout_seconds=5)
+
+    assert {event.session_id: event.kind for event in events} == {
+        left.session_id: Kind.STOPPED,
+        stopped.session_id: Kind.STOPPED,
+        kept.session_id: Kind.KEPT,
+    }
+    assert [entry.state for entry in run.ledger.read()[0]] == [KEPT]
+    run.leave()
+
+
+def test_what_is_known_of_a_dead_process_is_not_told_again(past: Past) -> None:
+    run = past.live(entry := past.entry(owner="gw0", state=STOPPED))
+
+    assert settle(run, past.service, known={entry.session_id}, timeout_seconds=5) == []
+
+    run.leave()
+
+
+def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
+    run = past.live()
+    run.ledger.write(past.entry(owner=run.owner))
+
+    assert settle(run, past.service, known=(), timeout_seconds=5) == []
+
+    assert ("stop", 200) not in past.faults.requests()
+    run.leave()
+
+
+def test_a_create_call_of_a_dead_process_is_waited_for_and_then_told(past: Past) -> None:
+    run = past.live(past.entry(owner="gw0")._replace(session_id="", state=ASKED, name="lost one"))
+
+    (event,) = settle(run, past.service, known=(), timeout_seconds=0.2)
+
+    assert (event.kind, event.text) == (Kind.CREATE_UNKNOWN, "lost one")
+    run.leave()
