@@ -389,7 +389,7 @@ def test_a_stop_that_goes_on_failing_is_told_and_turns_the_run_red(
     result.stdout.fnmatch_lines(
         [
             "sessions: created 1, proven stopped 0, unknown 0; *",
-            "*: NOT PROVEN STOPPED: http://127.0.0.1:*/sessions/*; stop: *on fire; * 35 more minutes",
+            "*: NOT PROVEN STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *on fire; * 35 more minutes",
         ]
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -428,7 +428,7 @@ def test_a_refused_stop_leaves_the_test_as_it_was_and_is_told_apart(
             "*ERROR at teardown of test_driven*",
             "infrastructure: the session could not be stopped: *not yours. It may run for up to 35 more minutes*curl*",
             "sessions: created 1, proven stopped 0, unknown 0; *",
-            "*: NOT PROVEN STOPPED: http://127.0.0.1:*/sessions/*; stop: *not yours; *35 more minutes",
+            "*: NOT PROVEN STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *not yours; *35 more minutes",
         ]
     )
 

@@ -79,7 +79,7 @@ class Receipt:
         yield from filter(None, map(line_of, kept))
         for event in left:
             cost = f"it may cost up to {event.minutes} more minutes" if event.minutes else ""
-            facts = filter(None, (event.url or event.session_id, event.text, cost))
+            facts = filter(None, (event.session_id, event.url, event.text, cost))
             yield f"{event.label}: NOT PROVEN STOPPED: {'; '.join(facts)}"
         yield from filter(None, map(line_of, self.lost))
         yield from self.notes
