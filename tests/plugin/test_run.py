@@ -536,6 +536,33 @@ def test_a_signal_ends_the_run_in_order(
     assert "created 1, proven stopped 1" in output
 
 
+def test_a_signal_that_a_test_has_swallowed_ends_the_run_after_it(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        ONE + "    import os, signal\n    try: os.kill(os.getpid(), signal.SIGTERM)\n    except BaseException: pass\n",
+        test_zeta=ONE,
+    )
+
+    result = pytester.runpytest_subprocess()
+
+    assert result.ret == 128 + signal.SIGTERM
+    assert [operation for operation, _ in service.requests()].count("create") == 1
+
+
+@pytest.mark.usefixtures("service")
+def test_runs_that_are_given_the_same_name_do_not_meet(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    pytester.makepyfile(
+        ONE + f"    from pathlib import Path\n    print(*Path({str(tmp_path)!r}).glob('state/runs/*'))\n"
+    )
+
+    results = [pytester.runpytest("-n1", "-rA", "--testrunuid=a/build") for _ in range(2)]
+
+    first, second = ({line for line in result.outlines if "/state/runs/" in line} for result in results)
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
 def test_a_test_that_swallows_every_exception_does_not_swallow_the_signal(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

@@ -33,7 +33,12 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def test_an_entry_is_read_as_it_was_written(ledger: Ledger) -> None:
-    entry = ENTRY._replace(name='tést "one"\n', session_id="1", page="https://devices.example/1", state=LIVE)
+    entry = ENTRY._replace(
+        name='tést "one"\n',
+        session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c",
+        page="https://devices.example/1",
+        state=LIVE,
+    )
 
     ledger.write(entry)
 
@@ -43,7 +48,7 @@ def test_an_entry_is_read_as_it_was_written(ledger: Ledger) -> None:
 def test_an_entry_takes_the_place_of_its_former_self(ledger: Ledger, tmp_path: Path) -> None:
     ledger.write(ENTRY)
 
-    ledger.write(ENTRY._replace(state=LIVE))
+    ledger.write(ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"))
 
     assert [entry.state for entry in ledger.read()[0]] == [LIVE]
     assert [path.name for path in tmp_path.iterdir()] == [f"{ENTRY.intent}.json"]
@@ -103,7 +108,9 @@ def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
         (json.dumps({**json.loads(ENTRY.to_json()), "more": 1}), "not an entry"),
         (json.dumps({**json.loads(ENTRY.to_json()), "version": 2}), "its version is 2"),
         (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "another kind"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "lost"}), "'lost' is unknown"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "odd"}), "'odd' is unknown"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' with the session id ''"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session id '../1'"),
     ],
 )
 def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path: Path, text: str, reason: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pytest_device.errors import ForbiddenError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Kind
-from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, Entry, Ledger
+from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
 from pytest_device.sessions.owner import Terms
 from pytest_device.testing import FaultyService
 from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, entry_of, owner_at, owning, reapers, request_at
@@ -129,7 +129,33 @@ def test_a_lost_create_answer_stays_in_the_ledger_and_is_told(service: FaultySer
 
         assert lost.value.sent
         assert owner.leaves_unknown(lost.value)
-        assert [entry.state for entry in entries(tmp_path)] == [ASKED]
+        assert [entry.state for entry in entries(tmp_path)] == [LOST]
+
+
+def test_a_404_of_a_gateway_does_not_prove_a_session_stopped(service: FaultyService, tmp_path: Path) -> None:
+    with owning(service, tmp_path) as owner:
+        session = owner.create(request_at(service))
+        service.add_fault("stop", "reply", status=404, body="<html>no such page</html>")
+
+        assert owner.stop(session.id).status == "stopped"
+
+    assert service.statuses() == ["stopped"]
+    assert [operation for operation, _ in service.requests()] == ["create", "stop", "get", "stop"]
+
+
+def test_a_create_call_that_no_reaper_took_is_sent_to_its_successor_and_never_called_lost(
+    service: FaultyService, tmp_path: Path, mark: str
+) -> None:
+    with owning(service, tmp_path) as owner:
+        former = 0
+        for _ in range(2):
+            pid = next_reaper(mark, former)
+            former = os.getsid(pid)
+            os.kill(pid, signal.SIGKILL)
+            assert eventually(lambda: pid not in [process.pid for process in reapers(mark)])  # noqa: B023
+            assert owner.stop(owner.create(request_at(service)).id).status == "stopped"
+
+    assert service.statuses() == ["stopped"] * 2
 
 
 def test_a_create_that_never_left_is_forgotten(service: FaultyService, tmp_path: Path) -> None:

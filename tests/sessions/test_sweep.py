@@ -1,5 +1,6 @@
 """What others have left is stopped once, and told; what somebody still answers for is not touched."""
 
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from pytest_device.sessions.runs import OwnRun, past_runs
 from pytest_device.sessions.sweep import Swept, settle, stop_all, sweep
 from pytest_device.testing import FaultyService
 from tests.sessions.owning import entry_of, request_at
+
+RECENTLY = "2999-01-01T00:00:00+00:00"
 
 
 class Past:
@@ -132,7 +135,7 @@ def test_a_kept_session_that_cannot_be_asked_for_is_taken_to_run(past: Past) -> 
 
 
 def test_a_session_of_another_service_is_named_and_left(past: Past) -> None:
-    past.left(entry := past.entry(service="https://other.example"))
+    past.left(entry := past.entry(service="https://other.example", asked_at=RECENTLY))
 
     (note,) = past.sweep().notes()
 
@@ -161,13 +164,38 @@ def test_what_a_reaper_stopped_after_its_run_is_told_once(past: Past) -> None:
 
 
 def test_a_session_that_cannot_be_stopped_is_named_and_stays_known(past: Past) -> None:
-    past.left(entry := past.entry(page="https://devices.example/1"))
+    past.left(entry := past.entry(page="https://devices.example/1", asked_at=RECENTLY))
     past.faults.add_fault("stop", "reply", status=403, body="{}")
 
     (note,) = past.sweep().notes()
 
     assert note.startswith("left by an earlier run and not stopped: android appium https://devices.example/1: ")
     assert past.entries() == [entry]
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_what_cannot_be_stopped_is_told_of_no_longer_when_it_must_have_ended_long_ago(
+    past: Past, *, elsewhere: bool
+) -> None:
+    past.left(past.entry(service="https://other.example" if elsewhere else past.service.url))
+    past.faults.add_fault("stop", "reply", status=403, body="{}")
+
+    past.sweep()
+
+    assert past.entries() == []
+
+
+def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_being_swept(past: Past) -> None:
+    past.left(past.entry())
+    bad = past.live()
+    bad.leave()
+    (past.state_dir / "runs" / "bad").mkdir()
+    (past.state_dir / "runs" / "bad" / "main.lock").mkdir()
+
+    notes = list(past.sweep().notes())
+
+    assert any("stopped 1 session" in note for note in notes)
+    assert any("runs/bad" in note for note in notes)
 
 
 def test_a_session_that_the_service_no_longer_knows_is_forgotten(past: Past) -> None:
@@ -204,7 +232,7 @@ def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past)
     left, stopped, kept = past.entry(owner="gw0"), past.entry(owner="gw1", state=STOPPED), past.entry(state=KEPT)
     run = past.live(left, stopped, kept._replace(owner="gw1"))
 
-    events = settle(run, past.service, known=(), timeout_seconds=5)
+    events = settle(run, past.service, known=(), until=time.monotonic() + 5)
 
     assert {event.session_id: event.kind for event in events} == {
         left.session_id: Kind.STOPPED,
@@ -218,7 +246,7 @@ def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past)
 def test_what_is_known_of_a_dead_process_is_not_told_again(past: Past) -> None:
     run = past.live(entry := past.entry(owner="gw0", state=STOPPED))
 
-    assert settle(run, past.service, known={entry.session_id}, timeout_seconds=5) == []
+    assert settle(run, past.service, known={entry.session_id}, until=time.monotonic() + 5) == []
 
     run.leave()
 
@@ -227,7 +255,7 @@ def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
     run = past.live()
     run.ledger.write(past.entry(owner=run.owner))
 
-    assert settle(run, past.service, known=(), timeout_seconds=5) == []
+    assert settle(run, past.service, known=(), until=time.monotonic() + 5) == []
 
     assert ("stop", 200) not in past.faults.requests()
     run.leave()
@@ -236,7 +264,7 @@ def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
 def test_a_create_call_of_a_dead_process_is_waited_for_and_then_told(past: Past) -> None:
     run = past.live(past.entry(owner="gw0")._replace(session_id="", state=ASKED, name="lost one"))
 
-    (event,) = settle(run, past.service, known=(), timeout_seconds=0.2)
+    (event,) = settle(run, past.service, known=(), until=time.monotonic() + 0.2)
 
     assert (event.kind, event.text) == (Kind.CREATE_UNKNOWN, "lost one")
     run.leave()

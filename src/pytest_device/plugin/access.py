@@ -40,6 +40,10 @@ class Access(Protocol):
         """Leave a session to its own limits."""
         ...
 
+    def pending(self) -> int:
+        """Return how many sessions there are still to be stopped."""
+        ...
+
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop what is left; tell of each session how it ended, if nobody was told before."""
         ...
@@ -72,6 +76,10 @@ class LocalAccess:
         """Refuse: the service ends with the run."""
         raise ConfigError(f"session {session_id} cannot be kept: the local service ends with the run")
 
+    def pending(self) -> int:
+        """Return none: each is stopped by its lease."""
+        return 0
+
     def close(self, timeout_seconds: float) -> list[Event]:
         """End the service, when it is this process's, and its sessions with it."""
         del timeout_seconds
@@ -85,10 +93,10 @@ class RemoteAccess:
     log_path: Path | None = None
 
     def __init__(
-        self, settings: Settings, *, run: OwnRun | None, run_name: str, worker: str | None, tell: Callable[[str], None]
+        self, settings: Settings, *, run: OwnRun | None, worker: str | None, tell: Callable[[str], None]
     ) -> None:
         self.service = service_at(str(settings.url.value), settings.token)
-        self._settings, self._run_name, self._worker, self._tell = settings, run_name, worker, tell
+        self._settings, self._run, self._worker, self._tell = settings, run, worker, tell
         self._pid = os.getpid()
         self._owner = self._make(run)
 
@@ -119,7 +127,7 @@ class RemoteAccess:
     def _owner_here(self) -> Owner:
         """Return the owner of this process; a forked child has neither the threads nor the lock of its parent's."""
         if self._owner.pid != os.getpid():
-            self._owner = self._make(joined(self._settings, self._run_name, f"{self._worker or MAIN}-fork", self._tell))
+            self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
     def sessions(self) -> Sessions:
@@ -134,9 +142,13 @@ class RemoteAccess:
         """Leave a session to its own limits."""
         self._owner_here().keep(session_id)
 
+    def pending(self) -> int:
+        """Return how many are not done with."""
+        return self._owner.pending()
+
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop what is left, side by side."""
-        return self._owner.close(timeout_seconds) if self._owner.pid == os.getpid() else []
+        return self._owner.close(timeout_seconds)
 
 
 def joined(settings: Settings, run_name: str, owner: str, tell: Callable[[str], None]) -> OwnRun | None:

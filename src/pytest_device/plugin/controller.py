@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
+RUN: Final = "device_run"
+"""Key of a worker's input: the name that all processes of the run share."""
 PROBLEMS: Final = "device_problems"
 """Key of a worker's output: what is wrong with the configuration."""
 
@@ -30,6 +33,12 @@ class _Worker(Protocol):
     workerinput: dict[str, Any]
 
 
+def _new_run() -> str:
+    from pytest_device.sessions.runs import new_run
+
+    return new_run()
+
+
 class Controller:
     """Registered only where pytest-xdist distributes tests."""
 
@@ -37,6 +46,7 @@ class Controller:
         self._config = config
         self._service: LocalService | None = None
         self._household: Household | None = None
+        self._run_name = ""
         self._problems: dict[str, None] = {}
         self._signals = EndInOrder()
         self._terminal = Terminal(config)
@@ -50,10 +60,11 @@ class Controller:
             if not (settings.local.value or settings.url.value):
                 return
             self._signals.install()
+            node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
             if settings.local.value and will_run(self._config):
                 node.workerinput[LOCAL] = self._started(str(settings.app_id.value))
             if self._household is None and will_run(self._config) and not any(settings.service_problems()):
-                self._household = self._kept(settings, node.workerinput["testrunuid"])
+                self._household = self._kept(settings)
         except ConfigError as error:
             raise usage_error(error.problems) from None
 
@@ -62,14 +73,16 @@ class Controller:
             self._service = LocalService.start(app_id=app_id, progress=self._terminal.show)
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
-    def _kept(self, settings: "Settings", run_name: str) -> "Household":
+    def _kept(self, settings: "Settings") -> "Household":
         from pytest_device.plugin.household import Household
         from pytest_device.sessions.network import service_at
 
         if self._service is not None:
-            return Household(settings, service_at(self._service.url, self._service.token), run_name, self._terminal)
+            return Household(
+                settings, service_at(self._service.url, self._service.token), self._run_name, self._terminal
+            )
         redactor_of(self._config)
-        return Household(settings, service_at(str(settings.url.value), settings.token), run_name, self._terminal)
+        return Household(settings, service_at(str(settings.url.value), settings.token), self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
@@ -85,7 +98,8 @@ class Controller:
         A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
         """
         if self._household:
-            self._household.finish(session, others=True)
+            seconds = settings_of(self._config).stop_timeout_seconds.value
+            self._household.finish(session, until=time.monotonic() + seconds, others=True)
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.exit_status is not None:

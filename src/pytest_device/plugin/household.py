@@ -1,6 +1,8 @@
 """What the main process of a run does for all of them: sweeping before, settling and counting at the end."""
 
+import os
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -12,11 +14,12 @@ from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.ledger import LIVE, Entry
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun
-from pytest_device.sessions.sweep import settle, stop_all, sweep
+from pytest_device.sessions.sweep import LEAST_SECONDS, settle, stop_all, sweep
 from pytest_device.settings import Settings
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
+_WITHOUT_INIT: Final = "with the reaper too: start the container with an init process (docker run --init)"
 
 
 class Household:
@@ -49,27 +52,34 @@ class Household:
         else:
             self._notes += swept.notes()
 
-    def finish(self, session: pytest.Session, *, others: bool) -> None:
-        """Stop what other processes of this run did not, count it all, and let no run be green that may have leaked."""
-        seconds = self._settings.stop_timeout_seconds.value
+    def finish(self, session: pytest.Session, *, until: float, others: bool) -> None:
+        """Stop what other processes of this run did not, count it all, and let no run be green that may have leaked.
+
+        ``until``, on the monotonic clock, the stops may be tried again.
+        """
         receipt = self._terminal.receipt
-        if self.run:
-            self._settle(self.run)
+        tried = self._settled(self.run, until) if self.run else set[str]()
         if others:
-            self._tell(stop_all(self._service, [_entry_of(event) for event in receipt.not_stopped()], seconds))
+            left = [_entry_of(event) for event in receipt.not_stopped() if event.session_id not in tried]
+            self._tell(stop_all(self._service, left, until - time.monotonic()))
         if self._sweeping:
-            self._sweeping.join(seconds)
+            self._sweeping.join(max(LEAST_SECONDS, until - time.monotonic()))
+        if os.getpid() == 1:
+            self._notes.append(f"pytest was process 1 of its container, which ends with it, {_WITHOUT_INIT}")
         self._tell([Event(Kind.NOTE, text=text) for text in self._notes])
         if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _settle(self, run: OwnRun) -> None:
-        known, seconds = self._terminal.receipt.known(), self._settings.stop_timeout_seconds.value
+    def _settled(self, run: OwnRun, until: float) -> set[str]:
+        """Return the ids of the sessions that were left by other processes."""
         try:
-            self._tell(settle(run, self._service, known=known, timeout_seconds=seconds))
+            events = settle(run, self._service, known=self._terminal.receipt.known(), until=until)
             run.leave()
         except OSError as error:
             self._notes.append(f"the ledger cannot be read any more: {error}")
+            return set()
+        self._tell(events)
+        return {event.session_id for event in events}
 
     def _tell(self, events: list[Event]) -> None:
         self._terminal.count(event.to_json() for event in events)
@@ -83,7 +93,7 @@ def _entry_of(event: Event) -> Entry:
         label=event.label,
         name="",
         asked_at="",
-        minutes=_LONGEST_MINUTES,
+        minutes=event.minutes or _LONGEST_MINUTES,
         session_id=event.session_id,
         page=event.url,
         state=LIVE,

@@ -1,6 +1,7 @@
 """What one pytest process holds while it runs device tests: their requests, the service, the events."""
 
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from pytest_device.errors import ConfigError, DeviceError
 from pytest_device.local import log_lines
 from pytest_device.plugin.access import Access, LocalAccess, RemoteAccess, joined
-from pytest_device.plugin.controller import LOCAL, PROBLEMS
+from pytest_device.plugin.controller import LOCAL, PROBLEMS, RUN
 from pytest_device.plugin.household import Household
 from pytest_device.plugin.markers import request_of
 from pytest_device.plugin.options import settings_of, usage_error, will_run
@@ -144,7 +145,8 @@ class DeviceRun:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.settings = settings
         self._config = config
-        self.name: str = self._input().get("testrunuid") or new_run()
+        self._pid = os.getpid()
+        self.name: str = self._input().get(RUN) or new_run()
         self._redactor = redactor_of(config)
         self._events: list[Event] = []
         self._signals = EndInOrder()
@@ -224,7 +226,7 @@ class DeviceRun:
             run = self._household.run
         else:
             run = joined(settings, self.name, str(worker), self._note)
-        return RemoteAccess(settings, run=run, run_name=self.name, worker=worker, tell=self._note)
+        return RemoteAccess(settings, run=run, worker=worker, tell=self._note)
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # within what masks secrets, so that it sees the report as it ends up
     def pytest_runtest_makereport(
@@ -242,6 +244,8 @@ class DeviceRun:
                 report.sections.append(("Captured local device service log", lines))
         attach(report, self._events, verdict)
         self._events.clear()
+        if self._signals.exit_status is not None:  # and yet here: the test has caught what should have ended the run
+            item.session.shouldstop = "a signal asked the run to end"
         return report
 
     def _session_ids(self) -> set[str]:
@@ -254,20 +258,31 @@ class DeviceRun:
     @pytest.hookimpl(trylast=True)  # after pytest has torn down what an interrupt left
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what is left, and tell what happened since the last report: an interrupted test has none."""
+        if os.getpid() != self._pid:  # a forked child that runs on to the end: the end is its parent's to settle
+            return
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
+        until = time.monotonic() + self.settings.stop_timeout_seconds.value
         if self._access:
-            seconds = self.settings.stop_timeout_seconds.value
-            for event in self._access.close(min(seconds, WORKER_STOP_SECONDS) if _is_worker(self._config) else seconds):
+            for event in self._closed(self._access):
                 self._tell(event)
         events = [event.to_json() for event in self._events]
         if self._terminal:
             self._terminal.count(events)
             if self._household:
-                self._household.finish(session, others=False)
+                self._household.finish(session, until=until, others=False)
         else:
             output: dict[str, Any] = vars(self._config)["workeroutput"]
             output[EVENTS] = events
+
+    def _closed(self, access: Access) -> list[Event]:
+        seconds = self.settings.stop_timeout_seconds.value
+        if not self._terminal:
+            return access.close(min(seconds, WORKER_STOP_SECONDS))
+        if pending := access.pending():
+            stops = "1 stop" if pending == 1 else f"{pending} stops"
+            self._terminal.show(f"waiting for {stops}, up to {seconds:.0f} s: Ctrl-C cuts it short")
+        return access.close(seconds)
 
     def pytest_unconfigure(self) -> None:
         """Give the signals back."""

@@ -2,12 +2,16 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
 OBEYED: Final = 3
 """While a run is closing signals are only noted, but for the third: it breaks the closing off, too."""
+
+TOGETHER_SECONDS: Final = 0.5
+"""Signals so close to each other are one: a second KeyboardInterrupt would strike while the first one unwinds."""
 
 _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # Windows knows no SIGHUP, others no SIGBREAK
 
@@ -23,6 +27,7 @@ class EndInOrder:
         self._numbers: list[int] = []
         self._noted = 0
         self._closing = False
+        self._raised_at = -TOGETHER_SECONDS
         self._replaced: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     @property
@@ -58,5 +63,7 @@ class EndInOrder:
         self._numbers.append(number)
         # Not pytest.exit(): its exception is one that a test's "except Exception" would swallow.
         self._noted += self._closing
-        if not self._closing or self._noted == OBEYED:
+        again = time.monotonic() - self._raised_at < TOGETHER_SECONDS
+        if self._noted == OBEYED or not (self._closing or again):
+            self._raised_at = time.monotonic()
             raise KeyboardInterrupt

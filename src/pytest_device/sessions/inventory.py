@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pytest_device.errors import NotFoundError, ServiceError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import ASKED, LIVE, STOPPED, Entry
+from pytest_device.sessions.ledger import LIVE, STOPPED, UNKNOWN, Entry
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import PastRun, past_runs
 from pytest_device.sessions.sweep import counted, is_over, stop_all
@@ -120,7 +120,7 @@ def stop_known(state_dir: Path, service: Service, choice: Choice, timeout_second
     with opened(state_dir) as (known, damaged):
         chosen = [one for one in known if choice.includes(one)]
         here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == service.url]
-        running = [one.entry for one in here if one.entry.state != ASKED]
+        running = [one.entry for one in here if one.entry.state not in UNKNOWN]
         strangers = choice.ids - {one.entry.session_id.lower() for one in known}
         unknown = _unknown_to(service, strangers)
         found = [_entry_of(session_id, service) for session_id in sorted(strangers - unknown)]
@@ -130,7 +130,7 @@ def stop_known(state_dir: Path, service: Service, choice: Choice, timeout_second
             events,
             already=sum(one.entry.state == STOPPED for one in chosen),
             spared=0 if choice.ids else len(known) - len(chosen),
-            unanswered=[one.entry for one in here if one.entry.state == ASKED and not is_over(one.entry)],
+            unanswered=[one.entry for one in here if one.entry.state in UNKNOWN and not is_over(one.entry)],
             elsewhere=[one.entry for one in chosen if one.entry.state != STOPPED and one not in here],
             strangers=sorted(unknown),
             damaged={} if choice.ids else damaged,
@@ -165,4 +165,4 @@ def _forget(chosen: list[Known], proven: set[str]) -> None:
 
 
 def _is_past(entry: Entry) -> bool:
-    return entry.state == STOPPED or (entry.state == ASKED and is_over(entry))
+    return entry.state == STOPPED or (entry.state in UNKNOWN and is_over(entry))

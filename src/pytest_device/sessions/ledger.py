@@ -9,20 +9,26 @@ Standard library only, and little of it, since the reaper loads this.
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
 ASKED: Final = "asked"
-"""The create call is on its way, or its answer was lost."""
+"""The create call is on its way."""
+LOST: Final = "lost"
+"""The answer to the create call was lost: a session may be running that nobody can name."""
 LIVE: Final = "live"
 KEPT: Final = "kept"
 """Left running on purpose, until its own limits or ``pytest-device stop`` end it."""
 STOPPED: Final = "stopped"
 """Stopped when nobody was left to be told; whoever looks next is."""
-STATES: Final = frozenset({ASKED, LIVE, KEPT, STOPPED})
+UNKNOWN: Final = frozenset({ASKED, LOST})
+STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, STOPPED})
 
 _VERSION: Final = 1
+_ID: Final = re.compile("(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
+"""What becomes a part of an address."""
 
 
 class DamagedEntryError(Exception):
@@ -64,6 +70,8 @@ class Entry(NamedTuple):
             raise DamagedEntryError("a value is of another kind")
         if entry.state not in STATES:
             raise DamagedEntryError(f"its state {entry.state!r} is unknown")
+        if bool(entry.session_id) == (entry.state in UNKNOWN) or not _ID.fullmatch(entry.session_id):
+            raise DamagedEntryError(f"state {entry.state!r} with the session id {entry.session_id!r}")
         return entry
 
     def to_json(self) -> str:

@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -45,8 +46,13 @@ class _Asked:
         self.told = False
         """Whether whoever asked for it knows how it ended."""
 
+    def note_sent(self) -> None:
+        self.sent = True
+
     @property
     def done(self) -> bool:
+        if not (self.sent or self.entry.session_id):
+            return True
         return self.last["what"] in _DONE or (self.last["what"] == "answer" and not self.entry.session_id)
 
     def minutes_left(self) -> int:
@@ -109,9 +115,7 @@ class Owner:
         try:
             for _ in range(2):  # a reaper that is gone has a successor
                 self._link.await_ready()
-                asked.sent = True
-                asked.sent = self._link.send(**command)
-                if asked.sent:
+                if self._link.send(command, sent=asked.note_sent):
                     break
             answer = self._next(asked, CREATE_SECONDS)
         except BaseException:
@@ -141,7 +145,7 @@ class Owner:
     def keep(self, session_id: UUID | str) -> None:
         """Leave a session to its own limits, on purpose."""
         asked = self._of(session_id)
-        self._link.send(do="keep", intent=asked.entry.intent)
+        self._link.send({"do": "keep", "intent": asked.entry.intent})
         asked.told = self._next(asked, STOP_SECONDS) is not None
 
     def adopt(self, entry: Entry) -> None:
@@ -155,15 +159,19 @@ class Owner:
         """
         return isinstance(error, ServiceError) and may_have_created(error)
 
+    def pending(self) -> int:
+        """Return how many sessions are not done with."""
+        return sum(not asked.done for asked in self._asked.values())
+
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop all that is left, side by side; return how each session ended of which nobody was told.
 
         What is not stopped after so many seconds is told as such; a detached reaper goes on with it.
         """
         self._ending = True
-        self._link.send(do="end")
+        self._link.send({"do": "end"})
         try:
-            with self._change:
+            with self._change, suppress(KeyboardInterrupt):  # which cuts the wait only: the reaper goes on
                 self._change.wait_for(self._is_over, timeout_seconds)
         finally:
             self._link.close()
@@ -173,7 +181,7 @@ class Owner:
         return [event for asked in self._asked.values() if not asked.told for event in _ends_of(asked)]
 
     def _is_over(self) -> bool:
-        return all(asked.done for asked in self._asked.values())
+        return not self.pending()
 
     def _intended(self, request: SessionRequest) -> _Asked:
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES
@@ -195,12 +203,12 @@ class Owner:
 
     def _adopted(self, entry: Entry) -> _Asked:
         asked = self._asked[entry.intent] = _Asked(entry)
-        self._link.send(do="adopt", entry=entry._asdict())
+        self._link.send({"do": "adopt", "entry": entry._asdict()})
         return asked
 
     def _unwant(self, asked: _Asked) -> None:
         asked.wanted = False
-        self._link.send(do="stop", intent=asked.entry.intent)
+        self._link.send({"do": "stop", "intent": asked.entry.intent})
 
     def _created(self, answer: dict[str, Any], session_id: str) -> Session:
         try:
@@ -277,7 +285,7 @@ def _ends_of(asked: _Asked) -> Iterator[Event]:
     entry, last = asked.entry, asked.last
     known = Event(Kind.CREATED, entry.label, entry.session_id, entry.page, minutes=asked.minutes_left())
     if not entry.session_id:
-        if last["what"] != "answer" or last.get("sent", last.get("status") not in _REFUSED):
+        if asked.sent and (last["what"] != "answer" or last.get("sent", last.get("status") not in _REFUSED)):
             yield replace(known, kind=Kind.CREATE_UNKNOWN, text=entry.name)
     elif last["what"] in {"stopped", "refused"}:
         yield outcome_of(known, lambda: read_session("stop", last["status"], _body(last)))

@@ -33,6 +33,11 @@ class OwnRun:
         self.directory = directory
         self.ledger = Ledger(str(directory))
         self._lock = lock
+        self._pid = os.getpid()
+
+    def in_fork(self) -> "OwnRun":
+        """Return the run for a forked child, which holds the lock with its parent: it is free when both have ended."""
+        return OwnRun(self.directory, f"{self.owner}-fork-{os.getpid()}", self._lock)
 
     @classmethod
     def join(cls, state_dir: Path, run: str, owner: str) -> Self:
@@ -66,6 +71,8 @@ class OwnRun:
 
     def leave(self) -> None:
         """Give the lock back, and remove the run when nothing is left of it."""
+        if os.getpid() != self._pid:  # forked: the lock is its parent's
+            return
         self._lock.release()
         past = PastRun(self.directory)
         with past.claimed() as over:

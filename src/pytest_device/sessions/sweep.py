@@ -11,16 +11,21 @@ from typing import Final
 from pytest_device.errors import NotFoundError, ServiceError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, Entry
+from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, UNKNOWN, Entry
 from pytest_device.sessions.owner import Owner, Terms
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
 from pytest_device.spec import TERMINAL
 
+LEAST_SECONDS: Final = 1.0
+"""A stop gets so long even where time is up."""
 LOOK_SECONDS: Final = 0.05
 """How often the ledger is looked at while a reaper is still at work."""
 
-_SAID: Final = {STOPPED: Kind.STOPPED, KEPT: Kind.KEPT}
+OLD: Final = timedelta(days=1)
+"""So long after its latest end a session that cannot be asked for, or stopped, is told of for the last time."""
+NAMED: Final = 5
+"""How many of the sessions that a sweep has stopped are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,9 @@ class Swept:
         """Yield what a person should know, nothing when nothing was left."""
         proven = [event for event in self.stopped if event.kind is Kind.STOPPED]
         if proven:
-            ids = ", ".join(event.session_id for event in proven)
+            ids = ", ".join(
+                [*(event.session_id for event in proven[:NAMED]), *("…" for _ in proven[NAMED : NAMED + 1])]
+            )
             yield f"stopped {counted(len(proven))} that earlier runs left: {ids}"
         for event in self.stopped:
             if event.kind is not Kind.STOPPED:
@@ -75,8 +82,11 @@ def sweep(state_dir: Path, service: Service, *, but: str, timeout_seconds: float
     swept = _Sweeping(service)
     with ExitStack() as held:
         for run in past_runs(state_dir):
-            if run.directory.name != but and held.enter_context(run.claimed()):
-                swept.look_at(run)
+            try:
+                if run.directory.name != but and held.enter_context(run.claimed()):
+                    swept.look_at(run)
+            except OSError as error:
+                swept.damaged[str(run.directory)] = str(error)
         return swept.finish(timeout_seconds)
 
 
@@ -91,13 +101,13 @@ class _Sweeping:
         self._kept: list[Entry] = []
         self._unknown: list[Entry] = []
         self._elsewhere: list[Entry] = []
-        self._damaged: dict[str, str] = {}
+        self.damaged: dict[str, str] = {}
         self._already = 0
 
     def look_at(self, run: PastRun) -> None:
         entries, damaged = run.ledger.read()
         self._runs.append(run)
-        self._damaged |= damaged
+        self.damaged |= damaged
         for entry in entries:
             self._sort(run, entry)
 
@@ -106,8 +116,11 @@ class _Sweeping:
             self._already += 1
             self._done.append((run, entry))
         elif entry.service != self._service.url:
-            self._elsewhere.append(entry)
-        elif entry.state == ASKED:
+            if is_over(entry, OLD):
+                self._done.append((run, entry))
+            else:
+                self._elsewhere.append(entry)
+        elif entry.state in UNKNOWN:
             if is_over(entry):
                 self._done.append((run, entry))
             else:
@@ -122,7 +135,7 @@ class _Sweeping:
         events = stop_all(self._service, [entry for _, entry in live], timeout_seconds)
         proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
         self._done += [(run, entry) for run, entry in kept if entry.session_id in ended]
-        self._done += [(run, entry) for run, entry in live if entry.session_id in proven]
+        self._done += [(run, entry) for run, entry in live if entry.session_id in proven or is_over(entry, OLD)]
         for run in self._runs:
             run.clear([entry for of, entry in self._done if of is run])
         return Swept(
@@ -131,15 +144,15 @@ class _Sweeping:
             kept=[entry for _, entry in kept if entry.session_id not in ended],
             unknown=self._unknown,
             elsewhere=self._elsewhere,
-            damaged=self._damaged,
+            damaged=self.damaged,
         )
 
 
-def is_over(entry: Entry) -> bool:
-    """Tell whether a session that nobody can ask for must have ended; decides only how long it is told of."""
+def is_over(entry: Entry, margin: timedelta = timedelta()) -> bool:
+    """Tell whether a session must have ended by itself so long ago; decides only how long it is told of."""
     try:
         asked_at = datetime.fromisoformat(entry.asked_at)
-        return datetime.now(UTC) > asked_at + timedelta(minutes=entry.minutes)
+        return datetime.now(UTC) > asked_at + timedelta(minutes=entry.minutes) + margin
     except (ValueError, TypeError, OverflowError):
         return False
 
@@ -170,31 +183,35 @@ def stop_all(service: Service, entries: Iterable[Entry], timeout_seconds: float)
     owner = Owner(client, service, vendor="", run=None, terms=Terms(detached=False), warn=lambda _text: None)
     for entry in entries:
         owner.adopt(entry)
-    return owner.close(timeout_seconds)
+    return owner.close(max(timeout_seconds, LEAST_SECONDS))
 
 
-def settle(run: OwnRun, service: Service, *, known: Container[str], timeout_seconds: float) -> list[Event]:
-    """Tell what became of the sessions of this run's other processes, all over by now, and stop what is left of them.
+def settle(run: OwnRun, service: Service, *, known: Container[str], until: float) -> list[Event]:
+    """Tell what became of the sessions of this run's other processes that are over, and stop what is left of them.
 
-    Their reapers may be at work still; a session whose end is ``known`` is not told of again.
+    Their reapers may be at work still, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
+    told of again.
     """
-    past, until = PastRun(run.directory), time.monotonic() + timeout_seconds
+    past = PastRun(run.directory)
 
     def of_others() -> list[Entry]:
-        return [entry for entry in past.ledger.read()[0] if entry.owner != run.owner]
+        return [
+            entry for entry in past.ledger.read()[0] if entry.owner != run.owner and not past.has_living(entry.owner)
+        ]
 
     while any(entry.state == ASKED for entry in of_others()) and time.monotonic() < until:
         time.sleep(LOOK_SECONDS)
     entries = of_others()
-    events = [
-        Event(_SAID[entry.state], entry.label, entry.session_id, entry.page)
-        for entry in entries
-        if entry.state in _SAID
-    ]
-    events += [Event(Kind.CREATE_UNKNOWN, entry.label, text=entry.name) for entry in entries if entry.state == ASKED]
-    events += stop_all(service, [entry for entry in entries if entry.state == LIVE], max(1.0, until - time.monotonic()))
+    events = [_found(entry) for entry in entries if entry.state != LIVE]
+    events += stop_all(service, [entry for entry in entries if entry.state == LIVE], until - time.monotonic())
     proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
     for entry in entries:
         if entry.session_id in proven:
             past.ledger.remove(entry.intent)
     return [event for event in events if (event.session_id or event.text) not in known]
+
+
+def _found(entry: Entry) -> Event:
+    kind = {STOPPED: Kind.STOPPED, KEPT: Kind.KEPT}.get(entry.state, Kind.CREATE_UNKNOWN)
+    text = entry.name if kind is Kind.CREATE_UNKNOWN else ""
+    return Event(kind, entry.label, entry.session_id, entry.page, text, minutes=entry.minutes)

@@ -41,7 +41,7 @@ def in_thread(service: Service) -> socket.socket:
 
 
 def serve(channel: socket.socket, service: Service) -> None:
-    """Carry what each line asks, ``{"call": number, "path": text, "body": value}``, until the other end closes."""
+    """Carry what each line asks until the other end closes: ``{"call": number, "method": …, "path": …, "body": …}``."""
     import threading
 
     lines, lock = Lines(), threading.Lock()
@@ -70,7 +70,7 @@ def _carry(service: Service, asked: dict[str, Any], answer: Callable[..., None])
     """Answer when the call has ended, or when it has taken too long: name lookups cannot be interrupted."""
     import threading
 
-    from pytest_device.sessions.reaper.post import post
+    from pytest_device.sessions.reaper.call import call
 
     seen, claim = bytearray(), threading.Lock()
 
@@ -80,10 +80,13 @@ def _carry(service: Service, asked: dict[str, Any], answer: Callable[..., None])
             answer(call=asked["call"], body=bytes(seen).decode("latin-1"), **values)
 
     def carry() -> None:
-        finish(**post(service, asked["path"], asked["body"], seen))
+        finish(**call(service, asked["method"], asked["path"], asked["body"], seen))
 
     problem = f"no complete answer within {ANSWER_SECONDS:.0f} s"
     patience = threading.Timer(ANSWER_SECONDS, finish, kwargs={"problem": problem, "sent": True})
-    for thread in (patience, threading.Thread(target=carry)):
-        thread.daemon = True
-        thread.start()
+    try:
+        for thread in (patience, threading.Thread(target=carry)):
+            thread.daemon = True
+            thread.start()
+    except RuntimeError as error:  # the system gives no more threads
+        finish(problem=str(error), sent=False)

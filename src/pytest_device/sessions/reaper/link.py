@@ -55,6 +55,7 @@ class Link:
         self._ready = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
+        self._fate = "ended before its time"
         self._processes_left = 2 if detached else 0
         self._start()
 
@@ -62,14 +63,21 @@ class Link:
         """Wait until a reaper takes commands; one that does not start in time is done without."""
         if not self._ready.wait(READY_SECONDS):
             self._processes_left = 0
+            self._fate = f"did not start within {READY_SECONDS:.0f} s"
             with suppress(OSError):
                 self._channel.shutdown(socket.SHUT_RDWR)  # should it still start, it ends at once, having done nothing
             self._ready.wait(READY_SECONDS)
 
-    def send(self, **command: Any) -> bool:
-        """Give a command; False when there is nobody to take it, and a successor is being started."""
+    def send(self, command: dict[str, Any], *, sent: Callable[[], None] = lambda: None) -> bool:
+        """Give a command; False when there is nobody to take it, and a successor is being started.
+
+        ``sent`` is called once it is given, before a successor can be told what there is to know.
+        """
         with self._lock:
-            return self._send(command)
+            given = self._send(command)
+            if given:
+                sent()
+            return given
 
     def _send(self, command: dict[str, Any]) -> bool:
         try:
@@ -116,7 +124,7 @@ class Link:
     def _replace(self) -> None:
         self._ready.clear()
         if not self._processes_left:
-            self._warn(f"the reaper process ended before its time: {_WITHOUT}")
+            self._warn(f"the reaper process {self._fate}: {_WITHOUT}")
         with self._lock:  # what is sent meanwhile comes after what the successor has to know
             self._start()
             for command in self._again():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from pytest_device.sessions.ledger import KEPT, LIVE, STOPPED, Entry, Ledger
+from pytest_device.sessions.ledger import KEPT, LIVE, LOST, STOPPED, Entry, Ledger
 from pytest_device.sessions.reaper.lines import Lines, line
 from pytest_device.sessions.salvage import page_in, says_stopped, session_id_in
 from pytest_device.spec import SESSIONS_PATH
@@ -23,7 +23,8 @@ LOOK_SECONDS: Final = 1.0
 """How often processes are looked for where the system cannot tell of their end."""
 
 _CHUNK_BYTES: Final = 64 * 1024
-_OK, _NOT_FOUND, _TOO_MANY = 200, 404, 429
+_OK, _NOT_FOUND = 200, 404
+_PASSING = frozenset({408, 425, 429})
 _REFUSED = range(400, 500)
 
 
@@ -34,6 +35,8 @@ class _Life:
         self.entry, self.deadline, self.body, self.due = entry, deadline, body, due
         self.attempts = 0
         self.wanted = True
+        self.doubted = False
+        """Whether a stop was answered with 404, which a gateway says too: then the session itself is asked for."""
 
 
 class Watch:
@@ -193,6 +196,7 @@ class Watch:
                 life.due = None
                 if not life.entry.session_id and not life.wanted:
                     self._forget(life)  # was never sent, and is not wanted any more
+                    self._tell(intent, "answer", problem="it was not sent", sent=False, body="", session_id="", page="")
                 else:
                     self._call(intent, life)
 
@@ -200,9 +204,15 @@ class Watch:
         life.attempts += 1
         self._number += 1
         self._calls[self._number] = intent
-        session_id = life.entry.session_id
-        path = f"{SESSIONS_PATH}/{session_id}/stop" if session_id else SESSIONS_PATH
-        self._hired().sendall(line(call=self._number, path=path, body=None if session_id else life.body))
+        method, path, body = "POST", SESSIONS_PATH, life.body
+        if life.entry.session_id:
+            method, path, body = "POST", f"{SESSIONS_PATH}/{life.entry.session_id}/stop", None
+        if life.doubted:
+            method, path = "GET", path.removesuffix("/stop")
+        try:
+            self._hired().sendall(line(call=self._number, method=method, path=path, body=body))
+        except OSError as error:  # no process can be started, or the last one has just died
+            self._hear({"call": self._number, "problem": str(error), "sent": False, "body": ""})
 
     def _hired(self) -> socket.socket:
         if self._courier is None:
@@ -259,23 +269,27 @@ class Watch:
             self._forget(life)
         else:  # the ledger goes on naming it, until its time is over
             del self._lives[life.entry.intent]
+            self._record(life.entry._replace(state=LOST))
         self._tell(life.entry.intent, "answer", session_id=session_id, page=page, **answer)
 
     def _hear_of_stop(self, life: _Life, answer: dict[str, Any]) -> None:
         status, now = answer.get("status"), time.monotonic()
+        if status == _NOT_FOUND and not life.doubted:
+            life.doubted, life.due = True, now
+            return
         if status == _NOT_FOUND or (
             status == _OK and says_stopped(answer["body"].encode("latin-1"), life.entry.session_id)
         ):
             self._forget(life)
             what = "stopped"
-        elif status in _REFUSED and status != _TOO_MANY:
+        elif status in _REFUSED and status not in _PASSING:
             del self._lives[life.entry.intent]
             what = "refused"
         elif now >= life.deadline:
             del self._lives[life.entry.intent]
             what = "gave-up"
         else:
-            life.due = now + _backoff(life.attempts)
+            life.doubted, life.due = False, now + _backoff(life.attempts)
             what = "delayed"
         self._tell(life.entry.intent, what, **answer)
 

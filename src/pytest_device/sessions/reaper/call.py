@@ -1,4 +1,4 @@
-"""One POST with the standard library: bounded in size, never redirected, its silences bounded."""
+"""One call with the standard library: bounded in size, never redirected, its silences bounded."""
 
 import base64
 import http.client
@@ -17,7 +17,7 @@ MAX_BYTES: Final = 1024 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
 
 
-def post(service: Service, path: str, body: Any, seen: bytearray) -> dict[str, Any]:
+def call(service: Service, method: str, path: str, body: Any, seen: bytearray) -> dict[str, Any]:
     """Return the answer's ``status``, or the ``problem`` there was and whether the request was ``sent``.
 
     ``sent`` is False only when it certainly never left. What arrives of the answer's body is added to ``seen`` as it
@@ -32,7 +32,7 @@ def post(service: Service, path: str, body: Any, seen: bytearray) -> dict[str, A
             sent = True
             prefix = urlsplit(service.url).path.rstrip("/")
             data = None if body is None else json.dumps(body).encode()
-            connection.request("POST", f"{prefix}{path}", data, _headers(service.token))
+            connection.request(method, f"{prefix}{path}", data, _headers(service.token))
             return _answer(connection, seen)
         finally:
             connection.close()
