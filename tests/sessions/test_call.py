@@ -1,0 +1,175 @@
+"""The reaper's calls: over TLS by the given authority only, through a proxy, bounded, never redirected."""
+
+import base64
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import trustme
+
+from pytest_device.sessions.reaper.call import MAX_BYTES, call
+from pytest_device.sessions.reaper.service import Service
+
+TOKEN = "open-sesame-open"
+
+
+class Far(ThreadingHTTPServer):
+    """A service over TLS that remembers what it was asked, and answers as it is told."""
+
+    daemon_threads = True
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.asked: list[tuple[str, str, str]] = []
+        self.status, self.headers, self.body = 200, {"Content-Length": "2"}, b"{}"
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.server_port}/base"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Far
+
+    def do_POST(self) -> None:
+        length = int(self.headers["Content-Length"])
+        self.server.asked.append((self.path, self.headers["Authorization"], self.rfile.read(length).decode()))
+        self.send_response(self.server.status)
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Keep quiet."""
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def far(authority: trustme.CA) -> Generator[Far]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with Far(context) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def cafile(authority: trustme.CA, tmp_path: Path) -> str:
+    path = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return str(path)
+
+
+class Proxy:
+    """Takes one CONNECT and carries bytes between its two ends."""
+
+    def __init__(self, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.head = b""
+        self._answer = answer
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        near, _ = self._listener.accept()
+        with self._listener, near:
+            while b"\r\n\r\n" not in self.head:
+                self.head += near.recv(4096)
+            near.sendall(self._answer)
+            if b" 200 " not in self._answer:
+                return
+            host, _, port = self.head.split()[1].decode().partition(":")
+            with socket.create_connection((host, int(port))) as away:
+                back = threading.Thread(target=_carry, args=(away, near), daemon=True)
+                back.start()
+                _carry(near, away)
+                back.join(10)
+
+
+def _carry(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:  # either end has gone
+        return
+
+
+def test_a_call_reaches_a_service_that_the_authority_vouches_for(far: Far, cafile: str) -> None:
+    seen = bytearray()
+
+    answer = call(Service(far.url, TOKEN, cafile=cafile), "POST", "/v2/x", {"a": 1}, seen)
+
+    assert (answer, bytes(seen)) == ({"status": 200}, b"{}")
+    ((path, authorization, body),) = far.asked
+    assert (path, authorization, json.loads(body)) == ("/base/v2/x", f"Bearer {TOKEN}", {"a": 1})
+
+
+def test_nothing_is_sent_to_a_service_that_nobody_vouches_for(far: Far) -> None:
+    answer = call(Service(far.url, TOKEN), "POST", "/v2/x", {}, bytearray())
+
+    assert answer["sent"] is False
+    assert "CERTIFICATE_VERIFY_FAILED" in answer["problem"]
+    assert far.asked == []
+
+
+def test_a_proxy_is_told_its_credentials_and_nothing_of_the_call(far: Far, cafile: str) -> None:
+    proxy = Proxy()
+    service = Service(far.url, TOKEN, proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", cafile=cafile)
+
+    assert call(service, "POST", "/v2/x", {}, bytearray()) == {"status": 200}
+
+    assert proxy.head.startswith(f"CONNECT 127.0.0.1:{far.server_port} ".encode())
+    assert b"Basic " + base64.b64encode(b"me:p@ss") in proxy.head
+    assert TOKEN.encode() not in proxy.head
+
+
+def test_a_proxy_that_refuses_leaves_the_call_unsent(far: Far, cafile: str) -> None:
+    proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+
+    answer = call(
+        Service(far.url, TOKEN, proxy=f"http://127.0.0.1:{proxy.port}", cafile=cafile), "POST", "/x", {}, bytearray()
+    )
+
+    assert answer["sent"] is False
+    assert "407" in answer["problem"]
+    assert far.asked == []
+
+
+def test_a_redirect_is_not_followed(far: Far, cafile: str) -> None:
+    far.status, far.headers = 307, {"Location": far.url, "Content-Length": "2"}
+
+    assert call(Service(far.url, TOKEN, cafile=cafile), "POST", "/v2/x", {}, bytearray()) == {"status": 307}
+
+    assert len(far.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "problem"),
+    [
+        ({"Content-Length": str(MAX_BYTES + 1)}, b" " * (MAX_BYTES + 1), "larger than"),
+        ({"Content-Length": "9"}, b'{"id"', "4 bytes are missing"),
+        ({"Content-Length": "2", "Content-Encoding": "gzip"}, b"{}", "packed"),
+    ],
+)
+def test_what_cannot_be_a_whole_answer_is_a_problem_of_a_call_that_was_sent(
+    far: Far, cafile: str, headers: dict[str, str], body: bytes, problem: str
+) -> None:
+    far.headers, far.body = headers, body
+
+    answer = call(Service(far.url, TOKEN, cafile=cafile), "POST", "/v2/x", {}, bytearray())
+
+    assert problem in answer["problem"]
+    assert answer["sent"] is True
