@@ -55,6 +55,8 @@ DURATION_MIN_MINUTES: Final = 0
 DURATION_MAX_MINUTES: Final = 115
 CLEANUP_MINUTES: Final = 5
 """Reserved after the maximum duration, not part of it."""
+LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
+"""What a session of which nothing else is known lasts at most."""
 IDLE_MIN_MINUTES: Final = 1
 IDLE_MAX_MINUTES: Final = 114
 POLL_INTERVAL_SECONDS: Final = 5.0

@@ -77,12 +77,12 @@ class Controller:
         from pytest_device.plugin.household import Household
         from pytest_device.sessions.network import service_at
 
+        url, token = str(settings.url.value), settings.token
         if self._service is not None:
-            return Household(
-                settings, service_at(self._service.url, self._service.token), self._run_name, self._terminal
-            )
-        redactor_of(self._config)
-        return Household(settings, service_at(str(settings.url.value), settings.token), self._run_name, self._terminal)
+            url, token = self._service.url, self._service.token
+        else:
+            redactor_of(self._config)
+        return Household(settings, service_at(url, token), self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:

@@ -11,14 +11,13 @@ import pytest
 from pytest_device.plugin.access import MAIN, joined
 from pytest_device.plugin.terminal import Terminal
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import LIVE, Entry
+from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.sweep import LEAST_SECONDS, settle, stop_all, sweep
 from pytest_device.settings import Settings
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+from pytest_device.spec import LONGEST_MINUTES
 
-_LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
 _WITHOUT_INIT: Final = "with the reaper too: start the container with an init process (docker run --init)"
 
 
@@ -60,7 +59,13 @@ class Household:
         receipt = self._terminal.receipt
         tried = self._settled(self.run, until) if self.run else set[str]()
         if others:
-            left = [_entry_of(event) for event in receipt.not_stopped() if event.session_id not in tried]
+            left = [
+                Entry.of_session(
+                    event.session_id, label=event.label, page=event.url, minutes=event.minutes or LONGEST_MINUTES
+                )
+                for event in receipt.not_stopped()
+                if event.session_id not in tried
+            ]
             self._tell(stop_all(self._service, left, until - time.monotonic()))
         if self._sweeping:
             self._sweeping.join(max(LEAST_SECONDS, until - time.monotonic()))
@@ -83,18 +88,3 @@ class Household:
 
     def _tell(self, events: list[Event]) -> None:
         self._terminal.count(event.to_json() for event in events)
-
-
-def _entry_of(event: Event) -> Entry:
-    return Entry(
-        intent=event.session_id,
-        owner="",
-        service="",
-        label=event.label,
-        name="",
-        asked_at="",
-        minutes=event.minutes or _LONGEST_MINUTES,
-        session_id=event.session_id,
-        page=event.url,
-        state=LIVE,
-    )

@@ -16,7 +16,7 @@ import httpx
 from pytest_device.errors import ConfigError, ServiceError, StatusError, TransportError, UnexpectedReplyError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.replies import read_session
+from pytest_device.sessions.replies import no_answer, read_session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.salvage import session_id_in
 from pytest_device.settings import checked_token, checked_url
@@ -183,10 +183,8 @@ class DeviceClient:
     def _no_answer(self, operation: str, error: httpx.HTTPError) -> TransportError:
         reason = str(error) or type(error).__name__
         if isinstance(error, _NEVER_SENT):
-            message = f"{operation}: no connection to {self.base_url} ({reason}): check the address and the network"
-            return TransportError(message, sent=False)
-        message = f"{operation}: no complete answer from {self.base_url} ({type(error).__name__}: {reason})"
-        return TransportError(message, sent=True)
+            return no_answer(operation, self.base_url, reason, sent=False)
+        return no_answer(operation, self.base_url, f"{type(error).__name__}: {reason}", sent=True)
 
 
 def _body_of(operation: str, reply: httpx.Response) -> bytes:

@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_device.errors import NotFoundError, ServiceError
-from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import LIVE, STOPPED, UNKNOWN, Entry
+from pytest_device.sessions.ledger import STOPPED, UNKNOWN, Entry
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import PastRun, past_runs
-from pytest_device.sessions.sweep import counted, is_over, stop_all
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+from pytest_device.sessions.sweep import asked_after, counted, is_over, stop_all
 
 
 class Known(NamedTuple):
@@ -122,8 +119,9 @@ def stop_known(state_dir: Path, service: Service, choice: Choice, timeout_second
         here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == service.url]
         running = [one.entry for one in here if one.entry.state not in UNKNOWN]
         strangers = choice.ids - {one.entry.session_id.lower() for one in known}
-        unknown = _unknown_to(service, strangers)
-        found = [_entry_of(session_id, service) for session_id in sorted(strangers - unknown)]
+        # Of a mistyped id, 404 to a stop would be no proof.
+        unknown = {session_id for session_id, found in asked_after(service, strangers).items() if found is None}
+        found = [Entry.of_session(session_id, label="session") for session_id in sorted(strangers - unknown)]
         events = stop_all(service, [*running, *found], timeout_seconds)
         _forget(chosen, {event.session_id for event in events if event.kind is Kind.STOPPED})
         return Outcome(
@@ -135,26 +133,6 @@ def stop_known(state_dir: Path, service: Service, choice: Choice, timeout_second
             strangers=sorted(unknown),
             damaged={} if choice.ids else damaged,
         )
-
-
-def _unknown_to(service: Service, ids: frozenset[str]) -> frozenset[str]:
-    """Return which of these ids the service does not know: of a mistyped one, 404 is no proof that it is stopped."""
-    unknown: set[str] = set()
-    if ids:
-        with DeviceClient(service.url, service.token) as client:
-            for session_id in ids:
-                try:
-                    client.get(session_id)
-                except NotFoundError:
-                    unknown.add(session_id)
-                except ServiceError:  # the stop call will tell
-                    continue
-    return frozenset(unknown)
-
-
-def _entry_of(session_id: str, service: Service) -> Entry:
-    minutes = DURATION_MAX_MINUTES + CLEANUP_MINUTES
-    return Entry(session_id, "", service.url, "session", "", "", minutes, session_id, state=LIVE)
 
 
 def _forget(chosen: list[Known], proven: set[str]) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
+from pytest_device.spec import LONGEST_MINUTES
+
 ASKED: Final = "asked"
 """The create call is on its way."""
 LOST: Final = "lost"
@@ -54,6 +56,11 @@ class Entry(NamedTuple):
     session_id: str = ""
     page: str = ""
     state: str = ASKED
+
+    @classmethod
+    def of_session(cls, session_id: str, *, label: str = "", page: str = "", minutes: int = LONGEST_MINUTES) -> Self:
+        """Return what there is to write of a session that runs and that no ledger here knows."""
+        return cls(session_id, "", "", label, "", "", minutes, session_id, page, LIVE)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

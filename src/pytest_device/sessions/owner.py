@@ -15,7 +15,7 @@ from pytest_device.errors import ServiceError, StopDelayedError, TransportError,
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.lease import may_have_created, outcome_of
-from pytest_device.sessions.ledger import LIVE, Entry
+from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.link import Link
 from pytest_device.sessions.reaper.service import Service
@@ -139,7 +139,7 @@ class Owner:
         while news := self._next(asked, until - time.monotonic()):
             if news["what"] in {"stopped", "refused"}:
                 asked.told = True
-                return read_session("stop", news["status"], _body(news))
+                return _stop_answer(news)
         raise StopDelayedError(_reason(asked.last))
 
     def keep(self, session_id: UUID | str) -> None:
@@ -198,8 +198,7 @@ class Owner:
         for asked in self._asked.values():
             if asked.entry.session_id == str(session_id):
                 return asked
-        entry = self._entry("", "", DURATION_MAX_MINUTES + CLEANUP_MINUTES)
-        return self._adopted(entry._replace(session_id=str(session_id), state=LIVE))
+        return self._adopted(Entry.of_session(str(session_id)))
 
     def _adopted(self, entry: Entry) -> _Asked:
         asked = self._asked[entry.intent] = _Asked(entry)
@@ -271,11 +270,15 @@ def _body(told: dict[str, Any]) -> bytes:
     return text.encode("latin-1")
 
 
+def _stop_answer(told: dict[str, Any]) -> Session:
+    return read_session("stop", told["status"], _body(told))
+
+
 def _reason(told: dict[str, Any]) -> str:
     if "status" not in told:
         return str(told.get("problem", "no answer yet"))
     try:
-        session = read_session("stop", told["status"], _body(told))
+        session = _stop_answer(told)
     except ServiceError as error:
         return str(error)
     return f"its status is {session.status}"
@@ -288,7 +291,7 @@ def _ends_of(asked: _Asked) -> Iterator[Event]:
         if asked.sent and (last["what"] != "answer" or last.get("sent", last.get("status") not in _REFUSED)):
             yield replace(known, kind=Kind.CREATE_UNKNOWN, text=entry.name)
     elif last["what"] in {"stopped", "refused"}:
-        yield outcome_of(known, lambda: read_session("stop", last["status"], _body(last)))
+        yield outcome_of(known, lambda: _stop_answer(last))
     else:
         reason = _reason(last) if last["what"] != "answer" else "no answer yet"
         yield replace(known, kind=Kind.STOP_FAILED, text=reason)

@@ -1,7 +1,7 @@
 """Stopping what others have left in the ledger: earlier runs, and the dead processes of this one."""
 
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,6 +12,7 @@ from pytest_device.errors import NotFoundError, ServiceError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, UNKNOWN, Entry
+from pytest_device.sessions.models import Session
 from pytest_device.sessions.owner import Owner, Terms
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
@@ -98,7 +99,6 @@ class _Sweeping:
         self._left: list[tuple[PastRun, Entry]] = []
         self._done: list[tuple[PastRun, Entry]] = []
         self._runs: list[PastRun] = []
-        self._kept: list[Entry] = []
         self._unknown: list[Entry] = []
         self._elsewhere: list[Entry] = []
         self.damaged: dict[str, str] = {}
@@ -131,7 +131,8 @@ class _Sweeping:
     def finish(self, timeout_seconds: float) -> Swept:
         kept = [(run, entry) for run, entry in self._left if entry.state == KEPT]
         live = [(run, entry) for run, entry in self._left if entry.state == LIVE]
-        ended = _ended(self._service, [entry for _, entry in kept])
+        found = asked_after(self._service, [entry.session_id for _, entry in kept])
+        ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
         events = stop_all(self._service, [entry for _, entry in live], timeout_seconds)
         proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
         self._done += [(run, entry) for run, entry in kept if entry.session_id in ended]
@@ -157,21 +158,20 @@ def is_over(entry: Entry, margin: timedelta = timedelta()) -> bool:
         return False
 
 
-def _ended(service: Service, entries: list[Entry]) -> set[str]:
-    """Return which of these sessions the service says have ended; what cannot be asked counts as running."""
-    ended: set[str] = set()
-    if not entries:
-        return ended
+def asked_after(service: Service, session_ids: Collection[str]) -> dict[str, Session | None]:
+    """Return what the service says of sessions, None of those it does not know; what it cannot be asked is left out."""
+    found: dict[str, Session | None] = {}
+    if not session_ids:
+        return found
     with DeviceClient(service.url, service.token) as client:
-        for entry in entries:
+        for session_id in session_ids:
             try:
-                if client.get(entry.session_id).status in TERMINAL:
-                    ended.add(entry.session_id)
+                found[session_id] = client.get(session_id)
             except NotFoundError:
-                ended.add(entry.session_id)
+                found[session_id] = None
             except ServiceError:
                 continue
-    return ended
+    return found
 
 
 def stop_all(service: Service, entries: Iterable[Entry], timeout_seconds: float) -> list[Event]:
