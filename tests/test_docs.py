@@ -24,7 +24,7 @@ def first_column(title: str) -> list[str]:
 
 
 def row_of(option: Option[Any]) -> str:
-    default = "" if option.default is None else f"`{str(option.default).removesuffix('.0').lower()}`"
+    default = "" if option.default in (None, ()) else f"`{str(option.default).removesuffix('.0').lower()}`"
     return f"| `{option.option}` | `{option.variable}` | `{option.ini}` | {default} | {option.help} |"
 
 

@@ -10,7 +10,8 @@ TOKEN_VARIABLE: Final = "DEVICE_TOKEN"  # noqa: S105  # the name of the variable
 class Option(Generic[T]):
     """One option: ``--device-WORD``, ``DEVICE_WORD`` in the environment, ``device_word`` in the ini file.
 
-    A switch that is on by default is switched off by ``--device-no-WORD``, or ``false`` in the other two.
+    A switch that is on by default is switched off by ``--device-no-WORD``, or ``false`` in the other two. A default of
+    several values makes it an option that may be repeated, and that takes commas everywhere.
     """
 
     def __init__(self, word: str, default: T, help: str) -> None:  # noqa: A002  # argparse's name for it
@@ -24,6 +25,40 @@ class Option(Generic[T]):
 URL: Final = Option[str | None]("url", None, "address of the service, up to and without /v2")
 LOCAL: Final = Option("local", False, "start a local service for this run and end it with the run")
 APP_ID: Final = Option[str | None]("app_id", None, "the project that sessions are created in (a UUID)")
+PLATFORM: Final = Option[tuple[str, ...]](
+    "platform",
+    (),
+    "android, ios or both: for tests whose marker names none; from the command line or the environment it also "
+    "deselects what is marked for others only",
+)
+TYPE: Final = Option("type", "agent-device", "type of session, where the marker does not say otherwise")
+BUILD_ID: Final = Option[str | None](
+    "build_id", None, "the build to install (a UUID), where the marker names no source"
+)
+APPLICATION_ARCHIVE_URL: Final = Option[str | None](
+    "application_archive_url", None, "address of the archive to install, where the marker names no source"
+)
+IDENTIFIER: Final = Option[str | None](
+    "identifier", None, "simulator name, UDID or hardware profile, where the marker does not say otherwise"
+)
+SHARE: Final = Option(
+    "share",
+    "run",
+    "how far tests with an equal request share a session: run, module, class, or test for a fresh one each",
+)
+TEST_MINUTES: Final = Option(
+    "test_minutes", 2, "how long a test may need its device: a shared session that has less left is replaced before it"
+)
+SPREAD: Final = Option(
+    "spread", False, "run each test that is marked for several platforms on one of them, not on every one"
+)
+REORDER: Final = Option("reorder", True, "group tests that share a session, so that no device is held for later")
+MAX_SESSIONS: Final = Option[int | None](
+    "max_sessions", None, "at most so many sessions at once, of all runs of this user on this machine"
+)
+START_ATTEMPTS: Final = Option(
+    "start_attempts", 2, "how many sessions may be tried for a test when one turns errored before it is ready"
+)
 WAIT_TIMEOUT_SECONDS: Final = Option(
     "wait_timeout_seconds", 900.0, "how long to wait for a session to be in progress, queueing included"
 )
@@ -44,7 +79,15 @@ STOP_TIMEOUT_SECONDS: Final = Option(
     "stop_timeout_seconds", 60.0, "how long the end of a run waits for sessions whose stop did not succeed at once"
 )
 KEEP_ON_FAILURE: Final = Option(
-    "keep_on_failure", False, "leave the session of a failed test running, until its own limits end it"
+    "keep_on_failure",
+    False,
+    "keep the session of a failed test: until a key is pressed, or without a terminal until its own limits end it",
+)
+ARTIFACTS_DIR: Final = Option[str | None](
+    "artifacts_dir", None, "where what is left of failed tests is put: screenshot, page source, facts of the session"
+)
+DRY_RUN: Final = Option(
+    "dry_run", False, "tell which sessions the run would create and what they may cost, send nothing, run nothing"
 )
 REAPER: Final = Option(
     "reaper", True, "watch over the sessions from a process that outlives the run and stops what it left behind"
@@ -62,12 +105,25 @@ OPTIONS: Final = (
     URL,
     LOCAL,
     APP_ID,
-    WAIT_TIMEOUT_SECONDS,
-    POLL_INTERVAL_SECONDS,
+    PLATFORM,
+    TYPE,
+    BUILD_ID,
+    APPLICATION_ARCHIVE_URL,
+    IDENTIFIER,
     MAX_DURATION_MINUTES,
     MAX_IDLE_TIME_MINUTES,
+    SHARE,
+    TEST_MINUTES,
+    SPREAD,
+    REORDER,
+    MAX_SESSIONS,
+    START_ATTEMPTS,
+    WAIT_TIMEOUT_SECONDS,
+    POLL_INTERVAL_SECONDS,
     STOP_TIMEOUT_SECONDS,
     KEEP_ON_FAILURE,
+    ARTIFACTS_DIR,
+    DRY_RUN,
     REAPER,
     STATE_DIR,
     VENDOR_WORD,

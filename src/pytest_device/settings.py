@@ -11,7 +11,16 @@ from pytest_device import option_table
 from pytest_device.errors import ConfigError
 from pytest_device.option_table import TOKEN_VARIABLE, Option
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.spec import DURATION_MAX_MINUTES, IDLE_MAX_MINUTES, IDLE_MIN_MINUTES
+from pytest_device.spec import (
+    ARCHIVE_URL_MAX_LENGTH,
+    DURATION_MAX_MINUTES,
+    IDLE_MAX_MINUTES,
+    IDLE_MIN_MINUTES,
+    REQUESTABLE_SESSION_TYPES,
+    Platform,
+    SessionType,
+    Share,
+)
 
 T = TypeVar("T")
 
@@ -69,6 +78,9 @@ _SECONDS_MAX: Final = 1_000_000.0
 """More than any session lasts, and less than what a system can wait for."""
 _SECONDS_RULE: Final = f"a number of seconds above 0 and up to {_SECONDS_MAX:.0f}"
 _SWITCH_RULE: Final = "true or false"
+_ARCHIVE_RULE: Final = f"an HTTP or HTTPS URL of at most {ARCHIVE_URL_MAX_LENGTH} characters"
+_SESSIONS_MAX: Final = 1_000
+_ATTEMPTS_MAX: Final = 10
 
 
 def _uuid(text: str) -> str:
@@ -82,13 +94,35 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _minutes(least: int, most: int) -> tuple[Callable[[str], int], str]:
+def _number(least: int, most: int, what: str) -> tuple[Callable[[str], int], str]:
     def parse(text: str) -> int:
         if not least <= int(text) <= most:
             raise ValueError(text)
         return int(text)
 
-    return parse, f"a whole number of minutes from {least} to {most}"
+    return parse, f"a whole number{what} from {least} to {most}"
+
+
+def _platforms(text: str) -> tuple[Platform, ...]:
+    words = [word.strip() for word in text.split(",")]
+    return tuple(dict.fromkeys(map(Platform, words)))
+
+
+def _type(text: str) -> SessionType:
+    if text not in REQUESTABLE_SESSION_TYPES:
+        raise ValueError(text)
+    return SessionType(text)
+
+
+def _archive_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or len(text) > ARCHIVE_URL_MAX_LENGTH:
+        raise ValueError(text)
+    return text
+
+
+def _text(text: str) -> str:
+    return text
 
 
 def _switch(text: str) -> bool:
@@ -126,12 +160,25 @@ class Settings:
     url: Setting[str | None]
     local: Setting[bool]
     app_id: Setting[str | None]
-    wait_timeout_seconds: Setting[float]
-    poll_interval_seconds: Setting[float]
+    platform: Setting[tuple[str, ...]]
+    type: Setting[str]
+    build_id: Setting[str | None]
+    application_archive_url: Setting[str | None]
+    identifier: Setting[str | None]
     max_duration_minutes: Setting[int]
     max_idle_time_minutes: Setting[int]
+    share: Setting[str]
+    test_minutes: Setting[int]
+    spread: Setting[bool]
+    reorder: Setting[bool]
+    max_sessions: Setting[int | None]
+    start_attempts: Setting[int]
+    wait_timeout_seconds: Setting[float]
+    poll_interval_seconds: Setting[float]
     stop_timeout_seconds: Setting[float]
     keep_on_failure: Setting[bool]
+    artifacts_dir: Setting[str | None]
+    dry_run: Setting[bool]
     reaper: Setting[bool]
     state_dir: Setting[str | None]
     """None where this user has no home to keep it in."""
@@ -183,30 +230,52 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
             problems.append(f"{source}={text!r} must be {rule}")
         return Setting(option.default, "default", 3)
 
-    durations, idle_times = (1, DURATION_MAX_MINUTES), (IDLE_MIN_MINUTES, IDLE_MAX_MINUTES)
+    durations = _number(1, DURATION_MAX_MINUTES, " of minutes")
+    idle_times = _number(IDLE_MIN_MINUTES, IDLE_MAX_MINUTES, " of minutes")
     settings = Settings(
         url=setting(option_table.URL, checked_url, "an https:// address"),
         local=setting(option_table.LOCAL, _switch, _SWITCH_RULE),
         app_id=setting(option_table.APP_ID, _uuid, "the project's UUID"),
+        platform=setting(option_table.PLATFORM, _platforms, " or ".join((*Platform, "both, with a comma"))),
+        type=setting(option_table.TYPE, _type, f"one of {', '.join(REQUESTABLE_SESSION_TYPES)}"),
+        build_id=setting(option_table.BUILD_ID, _uuid, "the UUID of a build"),
+        application_archive_url=setting(option_table.APPLICATION_ARCHIVE_URL, _archive_url, _ARCHIVE_RULE),
+        identifier=setting(option_table.IDENTIFIER, _text, "text"),
+        max_duration_minutes=setting(option_table.MAX_DURATION_MINUTES, *durations),
+        max_idle_time_minutes=setting(option_table.MAX_IDLE_TIME_MINUTES, *idle_times),
+        share=setting(option_table.SHARE, Share, f"one of {', '.join(Share)}"),
+        test_minutes=setting(option_table.TEST_MINUTES, *durations),
+        spread=setting(option_table.SPREAD, _switch, _SWITCH_RULE),
+        reorder=setting(option_table.REORDER, _switch, _SWITCH_RULE),
+        max_sessions=setting(option_table.MAX_SESSIONS, *_number(1, _SESSIONS_MAX, "")),
+        start_attempts=setting(option_table.START_ATTEMPTS, *_number(1, _ATTEMPTS_MAX, "")),
         wait_timeout_seconds=setting(option_table.WAIT_TIMEOUT_SECONDS, _seconds, _SECONDS_RULE),
         poll_interval_seconds=setting(option_table.POLL_INTERVAL_SECONDS, _seconds, _SECONDS_RULE),
-        max_duration_minutes=setting(option_table.MAX_DURATION_MINUTES, *_minutes(*durations)),
-        max_idle_time_minutes=setting(option_table.MAX_IDLE_TIME_MINUTES, *_minutes(*idle_times)),
         stop_timeout_seconds=setting(option_table.STOP_TIMEOUT_SECONDS, _seconds, _SECONDS_RULE),
         keep_on_failure=setting(option_table.KEEP_ON_FAILURE, _switch, _SWITCH_RULE),
+        artifacts_dir=setting(option_table.ARTIFACTS_DIR, _text, "a path"),
+        dry_run=setting(option_table.DRY_RUN, _switch, _SWITCH_RULE),
         reaper=setting(option_table.REAPER, _switch, _SWITCH_RULE),
         state_dir=setting(option_table.STATE_DIR, _directory, "an absolute path"),
         vendor=setting(option_table.VENDOR_WORD, _word, "a word of lower-case letters"),
         token=environ.get(TOKEN_VARIABLE, ""),
     )
-    if settings.local.value and settings.url.value is not None and settings.local.rank == settings.url.rank:
-        problems.append(f"{settings.url.source} and {settings.local.source} exclude each other: name one service")
+    problems += _exclusions(settings)
     if problems:
         raise ConfigError(*problems)
     if settings.state_dir.value is None:
         directory = default_state_dir(environ)
         settings = replace(settings, state_dir=replace(settings.state_dir, value=str(directory) if directory else None))
     return _one_service(settings)
+
+
+def _exclusions(settings: Settings) -> Iterator[str]:
+    url, local = settings.url, settings.local
+    if local.value and url.value is not None and local.rank == url.rank:
+        yield f"{url.source} and {local.source} exclude each other: name one service"
+    build, archive = settings.build_id, settings.application_archive_url
+    if build.value and archive.value:
+        yield f"{build.source} and {archive.source} exclude each other: give at most one application source"
 
 
 def _first_given(

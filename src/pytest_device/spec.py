@@ -34,6 +34,15 @@ class Status(StrEnum):
     ERRORED = "errored"
 
 
+class Share(StrEnum):
+    """How far a session is shared by the tests of a run. A word of this package, not of the document."""
+
+    RUN = "run"
+    MODULE = "module"
+    CLASS = "class"
+    TEST = "test"
+
+
 TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
 """States that nothing leaves ("States and transitions")."""
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
@@ -19,13 +19,19 @@ def add(parser: pytest.Parser) -> None:
     group = parser.getgroup("device", f"remote devices (access token: {TOKEN_VARIABLE} in the environment)")
     for option in OPTIONS:
         told = f"{option.help} [{option.variable}]"
+        metavar = option.ini.rpartition("_")[2].upper()
         if isinstance(option.default, bool):
             group.addoption(
-                option.option, dest=option.ini, action="store_const", const=str(not option.default).lower(), help=told
+                option.option,
+                dest=option.ini,
+                action="store_const",
+                const=str(not option.default).lower(),
+                help=f"do not {told}" if option.default else told,
             )
+        elif isinstance(option.default, tuple):
+            group.addoption(option.option, dest=option.ini, action="append", metavar=metavar, help=told)
         else:
-            default = f", default {option.default:g}" if isinstance(option.default, float | int) else ""
-            metavar = option.ini.rpartition("_")[2].upper()
+            default = "" if option.default is None else f", default {_shown(option.default)}"
             group.addoption(option.option, dest=option.ini, metavar=metavar, help=f"{told}{default}")
         parser.addini(option.ini, option.help, default=None)
 
@@ -69,4 +75,10 @@ def _is_given(config: pytest.Config, ini: str, variable: str) -> bool:
 
 
 def _text(value: object) -> str | None:
+    if isinstance(value, list):
+        return ",".join(map(str, cast("list[object]", value)))
     return None if value is None else str(value)
+
+
+def _shown(default: object) -> str:
+    return f"{default:g}" if isinstance(default, float | int) else str(default)
