@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import DeviceError as DeviceError
     from pytest_device.errors import ForbiddenError as ForbiddenError
     from pytest_device.errors import InvalidRequestError as InvalidRequestError
+    from pytest_device.errors import LeaseTimeoutError as LeaseTimeoutError
     from pytest_device.errors import NotFoundError as NotFoundError
     from pytest_device.errors import ServiceError as ServiceError
     from pytest_device.errors import SessionError as SessionError
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from pytest_device.errors import TransportError as TransportError
     from pytest_device.errors import UnauthorizedError as UnauthorizedError
     from pytest_device.errors import UnexpectedReplyError as UnexpectedReplyError
+    from pytest_device.sessions.arguments import DeviceArguments as DeviceArguments
+    from pytest_device.sessions.arguments import DeviceLease as DeviceLease
     from pytest_device.sessions.client import DeviceClient as DeviceClient
     from pytest_device.sessions.lease import lease as lease
+    from pytest_device.sessions.life import Sessions as Sessions
     from pytest_device.sessions.lifecycle import WaitPolicy as WaitPolicy
     from pytest_device.sessions.models import AgentDeviceConfig as AgentDeviceConfig
     from pytest_device.sessions.models import AppiumConfig as AppiumConfig
@@ -33,20 +37,23 @@ if TYPE_CHECKING:
     from pytest_device.sessions.request import SessionRequest as SessionRequest
     from pytest_device.spec import Platform as Platform
     from pytest_device.spec import SessionType as SessionType
+    from pytest_device.spec import Share as Share
     from pytest_device.spec import Status as Status
 
 _NAMES_OF: Final = {
     "errors": (
-        "ConfigError ControllerError DeviceError ForbiddenError InvalidRequestError NotFoundError ServiceError "
-        "SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopDelayedError "
-        "StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
+        "ConfigError ControllerError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError NotFoundError "
+        "ServiceError SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError "
+        "StopDelayedError StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
     ),
+    "sessions.arguments": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient",
     "sessions.lease": "lease",
+    "sessions.life": "Sessions",
     "sessions.lifecycle": "WaitPolicy",
     "sessions.models": ("AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig Session WebPreviewConfig"),
     "sessions.request": "SessionRequest",
-    "spec": "Platform SessionType Status",
+    "spec": "Platform SessionType Share Status",
 }
 _MODULE_OF: Final = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 

@@ -11,6 +11,7 @@ DeviceError
 │       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
 │       ├── ForbiddenError      403
 │       └── NotFoundError       404
+├── LeaseTimeoutError           as many sessions as may be are running
 ├── SessionError                a session that went wrong; has its id and page
 │   ├── SessionFailedError      errored
 │   ├── SessionStoppedError     stopped by someone else, or by a limit
@@ -87,6 +88,10 @@ class ForbiddenError(StatusError):
 
 class NotFoundError(StatusError):
     """404: no project or session with this identifier."""
+
+
+class LeaseTimeoutError(DeviceError):
+    """As many sessions as ``device_max_sessions`` allows at once were running for as long as a test may wait."""
 
 
 class SessionError(DeviceError):

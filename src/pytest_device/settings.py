@@ -186,10 +186,13 @@ class Settings:
     token: str = field(repr=False)
     """The access token, empty when there is none. It comes from the environment only."""
 
-    def service_problems(self) -> Iterator[str]:
-        """Tell what is missing to reach a service; nothing when a session could be created."""
+    def service_problems(self, *, attended: bool = False) -> Iterator[str]:
+        """Tell what is missing to reach a service; nothing when a session could be created.
+
+        ``attended`` says that a person waits at the terminal, so that a session can be kept while the run lasts.
+        """
         if self.local.value:
-            if self.keep_on_failure.value:
+            if self.keep_on_failure.value and not attended:
                 yield f"{self.keep_on_failure.source} needs a service that outlives the run: the local one ends with it"
             return
         if self.url.value is None:

@@ -29,6 +29,8 @@ _SETTINGS: Final = {
     "DEVICE_POLL_INTERVAL_SECONDS": "0.1",
     "DEVICE_WAIT_TIMEOUT_SECONDS": "20",
     "DEVICE_STOP_TIMEOUT_SECONDS": "15",
+    "DEVICE_SHARE": "test",  # so that there are many to lose; the rows about sharing say otherwise
+    "DEVICE_START_ATTEMPTS": "1",
 }
 _OF_THE_RUN_AROUND: Final = ("DEVICE_", "PYTEST_", "COV_", "TOX_", "XDG_STATE_HOME")
 

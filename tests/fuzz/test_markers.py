@@ -1,7 +1,7 @@
 """Whatever markers a test has, it gets a request that the service accepts, or a ConfigError that names the fault."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis.strategies import characters, dictionaries, fixed_dictionaries, 
 
 from pytest_device.errors import ConfigError
 from pytest_device.option_table import APP_ID, MAX_DURATION_MINUTES, MAX_IDLE_TIME_MINUTES
-from pytest_device.plugin.markers import CI_RUN_VARIABLES, request_of
+from pytest_device.plugin.markers import CI_RUN_VARIABLES, ONLY, Names, devices_of, need_of
 from pytest_device.service.rules import InvalidBodyError, check
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import Settings, resolve
@@ -56,6 +56,12 @@ def is_accepted(body: object) -> bool:
     except InvalidBodyError:
         return False
     return True
+
+
+def request_of(test: pytest.Item, settings: Settings, environ: Mapping[str, str]) -> SessionRequest:
+    ((name, arguments),) = devices_of(test, settings).items()
+    assert name == ONLY
+    return need_of(test, arguments, settings, Names(environ)).request
 
 
 def outcome(test: pytest.Item, settings: Settings) -> tuple[SessionRequest | None, Sequence[str]]:

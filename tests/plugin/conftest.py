@@ -19,7 +19,7 @@ def running_service() -> Generator[FaultyService]:
 
 @pytest.fixture
 def service(running_service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FaultyService:
-    """The service, without faults of another test, as what the environment configures."""
+    """The service, without faults of another test, as what the environment configures: a session for each test."""
     running_service.reset()
     monkeypatch.setenv("DEVICE_URL", running_service.url)
     monkeypatch.setenv("DEVICE_TOKEN", running_service.token)
@@ -27,4 +27,6 @@ def service(running_service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "0.05")
     monkeypatch.setenv("DEVICE_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "3")
+    monkeypatch.setenv("DEVICE_SHARE", "test")
+    monkeypatch.setenv("DEVICE_START_ATTEMPTS", "1")
     return running_service

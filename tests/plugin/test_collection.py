@@ -2,6 +2,8 @@
 
 import pytest
 
+from pytest_device import plugin
+
 SERVICE = ("--device-url=http://127.0.0.1:9", "--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 """A service that nobody runs: whatever is sent to it fails."""
 TOKEN = "open-sesame-open"
@@ -29,7 +31,13 @@ def problems_of(result: pytest.RunResult) -> list[str]:
     ("arguments", "problem"),
     [
         ("", "platform is missing: it must be android or ios"),
-        ("'android'", "device() takes keyword arguments only, such as device(platform='android')"),
+        (
+            "'android'",
+            (
+                "device() takes keyword arguments, such as device(platform='android'); before them only a name, "
+                "where a test has several devices: device('alice', platform='android')"
+            ),
+        ),
         ("platform='windows'", "platform='windows' must be android or ios"),
         ("platform='ios', typ='appium'", "typ is not an argument of the marker: did you mean type?"),
         ("platform='ios', type='serve-sim'", "type='serve-sim' was removed: use 'web-preview-only'"),
@@ -170,15 +178,10 @@ def test_looking_needs_no_service_and_sends_nothing(pytester: pytest.Pytester, o
 
 
 def test_the_marker_is_registered_and_the_fixtures_are_described(pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--markers").stdout.fnmatch_lines(["@pytest.mark.device(platform, type, ...): *"])
-    pytester.runpytest("--fixtures").stdout.fnmatch_lines(
-        [
-            "device_session -- *",
-            "*stopped after the test*",
-            "device_appium_options -- *",
-            "device_driver -- *",
-        ]
-    )
+    pytester.runpytest("--markers").stdout.fnmatch_lines(["@pytest.mark.device([[]name], platform, type, ...): *"])
+    shown = pytester.runpytest("--fixtures").stdout
+    for name in plugin.__all__:
+        shown.fnmatch_lines([f"{name}* -- *", "    [A-Z]*"])
 
 
 def test_the_header_names_the_service_and_what_named_it(
@@ -187,9 +190,11 @@ def test_the_header_names_the_service_and_what_named_it(
     pytester.makepyfile("def test_plain(): pass")
 
     pytester.runpytest().stdout.no_fnmatch_line("device:*")
-    pytester.runpytest("--device-local").stdout.fnmatch_lines(["device: local service (--device-local)"])
+    pytester.runpytest("--device-local").stdout.fnmatch_lines(
+        ["device: local service (--device-local), sessions up to 30 min (idle 10)"]
+    )
     monkeypatch.setenv("DEVICE_URL", "https://devices.example")
-    pytester.runpytest().stdout.fnmatch_lines(["device: https://devices.example (DEVICE_URL), app not set"])
+    pytester.runpytest().stdout.fnmatch_lines(["device: https://devices.example (DEVICE_URL), app not set, *"])
 
 
 def test_a_run_without_device_tests_says_nothing_of_devices_at_its_end(pytester: pytest.Pytester) -> None:

@@ -279,23 +279,6 @@ def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client:
     assert "under another id" in caught.value.__notes__[0]
 
 
-def test_a_session_that_is_taken_over_is_not_stopped(client: DeviceClient, world: World) -> None:
-    taken: list[Session] = []
-
-    def keeps(session: Session) -> bool:
-        taken.append(session)
-        return True
-
-    with lease(
-        client, REQUEST, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append, keeps=keeps
-    ) as session:
-        pass
-
-    assert taken == [session]
-    assert world.statuses() == ["in-progress"]
-    assert world.kinds()[-1] is Kind.KEPT
-
-
 @pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403), changed(status="in-progress")])
 def test_a_session_that_cannot_be_stopped_is_told_with_page_bound_and_the_call_that_stops_it(
     client: DeviceClient, world: World, fault: Fault

@@ -4,19 +4,55 @@ Everything heavy is imported inside the hooks, and only for a run that has devic
 """
 
 import os
+from collections.abc import Generator
 
 import pytest
 
 from pytest_device.option_table import TOKEN_VARIABLE
-from pytest_device.plugin.fixtures import device_appium_options, device_driver, device_session
+from pytest_device.plugin.fixtures import (
+    MAKING,
+    OF_ONE,
+    OF_SEVERAL,
+    device_appium_options,
+    device_artifacts_dir,
+    device_client,
+    device_driver,
+    device_drivers,
+    device_environment,
+    device_lease,
+    device_platform,
+    device_preview_url,
+    device_process_environment,
+    device_request_defaults,
+    device_session,
+    device_sessions,
+    device_wait_policy,
+)
+from pytest_device.plugin.packages import adopt_package_marks
 
-__all__ = ["device_appium_options", "device_driver", "device_session"]
+__all__ = [
+    "device_appium_options",
+    "device_artifacts_dir",
+    "device_client",
+    "device_driver",
+    "device_drivers",
+    "device_environment",
+    "device_lease",
+    "device_platform",
+    "device_preview_url",
+    "device_process_environment",
+    "device_request_defaults",
+    "device_session",
+    "device_sessions",
+    "device_wait_policy",
+]
 
-_FIXTURES = frozenset({"device_session", "device_driver"})
-"""Those that need a device."""
+_NEED_A_DEVICE = OF_ONE | OF_SEVERAL
+_FIXTURES = _NEED_A_DEVICE | MAKING
 _MARKER_LINE = (
-    "device(platform, type, ...): run the test on a remote device; the arguments are the fields of a create request in "
-    "snake_case, platform='android' or 'ios', type='agent-device' (default), 'appium', 'argent', 'web-preview-only'"
+    "device([name], platform, type, ...): run the test on a remote device; the arguments are the fields of a create "
+    "request in snake_case, platform='android', 'ios' or both in a list, type='agent-device' (default), 'appium', "
+    "'argent', 'web-preview-only'; share='run', 'module', 'class' or 'test' says which tests share the session"
 )
 
 
@@ -25,6 +61,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     from pytest_device.plugin.options import add
 
     add(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the hooks that a suite can implement."""
+    from pytest_device.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist decides whether to start workers
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    """Let a dry run happen in this process alone."""
+    from pytest_device.plugin.options import is_dry_run
+
+    if config.pluginmanager.has_plugin("xdist") and is_dry_run(config):
+        config.option.numprocesses = 0
+    return (yield)
 
 
 @pytest.hookimpl(trylast=True)  # after xdist has decided whether this process is a controller
@@ -41,24 +94,37 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Controller(config), "device-controller")
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
+def pytest_report_header(config: pytest.Config) -> list[str]:
     """Name the service in use, when one is configured."""
     from pytest_device.plugin.options import header
 
     return header(config)
 
 
-@pytest.hookimpl(trylast=True)  # after others have deselected what will not run
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Turn the markers of the tests that will run into requests, or report all their mistakes at once."""
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let tests that are marked for several platforms run on each."""
+    adopt_package_marks(metafunc.definition)
+    if metafunc.definition.get_closest_marker("device") or not _NEED_A_DEVICE.isdisjoint(metafunc.fixturenames):
+        from pytest_device.plugin.collection import parametrize
+
+        parametrize(metafunc)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around those who deselect and order tests
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Turn the markers of the tests that will run into needs, or report all their mistakes at once."""
+    before = {item: place for place, item in enumerate(items)}
+    yield
     wanted = [item for item in items if _wants_device(item)]
     if wanted:
-        from pytest_device.plugin.run import begin
+        from pytest_device.plugin.collection import begin
 
-        begin(config, items, wanted)
+        places = [before.get(item, -1) for item in items]
+        begin(config, items, wanted, may_order=places == sorted(places))
 
 
 def _wants_device(item: pytest.Item) -> bool:
+    adopt_package_marks(item)
     if item.get_closest_marker("device") is not None:
         return True
     return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))

@@ -11,9 +11,10 @@ from pytest_device.local import LocalService
 from pytest_device.option_table import STATE_DIR
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.lease import Sessions, may_have_created
+from pytest_device.sessions.life import Sessions, may_have_created
 from pytest_device.sessions.network import service_at
 from pytest_device.sessions.owner import STOP_SECONDS, Owner, Terms
+from pytest_device.sessions.quota import Slots, slots_directory
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
@@ -40,6 +41,10 @@ class Access(Protocol):
         """Leave a session to its own limits."""
         ...
 
+    def slots(self, holder: str, tell: Callable[[str], None]) -> Slots | None:
+        """Return what bounds how many sessions there are at once, None when nothing does."""
+        ...
+
     def pending(self) -> int:
         """Return how many sessions there are still to be stopped."""
         ...
@@ -54,6 +59,7 @@ class LocalAccess:
 
     def __init__(self, settings: Settings, given: dict[str, str] | None, progress: Callable[[str], None]) -> None:
         self._open = ExitStack()
+        self._settings = settings
         if given is None:
             service = LocalService.start(app_id=str(settings.app_id.value), progress=progress)
             self._open.callback(service.close)
@@ -71,6 +77,11 @@ class LocalAccess:
     def leaves_unknown(self, error: BaseException) -> bool:
         """Tell whether the answer is lost."""
         return may_have_created(error)
+
+    def slots(self, holder: str, tell: Callable[[str], None]) -> Slots | None:
+        """Count in a directory of the service, which its workers share and which goes with it."""
+        directory = self.log_path.parent if self.log_path else None
+        return _slots(self._settings, directory, self.service.url, holder, tell)
 
     def keep(self, session_id: str) -> None:
         """Refuse: the service ends with the run."""
@@ -138,6 +149,11 @@ class RemoteAccess:
         """Tell whether the answer is lost for the reaper, too."""
         return self._owner_here().leaves_unknown(error)
 
+    def slots(self, holder: str, tell: Callable[[str], None]) -> Slots | None:
+        """Count in the state directory, which all runs of this user share."""
+        directory = self._settings.state_dir.value
+        return _slots(self._settings, Path(directory) if directory else None, self.service.url, holder, tell)
+
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
         self._owner_here().keep(session_id)
@@ -149,6 +165,18 @@ class RemoteAccess:
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop what is left, side by side."""
         return self._owner.close(timeout_seconds)
+
+
+def _slots(
+    settings: Settings, state_dir: Path | None, url: str, holder: str, tell: Callable[[str], None]
+) -> Slots | None:
+    most = settings.max_sessions.value
+    if most is None:
+        return None
+    if state_dir is None:
+        raise ConfigError(f"{settings.max_sessions.source} needs a directory to count in: set {STATE_DIR.option}")
+    timeout = settings.wait_timeout_seconds.value
+    return Slots(slots_directory(state_dir, url), most, holder=holder, timeout_seconds=timeout, tell=tell)
 
 
 def joined(settings: Settings, run_name: str, owner: str, tell: Callable[[str], None]) -> OwnRun | None:

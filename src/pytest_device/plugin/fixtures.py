@@ -1,28 +1,59 @@
 """The fixtures: each joins two steps of the flow."""
 
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Unpack
+
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
+    from pytest_device.sessions.arguments import DeviceArguments, DeviceLease
+    from pytest_device.sessions.life import Sessions
+    from pytest_device.sessions.lifecycle import WaitPolicy
     from pytest_device.sessions.models import Session
+    from pytest_device.spec import Platform
+
+    Options = AppiumOptions | Mapping[str, Any]
+
+OF_ONE: Final = frozenset(
+    {
+        "device_session",
+        "device_driver",
+        "device_preview_url",
+        "device_environment",
+        "device_process_environment",
+        "device_platform",
+    }
+)
+"""The fixtures of a test with one device."""
+OF_SEVERAL: Final = frozenset({"device_sessions", "device_drivers"})
+"""The fixtures of a test with several devices."""
+MAKING: Final = frozenset({"device_client", "device_lease"})
+"""The fixtures that make sessions without a marker."""
 
 
 @pytest.fixture
-def device_session(request: pytest.FixtureRequest) -> "Generator[Session]":
-    """Provide the test's device session: in progress, with its connection details; stopped after the test."""
-    from pytest_device.plugin.run import leased
-
-    with leased(request.node) as session:
-        yield session
+def device_request_defaults() -> "DeviceArguments":
+    """Say what markers leave out and is known only while tests run: override it to return arguments of the marker."""
+    return {}
 
 
 @pytest.fixture
-def device_appium_options() -> "AppiumOptions | Mapping[str, Any]":
+def device_wait_policy(request: pytest.FixtureRequest) -> "WaitPolicy":
+    """Say how to wait for a session: override it to return another policy."""
+    from pytest_device.plugin.run import devices_of
+
+    return devices_of(request).policy()
+
+
+@pytest.fixture
+def device_appium_options() -> "Options | Mapping[str, Options]":
     """Say what the suite wants of Appium: override it to return capabilities or one of the client's option classes.
 
     They win over the capabilities that the service gives for its device.
@@ -31,11 +62,110 @@ def device_appium_options() -> "AppiumOptions | Mapping[str, Any]":
 
 
 @pytest.fixture
-def device_driver(
-    device_session: "Session", device_appium_options: "AppiumOptions | Mapping[str, Any]"
-) -> "Generator[WebDriver]":
-    """Provide an Appium driver on the test's device (``type="appium"``); quit after the test."""
-    from pytest_device.controllers.appium import driver
+def device_sessions(
+    request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
+) -> "Mapping[str, Session]":
+    """Provide the sessions of a test by the names of its markers: in progress, booted side by side."""
+    from pytest_device.plugin.run import devices_of
 
-    with driver(device_session, device_appium_options) as started:
-        yield started
+    return devices_of(request).take(
+        request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
+    )
+
+
+@pytest.fixture
+def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
+    """Provide the test's device session: in progress, with its connection details; stopped when no test needs it."""
+    from pytest_device.plugin.devices import session_of
+
+    return session_of(device_sessions)
+
+
+@pytest.fixture
+def device_platform(device_session: "Session") -> "Platform":
+    """Provide what the test's device runs: ``Platform.ANDROID`` or ``Platform.IOS``."""
+    from pytest_device.spec import Platform
+
+    return Platform(device_session.platform)
+
+
+@pytest.fixture
+def device_preview_url(device_session: "Session") -> str | None:
+    """Provide the address of the live picture of the test's device, None when the service gives none."""
+    config = device_session.remote_config
+    return config.web_preview_url if config else None
+
+
+@pytest.fixture
+def device_drivers(
+    request: pytest.FixtureRequest,
+    device_sessions: "Mapping[str, Session]",
+    device_appium_options: "Options | Mapping[str, Options]",
+) -> "Generator[Mapping[str, WebDriver]]":
+    """Provide an Appium driver on each device of the test, by its marker's name; quit after the test."""
+    from pytest_device.plugin.drivers import started
+
+    with started(request.node, device_sessions, device_appium_options) as drivers:
+        yield drivers
+
+
+@pytest.fixture
+def device_driver(device_session: "Session", device_drivers: "Mapping[str, WebDriver]") -> "WebDriver":
+    """Provide an Appium driver on the test's device (``type="appium"``); quit after the test."""
+    from pytest_device.plugin.markers import ONLY
+
+    del device_session  # whose error for a test with several devices comes first
+    return device_drivers[ONLY]
+
+
+@pytest.fixture
+def device_environment(device_session: "Session") -> Mapping[str, str]:
+    """Provide the variables by which the controller's own tools find the test's device: to hand to a subprocess."""
+    from pytest_device.controllers.environment import environment_of
+
+    return environment_of(device_session)
+
+
+@pytest.fixture
+def device_process_environment(
+    device_environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Mapping[str, str]:
+    """Set the variables of ``device_environment`` in this process until the test is over."""
+    for name, value in device_environment.items():
+        monkeypatch.setenv(name, value)
+    return device_environment
+
+
+@pytest.fixture
+def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Provide a directory for what the test leaves behind: below ``--device-artifacts-dir``, else ``tmp_path``."""
+    from pytest_device.plugin.artifacts import directory_of
+    from pytest_device.plugin.options import settings_of
+
+    directory = directory_of(request.node, settings_of(request.config)) or tmp_path
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def device_client(request: pytest.FixtureRequest) -> "Sessions":
+    """Provide the client itself, for special needs; what it creates is stopped at the end of the run at the latest."""
+    from pytest_device.plugin.run import devices_of
+
+    return devices_of(request).access.sessions()
+
+
+@pytest.fixture(scope="session")
+def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
+    """Provide sessions of one's own, in fixtures of any scope, each for the length of a ``with`` block.
+
+    It is called with the arguments of the marker: ``with device_lease(platform="ios") as session:``.
+    """
+    from pytest_device.plugin.run import devices_of
+
+    devices = devices_of(request)
+
+    def leased(**arguments: "Unpack[DeviceArguments]") -> "AbstractContextManager[Session]":
+        return devices.lease(cast("Mapping[str, Any]", arguments))
+
+    return leased

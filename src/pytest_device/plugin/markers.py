@@ -1,68 +1,226 @@
-"""Marker arguments -> request."""
+"""Marker arguments -> what a test needs of each of its devices."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.plugin.packages import adopt_package_marks
+from pytest_device.spec import DURATION_MAX_MINUTES, NAME_MAX_LENGTH, Platform, Share
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.request import SessionRequest
+    from pytest_device.sessions.pool import Need
     from pytest_device.settings import Settings
 
 CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
 """Where common CI services name the run; the first that is set is used."""
+PLATFORM_ARGUMENT: Final = "device_platform"
+"""The argument by which a test that is marked for several platforms is parametrized."""
+ONLY: Final = ""
+"""The name of the device of a test that has one."""
+
+_NO_APP: Final = "00000000-0000-0000-0000-000000000000"
+
+Arguments = Mapping[str, Any]
 
 
-def request_of(item: pytest.Item, settings: "Settings", environ: Mapping[str, str], run: str = "") -> "SessionRequest":
-    """Return the request of a test: its markers, the closest winning argument by argument, over the defaults.
+def marks_of(node: pytest.Item) -> list[pytest.Mark]:
+    """Return the device markers of a test, the closest first: those of its set of parameters before its own."""
+    adopt_package_marks(node)
+    marks = list(node.iter_markers("device"))
+    callspec = getattr(node, "callspec", None)
+    if callspec is None or not marks:
+        return marks
+    given: list[pytest.Mark] = [mark for mark in callspec.marks if mark.name == "device"]
+    return [*given, *(mark for mark in marks if not any(mark is one for one in given))]
 
-    ``run`` is in the session's name where no CI service names the run. Raises ConfigError with one problem for every
-    mistake.
+
+def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]:
+    """Return for each device of a test, by its name, what the markers say, the closest winning argument by argument.
+
+    What markers without a name say holds for each device; None counts as left out. Raises ConfigError.
     """
-    from pytest_device.sessions.request import SessionRequest
-
-    marks = list(item.iter_markers("device"))
-    if not marks:
-        raise ConfigError("asks for a device without saying which: add @pytest.mark.device(platform=...)")
-    if any(mark.args for mark in marks):
-        raise ConfigError("device() takes keyword arguments only, such as device(platform='android')")
-    arguments: dict[str, Any] = {}
+    names = list(dict.fromkeys(_name_of(mark) for mark in reversed(marks)))
+    named = [name for name in names if name != ONLY] or [ONLY]
+    devices: dict[str, dict[str, Any]] = {name: {} for name in named}
     for mark in reversed(marks):
-        arguments |= mark.kwargs
-    arguments = {name: value for name, value in arguments.items() if value is not None}  # None means the default
-    defaults = _bounds(arguments, settings) | {
-        "app_id": settings.app_id.value or "00000000-0000-0000-0000-000000000000",  # reported apart when missing
-        "name": session_name(item, environ, run),
-    }
-    return SessionRequest.from_arguments(**(defaults | arguments))
+        for name in [_name_of(mark)] if mark.args else named:
+            devices[name] |= {key: value for key, value in mark.kwargs.items() if value is not None}
+    return devices
 
 
-def _bounds(arguments: Mapping[str, Any], settings: "Settings") -> dict[str, Any]:
-    """Return the limits every session carries, so that one that is lost ends by itself.
+def _name_of(mark: pytest.Mark) -> str:
+    match mark.args:
+        case ():
+            return ONLY
+        case (str(name),) if name.strip() and name not in list(Platform):
+            return name
+        case _:
+            raise ConfigError(
+                "device() takes keyword arguments, such as device(platform='android'); before them only a name, "
+                "where a test has several devices: device('alice', platform='android')"
+            )
 
-    An idle limit is left out where the document forbids it: for ``web-preview-only``, and beside a duration that is
-    not longer.
+
+def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
+    """Return the platforms that a device may have, by its marker, else by the settings, right or wrong."""
+    match arguments.get("platform", settings.platform.value):
+        case str(platform):
+            return (platform,)
+        case platforms if isinstance(platforms, list | tuple | set | frozenset):
+            return tuple(dict.fromkeys(map(str, cast("Iterable[object]", platforms))))
+        case other:
+            return (str(other),)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a session's name is made of besides the test."""
+
+    environ: Mapping[str, str]
+    run: str = ""
+    """Stands where no CI service names the run."""
+
+    def holder(self) -> str:
+        """Return what others are told of who holds a session."""
+        return f"run {self.run} {self.environ.get('PYTEST_XDIST_WORKER', '')}".strip()
+
+    def of(self, item: pytest.Item, share: str) -> str:
+        """Return a name that tells sessions apart where about 40 characters are read: who shares it comes first."""
+        path, _, test = item.nodeid.partition("::")
+        ci_run = next((self.environ[name] for name in CI_RUN_VARIABLES if self.environ.get(name)), self.run)
+        worker = self.environ.get("PYTEST_XDIST_WORKER", "")
+        test = _class_of(item) if share == Share.CLASS else test or item.name
+        sharing = {Share.RUN: [], Share.MODULE: [path]}.get(Share(share), [test, path])
+        name = " · ".join(filter(None, [*sharing, item.config.rootpath.name, worker, ci_run]))[:NAME_MAX_LENGTH]
+        return name.encode(errors="replace").decode()  # a file's name may hold bytes that are no text
+
+
+def _class_of(item: pytest.Item) -> str:
+    parent = item.getparent(pytest.Class)
+    return (parent or item).nodeid.partition("::")[2]
+
+
+def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, Any]]:
+    """Return what a test asks of each of its devices: its markers' arguments, one platform, what hooks have changed.
+
+    Raises ConfigError.
     """
-    duration = arguments.get("max_duration_minutes")
-    longest = settings.max_duration_minutes.value if duration is None else duration
-    bounds = {"max_duration_minutes": longest}
-    if arguments.get("type") != "web-preview-only" and isinstance(longest, int) and longest > 1:
-        bounds["max_idle_time_minutes"] = min(settings.max_idle_time_minutes.value, longest - 1)
-    return bounds
+    marks = marks_of(item)
+    if not marks and not settings.platform.value:
+        raise ConfigError(
+            "asks for a device without saying which: add @pytest.mark.device(platform=...), or set --device-platform, "
+            "DEVICE_PLATFORM or device_platform in the ini file"
+        )
+    devices = arguments_by_name(marks)
+    problems: list[str] = []
+    for name, arguments in devices.items():
+        try:
+            arguments.update(_one_platform(item, name, arguments, settings))
+        except ConfigError as error:
+            problems += error.problems
+        item.ihook.pytest_device_request(item=item, name=name, arguments=arguments)
+    if problems:
+        raise ConfigError(*problems)
+    return devices
 
 
-def session_name(item: pytest.Item, environ: Mapping[str, str], run: str) -> str:
-    """Return a name that tells runs apart where only about its first 40 characters are read: the test comes first."""
-    from pytest_device.spec import NAME_MAX_LENGTH
+def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: "Settings") -> dict[str, str]:
+    platforms = platforms_of(arguments, settings)
+    if len(platforms) < 2:  # noqa: PLR2004
+        return {"platform": platforms[0]} if platforms else {}
+    parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    chosen = parameters.get(PLATFORM_ARGUMENT)
+    if name != ONLY or chosen is None:
+        shown = f"platform={list(platforms)!r}"
+        where = f"the device {name!r} of several has one platform" if name != ONLY else "this test has one platform"
+        raise ConfigError(f"{shown}: {where}, since pytest cannot parametrize it; give one of them")
+    return {"platform": str(chosen)}
 
-    path, _, test = item.nodeid.partition("::")
-    ci_run = next((environ[name] for name in CI_RUN_VARIABLES if environ.get(name)), run)
-    worker = environ.get("PYTEST_XDIST_WORKER", "")
-    name = _joined([test or item.name, path, item.config.rootpath.name, worker, ci_run])[:NAME_MAX_LENGTH]
-    return name.encode(errors="replace").decode()  # a file's name may hold bytes that are no text
+
+def need_of(
+    item: pytest.Item, arguments: Arguments, settings: "Settings", names: Names, defaults: Arguments | None = None
+) -> "Need":
+    """Return the need that arguments make, over ``defaults``, over the settings; raises ConfigError."""
+    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.request import SHARING, SOURCES, SessionRequest, whole_minutes
+
+    given = {name: whole_minutes(value) for name, value in arguments.items()}
+    sharing: dict[str, Any] = {name: given.pop(name) for name in SHARING if name in given}
+    below = dict(defaults or {})
+    if any(given.get(source) for source in SOURCES):
+        below = {name: value for name, value in below.items() if name not in SOURCES}
+    given = below | given
+    share, problems = _share(sharing, settings)
+    request = None
+    try:
+        fallback = _from_settings(given, settings) | {"name": names.of(item, share)}
+        request = SessionRequest.from_arguments(**(fallback | given))
+    except ConfigError as error:
+        problems += error.problems
+    duration = request.max_duration_minutes if request else None
+    minutes = _minutes(sharing, settings, duration or DURATION_MAX_MINUTES, problems)
+    if request is None or problems:
+        raise ConfigError(*problems)
+    return Need(request, _among(item, share), minutes)
 
 
-def _joined(parts: Iterable[str]) -> str:
-    return " · ".join(part for part in parts if part)
+def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
+    share = sharing.get("share", settings.share.value)
+    if share in list(Share):
+        return str(share), []
+    return settings.share.value, [f"share={share!r} must be one of {', '.join(Share)}"]
+
+
+def _minutes(sharing: Arguments, settings: "Settings", duration: int, problems: list[str]) -> int:
+    """Return how many minutes have to be left for the test; the default gives way to sessions that are short."""
+    if "test_minutes" not in sharing:
+        by_default = settings.test_minutes.rank == 3  # noqa: PLR2004
+        return min(settings.test_minutes.value, duration // 2 if by_default else duration)
+    minutes = sharing["test_minutes"]
+    if type(minutes) is not int or not 1 <= minutes <= DURATION_MAX_MINUTES:
+        problems.append(f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}")
+        return 0
+    if minutes > duration:
+        problems.append(
+            f"test_minutes={minutes} must not be above max_duration_minutes={duration}, its session's limit"
+        )
+    return minutes
+
+
+def _among(item: pytest.Item, share: str) -> str:
+    """Name those who may share a session; a function outside of a class is a class of its own, as for fixtures."""
+    match Share(share):
+        case Share.RUN:
+            return share
+        case Share.MODULE:
+            return f"{share} {(item.getparent(pytest.Module) or item).nodeid}"
+        case Share.CLASS:
+            return f"{share} {(item.getparent(pytest.Class) or item).nodeid}"
+        case Share.TEST:
+            return f"{share} {item.nodeid}"
+
+
+def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]:
+    """Return what the settings say, with the limits that every session carries: one that is lost ends by itself."""
+    from pytest_device.sessions.request import SOURCES
+
+    fallback: dict[str, Any] = {
+        "app_id": settings.app_id.value or _NO_APP,  # reported apart when missing
+        "type": settings.type.value,
+        "device_identifier": settings.identifier.value,
+    }
+    if not any(arguments.get(source) for source in SOURCES):
+        fallback["build_id"] = settings.build_id.value
+        fallback["application_archive_url"] = settings.application_archive_url.value
+    return {**fallback, **dict(_bounds(fallback | dict(arguments), settings))}
+
+
+def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, int]]:
+    """Yield the limits; no idle limit where the document forbids it: without a controller, or with a short duration."""
+    longest = arguments.get("max_duration_minutes", settings.max_duration_minutes.value)
+    yield "max_duration_minutes", longest
+    if arguments["type"] != "web-preview-only" and isinstance(longest, int) and longest > 1:
+        yield "max_idle_time_minutes", min(settings.max_idle_time_minutes.value, longest - 1)

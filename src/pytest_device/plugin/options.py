@@ -1,17 +1,20 @@
 """The table of options at pytest's edge: options and ini keys in, Settings out."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
-from pytest_device.option_table import LOCAL, OPTIONS, TOKEN_VARIABLE, URL
+from pytest_device.option_table import DRY_RUN, LOCAL, OPTIONS, TOKEN_VARIABLE, URL
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
+_DEFAULT_RANK: Final = 3
 
 if TYPE_CHECKING:
     from pytest_device.settings import Settings
+
+_SETTINGS: Final = pytest.StashKey["Settings"]()
 
 
 def add(parser: pytest.Parser) -> None:
@@ -45,24 +48,66 @@ def settings_of(config: pytest.Config) -> "Settings":
     """Return the settings of this run; raises ConfigError telling all values at fault."""
     from pytest_device.settings import resolve
 
-    return resolve(lambda name: _text(config.getoption(name)), os.environ, lambda name: _text(config.getini(name)))
+    if _SETTINGS not in config.stash:
+        config.stash[_SETTINGS] = resolve(
+            lambda name: _text(config.getoption(name)), os.environ, lambda name: _text(config.getini(name))
+        )
+    return config.stash[_SETTINGS]
 
 
-def header(config: pytest.Config) -> str | None:
-    """Return one line naming the service and what named it, None when no service is configured."""
+def header(config: pytest.Config) -> list[str]:
+    """Return lines that name service, app and limits, none when no service is configured; with ``-v`` all sources."""
     if not any(_is_given(config, option.ini, option.variable) for option in (URL, LOCAL)):
-        return None  # as for most runs, which need not load the settings
+        return []  # as for most runs, which need not load the settings
     from pytest_device.errors import ConfigError
 
     try:
         settings = settings_of(config)
     except ConfigError:
-        return None  # said in full when a test needs a device, and not at all otherwise
+        return []  # said in full when a test needs a device, and not at all otherwise
+    if settings.url.value is None and not settings.local.value:
+        return []
+    return [f"device: {', '.join(_facts(settings))}", *(_sources(settings) if config.get_verbosity() > 0 else ())]
+
+
+def _facts(settings: "Settings") -> Iterator[str]:
     if settings.local.value:
-        return f"device: local service ({settings.local.source})"
-    if settings.url.value is None:
-        return None
-    return f"device: {settings.url.value} ({settings.url.source}), app {settings.app_id.value or 'not set'}"
+        yield f"local service ({settings.local.source})"
+    else:
+        yield f"{settings.url.value} ({settings.url.source})"
+        yield f"app {settings.app_id.value or 'not set'}"
+    yield f"sessions up to {settings.max_duration_minutes.value} min (idle {settings.max_idle_time_minutes.value})"
+    if settings.max_sessions.value:
+        yield f"at most {settings.max_sessions.value} at once"
+
+
+def _sources(settings: "Settings") -> Iterator[str]:
+    for option in OPTIONS:
+        name = option.ini.removeprefix("device_")
+        setting = getattr(settings, name)
+        if setting.rank < _DEFAULT_RANK and setting.value is not None and option not in {URL, LOCAL}:
+            yield f"device {name.replace('_', ' ')}: {_value(setting.value)} ({setting.source})"
+
+
+def _value(value: object) -> str:
+    """Return a setting's value without what it may hide: addresses of archives are often signed in their query."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ", ".join(map(str, cast("tuple[object, ...]", value)))
+        case str():
+            from pytest_device.redact import Redactor
+
+            shown, query, _ = Redactor().text(value).partition("?")
+            return (shown if shown.isprintable() else repr(shown)) + ("?…" if query else "")
+        case _:
+            return _shown(value)
+
+
+def is_dry_run(config: pytest.Config) -> bool:
+    """Tell whether the run is only to say what it would do."""
+    return _is_given(config, DRY_RUN.ini, DRY_RUN.variable) and settings_of(config).dry_run.value
 
 
 def usage_error(problems: Iterable[str]) -> pytest.UsageError:

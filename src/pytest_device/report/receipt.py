@@ -1,19 +1,22 @@
 """What a run did with sessions, counted from its events and told in a few lines."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from pytest_device.sessions.events import Event, Kind
 
 PATIENCE_SECONDS: Final = 5.0
 """A shorter wait is not worth a line of its own, unless all is asked for."""
+MOST_LISTED: Final = 10
+"""So many things of one kind are told one by one."""
 
 
 _LINES: Final = {
     Kind.CREATED: "{label}: {url}",
     Kind.STATUS: "{label}: after {waited_seconds:.0f} s {text}",
+    Kind.START_FAILED: "{label}: did not start, another session is tried: {text}",
     Kind.STOP_DELAYED: "{label}: not stopped yet, still trying: {text}",
     Kind.KEPT: "{label}: kept for up to {minutes} minutes: {where} (pytest-device stop {session_id})",
     Kind.STOP_FAILED: "{label}: COULD NOT BE STOPPED: {text} ({where})",
@@ -22,6 +25,20 @@ _LINES: Final = {
     ),
     Kind.NOTE: "{text}",
 }
+_COLOURS: Final = {
+    Kind.START_FAILED: "yellow",
+    Kind.STOP_DELAYED: "yellow",
+    Kind.KEPT: "yellow",
+    Kind.STOP_FAILED: "red",
+    Kind.CREATE_UNKNOWN: "red",
+}
+
+
+class Line(NamedTuple):
+    """A line of the receipt, and the colour it has where there are colours."""
+
+    text: str
+    colour: str = ""
 
 
 def line_of(event: Event, *, verbose: bool = False) -> str | None:
@@ -37,6 +54,25 @@ def line_of(event: Event, *, verbose: bool = False) -> str | None:
             return _LINES[kind].format(where=event.url or event.session_id, **event.to_json())
 
 
+def colour_of(event: Event) -> str:
+    """Return the colour of an event's line, nothing for the terminal's own."""
+    return _COLOURS.get(event.kind, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """An error that is not the test's own, and the pages of the sessions that the test had."""
+
+    verdict: str
+    test: str
+    error: str
+    pages: Sequence[str] = ()
+
+    def told(self) -> str:
+        """Return it in one line."""
+        return f"{self.verdict}: {self.test}: {_with_pages(self.error.removeprefix(f'{self.verdict}: '), self.pages)}"
+
+
 @dataclass
 class Receipt:
     """Sessions created, proven stopped, unknown; seconds waited and run; errors that were not the tests' own."""
@@ -45,10 +81,12 @@ class Receipt:
     """The events of each session that was created, by its id."""
     lost: list[Event] = field(default_factory=list[Event])
     """The create calls whose answer was lost."""
+    not_started: list[Event] = field(default_factory=list[Event])
+    """The boots that failed and were tried again."""
     notes: dict[str, None] = field(default_factory=dict[str, None])
     """What there is to say of the run as a whole, each once."""
-    errors: Counter[str] = field(default_factory=Counter[str])
-    """How many errors each verdict has."""
+    incidents: list[Incident] = field(default_factory=list[Incident])
+    """The errors that were not the tests' own."""
 
     def add(self, event: Event) -> None:
         """Take note of one event."""
@@ -58,6 +96,7 @@ class Receipt:
             self.lost.append(event)
         elif event.session_id:
             self.lives.setdefault(event.session_id, []).append(event)
+            self.not_started += [event] if event.kind is Kind.START_FAILED else []
 
     def not_stopped(self) -> list[Event]:
         """Return the newest event of each session that was created, not proven stopped, and not kept on purpose."""
@@ -69,32 +108,89 @@ class Receipt:
             event.text for event in self.lost
         }
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[Line]:
         """Yield the receipt, nothing when no session was asked for and nothing went wrong."""
-        left, kept = self.not_stopped(), [event for life in self.lives.values() for event in _of(life, Kind.KEPT)]
+        left, kept = self.not_stopped(), self._kept()
         if self.lives or self.lost:
-            counted = f"created {len(self.lives)}, proven stopped {len(self.lives) - len(left) - len(kept)}"
-            counted += f", kept {len(kept)}" if kept else ""
-            yield f"sessions: {counted}, unknown {len(self.lost)}; {self._times()}"
-        yield from filter(None, map(line_of, kept))
+            trouble = "red" if left or self.lost else "yellow" if kept or self.not_started else "green"
+            yield Line(self._counted(), trouble)
+        yield from _of_events(kept)
         for event in left:
             cost = f"it may cost up to {event.minutes} more minutes" if event.minutes else ""
             facts = filter(None, (event.session_id, event.url, event.text, cost))
-            yield f"{event.label}: NOT PROVEN STOPPED: {'; '.join(facts)}"
-        yield from filter(None, map(line_of, self.lost))
-        yield from self.notes
-        for verdict, count in self.errors.items():
-            yield f"errors of the {verdict}, not of the tests: {count}"
+            yield Line(f"{event.label}: NOT PROVEN STOPPED: {'; '.join(facts)}", "red")
+        yield from _of_events(self.lost)
+        yield from _listed(
+            [f"did not start: {e.label}: {_with_pages(e.text, [e.url])}" for e in self.not_started], "yellow"
+        )
+        yield from map(Line, self.notes)
+        for verdict, count in self._errors().items():
+            yield Line(f"errors of the {verdict}, not of the tests: {count}", "red")
+            yield from _listed([one.told() for one in self.incidents if one.verdict == verdict], "red")
 
-    def _times(self) -> str:
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values only."""
+        left, kept, (ran, waited) = self.not_stopped(), self._kept(), self._seconds()
+        return {
+            "created": len(self.lives),
+            "stopped": len(self.lives) - len(left) - len(kept),
+            "kept": len(kept),
+            "unknown": len(self.lost),
+            "not_stopped": [{"id": event.session_id, "page": event.url} for event in left],
+            "start_failed": len(self.not_started),
+            "device_seconds": ran,
+            "waited_seconds": waited,
+            "errors": dict(self._errors()),
+        }
+
+    def _counted(self) -> str:
+        left, kept, (ran, waited) = self.not_stopped(), self._kept(), self._seconds()
+        parts = [f"created {len(self.lives)}", f"proven stopped {len(self.lives) - len(left) - len(kept)}"]
+        parts += [f"kept {len(kept)}"] if kept else []
+        parts += [f"unknown {len(self.lost)}; device time {_time(ran)}", f"waited {_time(waited)}"]
+        parts += [f"{len(self.not_started)} did not start"] if self.not_started else []
+        return f"sessions: {', '.join(parts)}"
+
+    def _kept(self) -> list[Event]:
+        """Return for each session that was left running on purpose, and not stopped since, the event that says so."""
+        return [_of(life, Kind.KEPT)[-1] for life in self.lives.values() if _ends_kept(life)]
+
+    def _errors(self) -> Counter[str]:
+        return Counter(incident.verdict for incident in self.incidents)
+
+    def _seconds(self) -> tuple[float, float]:
+        """Return how long the sessions ran by the service's own times, and how long the run waited for them."""
         lives = self.lives.values()
         waited = sum((_of(life, Kind.READY) or life)[-1].waited_seconds for life in lives)
         ran = sum(event.running_seconds or 0.0 for life in lives for event in _of(life, Kind.STOPPED)[-1:])
-        return f"device time {_time(ran)}, waited {_time(waited)}"
+        return ran, waited
 
 
 def _of(life: list[Event], *kinds: Kind) -> list[Event]:
     return [event for event in life if event.kind in kinds]
+
+
+def _ends_kept(life: list[Event]) -> bool:
+    return bool(_of(life, Kind.KEPT)) and not _of(life, Kind.STOPPED)
+
+
+def _of_events(events: list[Event]) -> Iterator[Line]:
+    for event in events:
+        if text := line_of(event):
+            yield Line(text, colour_of(event))
+
+
+def _listed(lines: Sequence[str], colour: str) -> Iterator[Line]:
+    for text in lines[:MOST_LISTED]:
+        yield Line(text, colour)
+    if len(lines) > MOST_LISTED:
+        yield Line(f"and {len(lines) - MOST_LISTED} more", colour)
+
+
+def _with_pages(text: str, pages: Sequence[str]) -> str:
+    """Return a text with the pages behind it; most errors that have a page name the right one themselves."""
+    pages = list(filter(None, dict.fromkeys(pages)))
+    return text if not pages or any(page in text for page in pages) else f"{text} ({' '.join(pages)})"
 
 
 def _time(seconds: float) -> str:

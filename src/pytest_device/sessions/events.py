@@ -15,6 +15,8 @@ class Kind(StrEnum):
     CREATED = "created"
     STATUS = "status"
     READY = "ready"
+    START_FAILED = "start-failed"
+    """It turned errored before it was ready, and another session is tried in its place."""
     STOPPED = "stopped"
     STOP_DELAYED = "stop-delayed"
     """Not stopped yet, and still being tried."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
@@ -123,6 +124,7 @@ class SessionRequest(BaseModel, frozen=True):
         Raises ConfigError with one problem for every broken rule, each naming the argument, its value and the
         rule, so that nothing that can be known to fail is sent.
         """
+        arguments = {name: whole_minutes(value) for name, value in arguments.items()}
         problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
         known = {name: value for name, value in arguments.items() if name in cls.model_fields}
         try:
@@ -144,6 +146,13 @@ class SessionRequest(BaseModel, frozen=True):
         return body
 
 
+def whole_minutes(value: Any) -> Any:
+    """Return how many whole minutes a timedelta is; any other value, also one of no whole minutes, as it is."""
+    if isinstance(value, timedelta) and not value % timedelta(minutes=1):
+        return value // timedelta(minutes=1)
+    return value
+
+
 _ONE_OF_TYPES = ", ".join(REQUESTABLE_SESSION_TYPES)
 _RULES: Final[Mapping[str, str]] = {
     "app_id": "must be the project's UUID",
@@ -163,7 +172,9 @@ _RULES: Final[Mapping[str, str]] = {
     "launch_args": "must be a list of texts",
     "open_url": "must be a URL with its scheme, such as myapp://start",
 }
-_SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
+SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
+SHARING: Final = ("share", "test_minutes")
+"""What a marker says besides a request."""
 
 
 def _argument_name(alias: str) -> str:
@@ -186,22 +197,23 @@ def _shown(value: object) -> str:
 def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
     for name in arguments:
         if name not in _RULES:
-            near = get_close_matches(name, _RULES, n=1, cutoff=0.4)
-            hint = f": did you mean {near[0]}?" if near else f": known are {', '.join(_RULES)}"
+            known = (*_RULES, *SHARING)
+            near = get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f": did you mean {near[0]}?" if near else f": known are {', '.join(known)}"
             yield f"{name} is not an argument of the marker{hint}"
 
 
 def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
     """Tell each rule between arguments that is broken, whatever else is wrong with them."""
     given = {name: value for name, value in arguments.items() if value is not None and value is not False}
-    sources = [name for name in _SOURCES if name in given]
+    sources = [name for name in SOURCES if name in given]
     if len(sources) > 1:
         yield f"{' and '.join(sources)} exclude each other: give at most one application source"
     if "sdk_version" in given and "vendor_go" not in given:
         yield f"sdk_version={_shown(given['sdk_version'])} is valid only with vendor_go=True"
     for name in ("launch_args", "open_url"):
         if name in given and not sources:
-            yield f"{name}={_shown(given[name])} needs an application source: give one of {', '.join(_SOURCES)}"
+            yield f"{name}={_shown(given[name])} needs an application source: give one of {', '.join(SOURCES)}"
     yield from _broken_idle_time(given)
 
 

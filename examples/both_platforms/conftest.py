@@ -1,0 +1,14 @@
+"""Each platform has a build of its own: what the suite tells Appium may depend on the device."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_device import Platform
+
+BUILDS = {Platform.ANDROID: "android.xml", Platform.IOS: "ios.xml"}
+
+
+@pytest.fixture
+def device_appium_options(device_platform: Platform) -> dict[str, str]:
+    return {"appium:app": str(Path(__file__).with_name(BUILDS[device_platform]))}

@@ -1,0 +1,71 @@
+"""The command line, ``pytest-device``."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pytest_device.cli.command import Command, examples_of
+from pytest_device.cli.doctor import DOCTOR
+from pytest_device.cli.masked import masked
+from pytest_device.cli.serve import SERVE
+from pytest_device.cli.sessions import SESSIONS
+from pytest_device.cli.stop import STOP
+from pytest_device.errors import ConfigError
+from pytest_device.option_table import TOKEN_VARIABLE
+
+COMMANDS: Final[tuple[Command, ...]] = (DOCTOR, SERVE, SESSIONS, STOP)
+USAGE_ERROR: Final = 2
+"""The exit status of argparse, too."""
+INTERRUPTED: Final = 130
+"""The exit status that shells give to what SIGINT ended."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit status, 2 with a line on standard error for what cannot work."""
+    with masked(os.environ.get(TOKEN_VARIABLE, "")):
+        parser = make_parser()
+        parsed = parser.parse_args(arguments)
+        if parsed.run is None:
+            parser.print_help(sys.stderr)
+            return USAGE_ERROR
+        return _outcome(parsed.run, parsed)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="pytest-device",
+        description="Remote devices for pytest: look after what the runs need and leave behind.",
+        epilog=f"{examples_of(*COMMANDS)}\n\n`pytest-device COMMAND --help` tells its options and exit statuses.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_to(commands.add_parser)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Reads the version only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"pytest-device {version('pytest-device')}")
+        parser.exit()
+
+
+def _outcome(run: Callable[[argparse.Namespace], int], parsed: argparse.Namespace) -> int:
+    try:
+        return run(parsed)
+    except ConfigError as error:
+        print(f"pytest-device: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("pytest-device: interrupted", file=sys.stderr)
+        return INTERRUPTED

@@ -1,0 +1,73 @@
+"""How a command is declared: its options, its help, what it does."""
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_device.errors import ConfigError
+from pytest_device.option_table import STATE_DIR
+from pytest_device.settings import default_state_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: ``run`` does it and returns the exit status."""
+
+    name: str
+    summary: str
+    """What the list of commands says of it."""
+    description: str
+    examples: Mapping[str, str]
+    """What to type after the program's name, and what it is for."""
+    statuses: Mapping[int, str]
+    add_options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+    def add_to(self, add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+        """Add it to the commands of a parser."""
+        parser = add_parser(
+            self.name,
+            help=self.summary,
+            description=self.description,
+            epilog=f"{examples_of(self)}\n\n{self._statuses()}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self.add_options(parser)
+        parser.set_defaults(run=self.run)
+
+    def _statuses(self) -> str:
+        return "\n".join(["exit status:", *(f"  {status}  {meaning}" for status, meaning in self.statuses.items())])
+
+
+def examples_of(*commands: Command) -> str:
+    """Return the examples as a block of help, with what they are for in one column."""
+    examples = {f"pytest-device {typed}".rstrip(): what for one in commands for typed, what in one.examples.items()}
+    width = max(map(len, examples))
+    return "\n".join(["examples:", *(f"  {typed:{width}}  {what}" for typed, what in examples.items())])
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for programs")
+
+
+def add_state_dir(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--state-dir``."""
+    parser.add_argument(
+        "--state-dir",
+        type=Path,
+        metavar="DIR",
+        default=os.environ.get(STATE_DIR.variable) or default_state_dir(os.environ),
+        help=f"{what} (default: {STATE_DIR.variable}, else %(default)s)",
+    )
+
+
+def state_dir_of(parsed: argparse.Namespace) -> Path:
+    """Return the state directory; raises ConfigError when there is none."""
+    state_dir: Path | None = parsed.state_dir
+    if state_dir is None:
+        raise ConfigError("this user has no home directory: give --state-dir")
+    return state_dir

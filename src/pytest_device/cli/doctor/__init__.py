@@ -1,0 +1,80 @@
+"""``pytest-device doctor``: whether a run with device tests would work here, and what to do when not."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from pytest_device.cli.command import Command, add_json
+from pytest_device.cli.doctor.finding import NAME_WIDTH, Finding, Status, fail
+
+_COLOURS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    findings = list(_findings())
+    counts = {status: sum(finding.status is status for finding in findings) for status in Status}
+    if parsed.json:
+        print(json.dumps({"findings": [asdict(finding) for finding in findings], **counts}))
+    else:
+        print(*_lines(findings, is_coloured=_is_coloured()), sep="\n")
+        print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    return int(counts[Status.FAIL] > 0)
+
+
+def _findings() -> Iterator[Finding]:
+    from pytest_device.cli.doctor.packages import check_packages, check_python
+
+    yield from check_python()
+    packages = list(check_packages())
+    yield from packages
+    if any(finding.status is Status.FAIL for finding in packages):
+        yield fail(
+            "others", "nothing else was looked at, since that needs these packages", "install them, and ask again"
+        )
+        return
+    from pytest_device.cli.doctor.configuration import read_configuration
+    from pytest_device.cli.doctor.ledger import check_ledger
+    from pytest_device.cli.doctor.local import check_local
+    from pytest_device.cli.doctor.reach import check_service
+
+    configuration = read_configuration()
+    yield from configuration.findings
+    settings = configuration.settings
+    if settings and settings.url.value:
+        yield from check_service(settings.url.value, settings.token)
+    if settings:
+        yield from check_ledger(settings)
+    yield from check_local(os.environ, Path.home(), is_needed=bool(settings and settings.local.value))
+
+
+def _is_coloured() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _lines(findings: Sequence[Finding], *, is_coloured: bool) -> Iterator[str]:
+    for finding in findings:
+        word = f"{finding.status:4}"
+        shown = f"\033[{_COLOURS[finding.status]}m{word}\033[0m" if is_coloured else word
+        yield f"{shown}  {finding.name:{NAME_WIDTH}}{' '.join(finding.text.split())}"
+        if finding.fix:
+            yield f"{'':{6 + NAME_WIDTH}}fix: {finding.fix}"
+
+
+DOCTOR: Final = Command(
+    name="doctor",
+    summary="check whether a run with device tests would work here",
+    description="""\
+Check what a pytest run in this directory would find: versions, configuration,
+access token, service, the sessions that earlier runs have left, and what the
+local service needs. No session is created, no test is run, nothing is installed;
+the service is asked for a session that does not exist. What is not ok has a fix.""",
+    examples={"doctor": "in the directory where pytest is started", "doctor --json": "for programs, and for CI"},
+    statuses={0: "nothing has failed; there may be warnings", 1: "something has failed", 2: "a usage error"},
+    add_options=add_json,
+    run=_run,
+)

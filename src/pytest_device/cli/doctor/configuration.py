@@ -1,0 +1,108 @@
+"""Checks what a pytest run in this directory would be told, by letting pytest read it all and run nothing."""
+
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, fields
+from io import StringIO
+from typing import Final, cast
+
+import pytest
+
+import pytest_device.plugin
+from pytest_device.cli.doctor.finding import Finding, fail, ok
+from pytest_device.cli.doctor.plugins import check_plugins
+from pytest_device.errors import ConfigError
+from pytest_device.option_table import APP_ID, TOKEN_VARIABLE, URL
+from pytest_device.plugin.options import settings_of
+from pytest_device.settings import Setting, Settings
+
+_NAME: Final = "configuration"
+_DEFAULT_RANK: Final = 3
+_ARGUMENTS: Final = ("--assert=plain",)
+"""Without it pytest warns, or fails, since this package is loaded already and cannot be rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The findings, and the settings if they can be read."""
+
+    findings: tuple[Finding, ...]
+    settings: Settings | None = None
+
+
+def read_configuration() -> Configuration:
+    """Return what pytest finds from this directory: ini file, addopts, environment, conftest files."""
+    reader, told = _Reader(), StringIO()
+    try:
+        with redirect_stdout(told), redirect_stderr(told):
+            ending = str(int(pytest.main(list(_ARGUMENTS), plugins=[reader])))
+    except (SystemExit, pytest.exit.Exception) as error:  # of a conftest.py
+        ending = f"{type(error).__name__} {error}"
+    if reader.found is not None:
+        return reader.found
+    lines = [line.strip() for line in told.getvalue().splitlines() if line.strip()]
+    text = f"pytest does not start here ({ending}): {'; '.join(lines[-3:]) or 'it says nothing'}"
+    return Configuration((fail(_NAME, text, "run `pytest --collect-only` here, and correct what it tells"),))
+
+
+class _Reader:
+    """A plugin that takes the place of the run."""
+
+    def __init__(self) -> None:
+        self.found: Configuration | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> pytest.ExitCode:
+        self.found = _read(config)
+        return pytest.ExitCode.OK
+
+
+def _read(config: pytest.Config) -> Configuration:
+    if not config.pluginmanager.is_registered(pytest_device.plugin):
+        fix = "take away `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
+        return Configuration((fail(_NAME, "pytest does not load the plugin pytest-device here", fix),))
+    where = ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, the root is {config.rootpath}")
+    others = tuple(check_plugins(config))
+    try:
+        settings = settings_of(config)
+    except ConfigError as error:
+        problems = [fail(_NAME, problem, "correct this value, or take it away") for problem in error.problems]
+        return Configuration((where, *problems, *others))
+    return Configuration((where, *_given(settings), *_missing(settings), *others), settings)
+
+
+def _given(settings: Settings) -> Iterator[Finding]:
+    """Yield each setting that is not a default."""
+    for field in fields(settings):
+        value: object = getattr(settings, field.name)
+        if isinstance(value, Setting):
+            setting = cast("Setting[object]", value)
+            if setting.rank < _DEFAULT_RANK and setting.value is not None:
+                yield ok("setting", f"device_{field.name} = {_shown(setting.value)}, from {setting.source}")
+
+
+def _shown(value: object) -> str:
+    match value:
+        case tuple():
+            return ",".join(map(str, cast("tuple[object, ...]", value)))
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
+
+
+def _missing(settings: Settings) -> Iterator[Finding]:
+    if settings.local.value:
+        for problem in settings.service_problems():
+            yield fail(_NAME, problem, "take one of the two away")
+    elif settings.url.value is None:
+        fix = (
+            f"set {URL.variable}, {APP_ID.variable} and {TOKEN_VARIABLE}, or run on this machine: pytest --device-local"
+        )
+        yield fail(_NAME, "no device service is configured", fix)
+    elif settings.app_id.value is None:
+        yield fail(
+            _NAME, f"no app id for {settings.url.value}", f"set {APP_ID.variable} or {APP_ID.ini} in the ini file"
+        )

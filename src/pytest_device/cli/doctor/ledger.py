@@ -1,0 +1,45 @@
+"""Checks the state directory, with the sessions that runs have left in it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
+from pytest_device.option_table import STATE_DIR
+from pytest_device.sessions.inventory import opened
+from pytest_device.sessions.ledger import STOPPED
+from pytest_device.sessions.runs import OwnRun, new_run
+from pytest_device.settings import Settings
+
+_NAME: Final = "state directory"
+
+
+def check_ledger(settings: Settings) -> Iterator[Finding]:
+    """Yield whether runs can write their sessions down, and what earlier ones have left."""
+    if settings.state_dir.value is None:
+        yield fail(_NAME, "this user has no home directory to keep it in", f"set {STATE_DIR.variable}")
+        return
+    state_dir = Path(settings.state_dir.value)
+    try:
+        if not settings.local.value:  # whose sessions end with the run, and are not written down
+            OwnRun.join(state_dir, new_run(), "doctor").leave()
+            yield ok(_NAME, f"{state_dir} can be written to")
+        yield from _left(state_dir)
+    except OSError as error:
+        yield fail(_NAME, f"{state_dir} cannot be used: {error}", f"make it writable, or set {STATE_DIR.variable}")
+
+
+def _left(state_dir: Path) -> Iterator[Finding]:
+    with opened(state_dir) as found:
+        sessions, damaged = found
+    for path, reason in damaged.items():
+        text = f"damaged file {path} ({reason}): a session may be running that nobody stops"
+        yield fail(
+            "ledger", text, "look on the service's pages for a session that should not run, then remove the file"
+        )
+    left = [one for one in sessions if not one.is_alive and one.entry.state != STOPPED]
+    if left:
+        word = "session" if len(left) == 1 else "sessions"
+        yield warn("sessions", f"{len(left)} {word} left behind or kept by runs that are over", "pytest-device stop")
+    else:
+        yield ok("sessions", "none left behind")

@@ -1,0 +1,76 @@
+"""Checks what the local service needs: its packages, Node.js, Appium."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_device.cli.doctor.finding import Finding, Status, fail, ok, warn
+from pytest_device.cli.doctor.packages import check_packages
+from pytest_device.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_device.service.runners.toolchain import Toolchain
+
+_NAME: Final = "local service"
+_INSTALL_FIX: Final = "run `pytest-device serve` once while the network is there: it installs what is missing"
+
+
+def check_local(
+    environ: Mapping[str, str], home: Path, *, is_needed: bool, version_of: Callable[[str], str] = version
+) -> Iterator[Finding]:
+    """Yield what is there and what is missing; where another service is configured nothing of it is at fault."""
+    for finding in _findings(environ, home, version_of):
+        if is_needed or finding.status is Status.OK:
+            yield finding
+        else:
+            yield ok(finding.name, f"{finding.text} (only --device-local needs it)")
+
+
+def _findings(environ: Mapping[str, str], home: Path, version_of: Callable[[str], str]) -> Iterator[Finding]:
+    if os.name != "posix":
+        yield fail(_NAME, "it runs on Linux and macOS", "run it inside WSL")
+        return
+    packages = list(check_packages("local", version_of=version_of))
+    if missing := [one for one in packages if one.status is not Status.OK]:
+        text = "; ".join(f"{one.name} {one.text}" for one in missing)
+        yield fail(_NAME, text, "pip install 'pytest-device[local]'")
+        return
+    yield from packages
+    yield from _programs(environ, home)
+
+
+def _programs(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
+    from pytest_device.service.config import cache_directory
+    from pytest_device.service.runners.toolchain import appium_version
+
+    cache_dir, missing = cache_directory(environ, home), list[str]()
+    try:
+        tools = asyncio.run(_look(environ, cache_dir, missing))
+    except ConfigError as error:
+        yield warn("node", f"{'; '.join(error.problems[1:-2])}: the first start installs one", _INSTALL_FIX)
+        return
+    yield ok("node", str(tools.node))
+    name = f"Appium {appium_version()}"
+    if missing:
+        yield warn("appium", f"{name} is not in {cache_dir} yet: the first start installs it", _INSTALL_FIX)
+    else:
+        yield ok("appium", f"{name} in {tools.project}")
+
+
+async def _look(environ: Mapping[str, str], cache_dir: Path, missing: list[str]) -> "Toolchain":
+    """Return what sessions would run on, installing nothing: what would have to be is named in ``missing``."""
+    from pytest_device.service.runners import node, toolchain
+    from pytest_device.service.runners.cache import Installer, Package
+    from pytest_device.service.runners.environment import for_installers
+    from pytest_device.service.runners.guard import Guard
+
+    class Looker(Installer):
+        async def ensure(self, package: Package) -> None:
+            if not package.installed:
+                missing.append(package.title)
+
+    looker = Looker(Guard(environ=environ, log=missing.append), for_installers(environ), missing.append)
+    return await toolchain.prepare(looker, cache_dir, nodes=node.candidates(environ))

@@ -1,0 +1,47 @@
+"""Checks the versions of Python and of the packages that this one needs."""
+
+import platform
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from typing import Final
+
+from pytest_device.cli.doctor.finding import Finding, fail, ok
+
+PACKAGE: Final = "pytest-device"
+
+
+def check_python(found: str | None = None) -> Iterator[Finding]:
+    """Yield what is found of this package itself and of Python."""
+    from packaging.specifiers import SpecifierSet
+
+    found = found or platform.python_version()
+    yield ok(PACKAGE, version(PACKAGE))
+    wanted = metadata(PACKAGE)["Requires-Python"]
+    if SpecifierSet(wanted).contains(found, prereleases=True):
+        yield ok("python", f"{found} ({wanted})")
+    else:
+        yield fail("python", f"{found} does not fit {wanted}", f"use a Python {wanted}")
+
+
+def check_packages(extra: str = "", *, version_of: Callable[[str], str] = version) -> Iterator[Finding]:
+    """Yield what is found of each package that is needed always, or with an extra only."""
+    from packaging.requirements import Requirement
+
+    for requirement in map(Requirement, requires(PACKAGE) or ()):
+        is_of_extra = requirement.marker is not None and not requirement.marker.evaluate({"extra": ""})
+        if is_of_extra != bool(extra) or (requirement.marker and not requirement.marker.evaluate({"extra": extra})):
+            continue
+        wanted = f"{requirement.name}{requirement.specifier}"
+        try:
+            found = version_of(requirement.name)
+        except PackageNotFoundError:
+            yield fail(requirement.name, f"is not installed, needed is {requirement.specifier}", _install(wanted))
+            continue
+        if requirement.specifier.contains(found, prereleases=True):
+            yield ok(requirement.name, f"{found} ({requirement.specifier})")
+        else:
+            yield fail(requirement.name, f"{found} does not fit {requirement.specifier}", _install(wanted))
+
+
+def _install(wanted: str) -> str:
+    return f"pip install '{wanted}'"

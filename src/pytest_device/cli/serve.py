@@ -1,0 +1,129 @@
+"""``pytest-device serve``: the local service, by hand."""
+
+import argparse
+import json
+import os
+import secrets
+import shlex
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from pytest_device.cli.command import Command, add_json, add_state_dir, state_dir_of
+from pytest_device.cli.masked import masked
+from pytest_device.errors import ConfigError
+from pytest_device.option_table import APP_ID, POLL_INTERVAL_SECONDS, TOKEN_VARIABLE, URL
+from pytest_device.redact import is_loopback
+from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
+
+DEFAULT_PORT: Final = 8765
+_HIGHEST_PORT: Final = 65535
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host", type=_host, default="127.0.0.1", help="address of this machine to listen on (default: %(default)s)"
+    )
+    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="0 for a free one (default: %(default)s)")
+    parser.add_argument(
+        "--app-id", metavar="UUID", default=LOCAL_APP_ID, help="the project it knows (default: %(default)s)"
+    )
+    add_state_dir(parser, "where it remembers its sessions, one service at a time")
+    add_json(parser)
+
+
+def _host(text: str) -> str:
+    if not is_loopback(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not this machine, and no client would send its token there unencrypted: "
+            "give 127.0.0.1, ::1 or localhost"
+        )
+    return text
+
+
+def _port(text: str) -> int:
+    try:
+        port = int(text)
+    except ValueError:
+        port = -1
+    if not 0 <= port <= _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be a whole number from 0 to {_HIGHEST_PORT}, 0 for a free port"
+        )
+    return port
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    try:
+        from pytest_device.service.config import ServiceConfig, cache_directory
+        from pytest_device.service.server import Progress, Ready, serve
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"the local service needs {error.name}: pip install 'pytest-device[local]'") from error
+
+    token = secrets.token_urlsafe(32)
+    state_dir = state_dir_of(parsed)
+    token_path = state_dir / "token"
+    config = ServiceConfig(
+        token=token,
+        app_id=parsed.app_id,
+        host=parsed.host,
+        port=parsed.port,
+        state_dir=state_dir,
+        cache_dir=cache_directory(os.environ, Path.home()),
+    )
+
+    def announce(event: Progress | Ready) -> None:
+        match event:
+            case Progress(text):
+                print(text, flush=True, file=sys.stderr if parsed.json else sys.stdout)
+            case Ready(url, app_id):
+                # Not before: until it is ready the directory may be another service's.
+                _write_privately(token_path, token)
+                at_the_end.callback(token_path.unlink, missing_ok=True)
+                told = _as_json if parsed.json else _how_to_use
+                print(told(url, app_id, token_path), flush=True)
+
+    with ExitStack() as at_the_end, masked(token):
+        serve(config, announce)
+    return 0
+
+
+def _as_json(url: str, app_id: str, token_path: Path) -> str:
+    where = {"token_path": str(token_path.absolute()), "state_dir": str(token_path.parent.absolute())}
+    return json.dumps({"url": url, "app_id": app_id, **where})
+
+
+def _how_to_use(url: str, app_id: str, token_path: Path) -> str:
+    return f"""\
+The local service answers at {url}. Ctrl-C ends it, and every session with it.
+In another terminal:
+
+    export {URL.variable}={url} {APP_ID.variable}={app_id}
+    export {TOKEN_VARIABLE}="$(cat {shlex.quote(str(token_path))})"
+    export {POLL_INTERVAL_SECONDS.variable}={LOCAL_POLL_INTERVAL_SECONDS}
+    pytest
+"""
+
+
+def _write_privately(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:  # noqa: PTH123
+        file.write(text)
+
+
+SERVE: Final = Command(
+    name="serve",
+    summary="run the local service until Ctrl-C",
+    description="""\
+Run the local service on this machine and tell how to point a suite at it. The
+first start installs what it needs. The access token is fresh at each start, and
+is kept in a file that only you can read; it is never printed.""",
+    examples={
+        "serve": "and follow what it prints",
+        "serve --port 0 --json": "for programs: one line of JSON when it is ready",
+    },
+    statuses={0: "it was ended by Ctrl-C, SIGTERM or SIGHUP", 2: "it could not start, or a usage error"},
+    add_options=_add_options,
+    run=_run,
+)

@@ -1,0 +1,137 @@
+"""``pytest-device stop``: stop what runs have left behind, or kept."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from pytest_device.cli.command import Command, add_json, add_state_dir, state_dir_of
+from pytest_device.cli.sessions import ONLY_HERE, unusable
+from pytest_device.errors import ConfigError
+from pytest_device.option_table import STOP_TIMEOUT_SECONDS, TOKEN_VARIABLE, URL
+from pytest_device.settings import resolve
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.inventory import Outcome
+    from pytest_device.sessions.ledger import Entry
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("ids", nargs="*", default=[], type=UUID, metavar="ID", help="stop these sessions only")
+    which.add_argument("--all", action="store_true", help="stop those of live runs, too")
+    parser.add_argument("--url", default=os.environ.get(URL.variable), help=f"{URL.help} (default: {URL.variable})")
+    parser.add_argument(
+        "--timeout-seconds",
+        type=_seconds,
+        metavar="SECONDS",
+        help="how long to go on trying what does not succeed at once "
+        f"(default: {STOP_TIMEOUT_SECONDS.variable}, else {STOP_TIMEOUT_SECONDS.default:g})",
+    )
+    add_state_dir(parser, "where the runs wrote their sessions down")
+    add_json(parser)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return _timeout_seconds(text)
+    except ConfigError as error:
+        rule = str(error).removeprefix(f"{STOP_TIMEOUT_SECONDS.variable}=")
+        raise argparse.ArgumentTypeError(rule) from None
+
+
+def _timeout_seconds(text: str) -> float:
+    """Return the time limit by the rule that the settings have for it."""
+    return resolve(_no_text, {STOP_TIMEOUT_SECONDS.variable: text}, _no_text).stop_timeout_seconds.value
+
+
+def _no_text(_name: str) -> None:
+    return None
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from pytest_device.sessions.inventory import Choice, stop_known
+    from pytest_device.sessions.network import service_at
+
+    if not parsed.url:
+        raise ConfigError(f"which service? Give --url or {URL.variable}; `pytest-device sessions` tells each session's")
+    service = service_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
+    seconds = parsed.timeout_seconds or _timeout_seconds(os.environ.get(STOP_TIMEOUT_SECONDS.variable, ""))
+    state_dir = state_dir_of(parsed)
+    choice = Choice(frozenset(map(str, parsed.ids)), with_live_runs=parsed.all)
+    try:
+        outcome = stop_known(state_dir, service, choice, seconds)
+    except OSError as error:
+        raise unusable(error) from None
+    if parsed.json:
+        print(json.dumps(_to_json(outcome)))
+        return int(any(outcome.problems()))
+    done, problems = list(outcome.lines()), list(outcome.problems())
+    for text in done:
+        print(text)
+    for text in problems:
+        print(text, file=sys.stderr)
+    if not choice.ids:
+        print(f"that is all that {state_dir} knows" if done or problems else f"nothing to stop in {state_dir}")
+        print(ONLY_HERE)
+    return int(bool(problems))
+
+
+def _to_json(outcome: "Outcome") -> dict[str, Any]:
+    from pytest_device.sessions.events import Kind
+
+    return {
+        "stopped": [
+            {"session_id": event.session_id, "label": event.label, "page": event.url, "status": event.text}
+            for event in outcome.events
+            if event.kind is Kind.STOPPED
+        ],
+        "not_stopped": list(_not_stopped(outcome)),
+        "already_stopped": outcome.already,
+        "left_to_live_runs": outcome.spared,
+        "damaged": dict(outcome.damaged),
+    }
+
+
+def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
+    from pytest_device.sessions.events import Kind
+
+    for event in outcome.events:
+        if event.kind is not Kind.STOPPED:
+            yield {"session_id": event.session_id, "label": event.label, "page": event.url, "reason": event.text}
+    for entry in outcome.unanswered:
+        yield _of_entry(entry, "the answer to its create call is not there, so it has no id")
+    for entry in outcome.elsewhere:
+        yield _of_entry(entry, f"it is at {entry.service}")
+    for session_id in outcome.strangers:
+        reason = "neither the ledger nor the service knows it"
+        yield {"session_id": session_id, "label": "", "page": "", "reason": reason}
+
+
+def _of_entry(entry: "Entry", reason: str) -> dict[str, str]:
+    return {"session_id": entry.session_id, "label": entry.label, "page": entry.page, "reason": reason}
+
+
+STOP: Final = Command(
+    name="stop",
+    summary="stop sessions that runs have left behind, or kept",
+    description=f"""\
+Stop what the ledger of this machine knows and no live run owns;
+{ONLY_HERE}.
+The access token comes from {TOKEN_VARIABLE}, and goes to this one service only.""",
+    examples={
+        "stop": "what runs have left behind, and what they have kept",
+        "stop --all": "what live runs own, too",
+        "stop ID": "this session, also one that another machine asked for",
+    },
+    statuses={
+        0: "all that was asked for is proven stopped",
+        1: "something is not: it is named",
+        2: "a usage error: nothing was sent",
+    },
+    add_options=_add_options,
+    run=_run,
+)

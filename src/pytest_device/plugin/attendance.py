@@ -1,0 +1,56 @@
+"""A person at the terminal who wants to look at the device of a failed test."""
+
+import select
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_device.sessions.models import Session
+
+if TYPE_CHECKING:
+    from pytest_device.plugin.terminal import Terminal
+
+
+class Attendance:
+    """Shows the addresses, and waits for a key."""
+
+    def __init__(self, config: pytest.Config, terminal: "Terminal | None") -> None:
+        self._config, self._terminal = config, terminal
+
+    def is_given(self) -> bool:
+        """Tell whether somebody can press a key: there is a terminal on both sides, and it can be waited for."""
+        if self._terminal is None or sys.platform == "win32":
+            return False
+        return all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__))
+
+    def attend(self, sessions: Mapping[str, Session], *, keep: bool) -> bool:
+        """Show where the devices are, and wait when asked to keep them; return whether a person has had them."""
+        debugger = bool(self._config.getoption("usepdb", default=False))
+        if self._terminal is None or not (debugger or (keep and self.is_given())):
+            return False
+        for name, session in sessions.items():
+            preview = session.remote_config.web_preview_url if session.remote_config else None
+            shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
+            self._terminal.show(f"{shown}: its page: {session.url}")
+            if preview:
+                self._terminal.show(f"{shown}: live picture: {preview}")
+        if keep and not debugger:
+            self._wait(min(session.max_duration_minutes for session in sessions.values()))
+        return keep
+
+    def _wait(self, minutes: int) -> None:
+        """Wait for the return key, for as long as the session may last at most."""
+        if self._terminal is None or sys.__stdin__ is None:
+            return
+        self._terminal.show(f"kept for up to {minutes} minutes: press Enter to stop it and go on")
+        capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
+        if capture:
+            capture.suspend(in_=True)
+        try:
+            if select.select([sys.__stdin__], [], [], minutes * 60)[0]:
+                sys.__stdin__.readline()
+        finally:
+            if capture:
+                capture.resume()

@@ -1,0 +1,187 @@
+"""What is decided while tests are collected: platforms, needs, order; and all mistakes, told at once."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.plugin.controller import PROBLEMS
+from pytest_device.plugin.fixtures import OF_ONE, OF_SEVERAL
+from pytest_device.plugin.markers import (
+    ONLY,
+    PLATFORM_ARGUMENT,
+    Names,
+    arguments_by_name,
+    devices_of,
+    marks_of,
+    need_of,
+    platforms_of,
+)
+from pytest_device.plugin.options import settings_of, usage_error
+from pytest_device.plugin.schedule import grouped
+from pytest_device.spec import Platform, SessionType, Share
+
+if TYPE_CHECKING:
+    from pytest_device.plugin.run import DeviceRun
+    from pytest_device.sessions.pool import Need
+    from pytest_device.settings import Settings
+
+ARGUMENTS: Final = pytest.StashKey[dict[str, dict[str, Any]]]()
+"""What a test asks of each of its devices, by their names."""
+NEEDS: Final = pytest.StashKey[dict[str, "Need"]]()
+"""The same as needs, as far as they are known before the test runs."""
+
+_DRIVERS: Final = frozenset({"device_driver", "device_drivers"})
+_ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
+
+
+def needs_of(item: pytest.Item) -> dict[str, "Need"]:
+    """Return what a test needs, by its devices' names, nothing when it needs none."""
+    return item.stash.get(NEEDS, None) or {}
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """Let a test that is marked for several platforms run on each of them, or on one under ``--device-spread``."""
+    try:
+        settings = settings_of(metafunc.config)
+        devices = arguments_by_name(marks_of(metafunc.definition))
+        platforms = platforms_of(devices.get(ONLY, {}), settings) if ONLY in devices else ()
+    except ConfigError:
+        return  # told when all are
+    if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
+        return
+    if settings.spread.value:  # by the test's name: the same one in every process, and in a run of this test alone
+        platforms = (platforms[crc32(metafunc.definition.nodeid.encode()) % len(platforms)],)
+    if PLATFORM_ARGUMENT not in metafunc.fixturenames:
+        metafunc.fixturenames.append(PLATFORM_ARGUMENT)
+    metafunc.parametrize(PLATFORM_ARGUMENT, platforms, ids=platforms, indirect=True)
+
+
+def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.Item], *, may_order: bool) -> None:
+    """Give every test that wants a device its needs, and register the run that will provide the devices.
+
+    ``may_order`` tells that nobody else has ordered the tests. Raises pytest.UsageError with all mistakes at once, each
+    with file and line; a pytest-xdist worker, where that would look like a crash, hands them to the controlling process
+    and runs nothing.
+    """
+    from pytest_device.plugin.run import DeviceRun
+
+    try:
+        settings = settings_of(config)
+        run = DeviceRun(config, settings)
+        problems = [*_rivals(config), *run.missing(), *_read(wanted, run)]
+    except ConfigError as error:
+        problems = list(error.problems)
+    else:
+        if not problems:
+            run.register()
+            _deselect(config, items, settings)
+            if may_order and settings.reorder.value:
+                items[:] = grouped(items, _group)
+            return
+    if not hasattr(config, "workerinput"):
+        raise usage_error(problems)
+    output: dict[str, Any] = vars(config)["workeroutput"]
+    output[PROBLEMS] = problems
+    items.clear()
+
+
+def _rivals(config: pytest.Config) -> list[str]:
+    if not config.pluginmanager.has_plugin("appium_scheduler"):
+        return []
+    return [
+        "pytest-appium-scheduler has a marker 'device' too: switch one off with -p no:appium_scheduler or -p no:device"
+    ]
+
+
+def _read(wanted: list[pytest.Item], run: "DeviceRun") -> list[str]:
+    names = Names(os.environ, run.name[:8])
+    problems: list[str] = []
+    for item in wanted:
+        try:
+            _read_one(item, run.settings, names)
+        except ConfigError as error:
+            path, line, _ = item.location
+            name = getattr(item, "originalname", item.name)
+            problems += [f"{path}:{(line or 0) + 1}: {name}: {problem}" for problem in error.problems]
+    return list(dict.fromkeys(problems))  # a parametrized test makes each mistake once
+
+
+def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    if not marks_of(item) and (OF_ONE | OF_SEVERAL).isdisjoint(fixtures):
+        return  # has only a fixture that makes its sessions itself
+    devices = devices_of(item, settings)
+    needs: dict[str, Need] = {}
+    problems: list[str] = []
+    for name, arguments in devices.items():
+        try:
+            needs[name] = need_of(item, arguments, settings, names)
+        except ConfigError as error:
+            problems += [f"{name}: {problem}" if name else problem for problem in error.problems]
+    problems += _wrong_fixtures(item, needs)
+    problems += _unknown_to_local(needs, settings)
+    problems += _too_many(needs, settings)
+    if problems:
+        raise ConfigError(*problems)
+    item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs
+    _provide(item)
+
+
+def _wrong_fixtures(item: pytest.Item, needs: Mapping[str, "Need"]) -> Iterator[str]:
+    if not isinstance(item, pytest.Function):
+        yield "device() needs a test function: this kind of test has no fixtures"
+        return
+    asked = set(item.fixturenames)
+    types = {need.request.type for need in needs.values()}
+    if ONLY not in needs:
+        for name in sorted(OF_ONE & asked - {PLATFORM_ARGUMENT}):
+            yield f"{name} is for tests with one device, this one has {', '.join(needs)}: use device_sessions, by name"
+    if _DRIVERS & asked and types - {SessionType.APPIUM}:
+        shown = min(types - {SessionType.APPIUM})
+        yield f"{min(_DRIVERS & asked)} needs type='appium', the marker says type={shown.value!r}"
+    if _ENVIRONMENTS & asked and SessionType.WEB_PREVIEW_ONLY in types:
+        yield f"{min(_ENVIRONMENTS & asked)} needs a controller, type='web-preview-only' has none"
+
+
+def _unknown_to_local(needs: Mapping[str, "Need"], settings: "Settings") -> Iterator[str]:
+    if settings.local.value:
+        for kind in {need.request.type for need in needs.values()} - {SessionType.APPIUM}:
+            yield f"the local service drives type='appium' only, the marker says type={kind.value!r}"
+
+
+def _too_many(needs: Mapping[str, "Need"], settings: "Settings") -> Iterator[str]:
+    most = settings.max_sessions
+    if most.value is not None and len(needs) > most.value:
+        yield f"needs {len(needs)} devices at once, and {most.source} allows {most.value}"
+
+
+def _provide(item: pytest.Item) -> None:
+    """Let a test that has only the marker get its sessions all the same."""
+    if isinstance(item, pytest.Function) and "device_sessions" not in item.fixturenames:
+        # A list of its own, since pytest shares one among the items of a function; and last, after whatever may skip.
+        item.fixturenames = [*item.fixturenames, "device_sessions"]
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
+    """Leave out tests for other platforms than those that the command line or the environment names."""
+    if not settings.platform.value or settings.platform.rank > 1:
+        return
+    others = [item for item in items if _platforms(item) - set(settings.platform.value)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        gone = set(others)
+        items[:] = [item for item in items if item not in gone]
+
+
+def _platforms(item: pytest.Item) -> set[str]:
+    return {need.request.platform for need in needs_of(item).values()}
+
+
+def _group(item: pytest.Item) -> object:
+    """Return what tests have in common that share their sessions in the whole run."""
+    needs = needs_of(item)
+    return tuple(needs.values()) if any(need.among == Share.RUN for need in needs.values()) else None

@@ -1,0 +1,40 @@
+"""What a run would create, and what it may cost."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from pytest_device.plugin.collection import needs_of
+from pytest_device.sessions.pool import Need
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+
+
+def plan(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
+    """Write which sessions the tests need, each once for all that share it, and for how many minutes they may bill."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    needs = Counter(need for test in tests for need in needs_of(test).values())
+    reporter.section("devices of a dry run")
+    for line in _lines(needs):
+        reporter.write_line(line)
+
+
+def _lines(needs: Counter[Need]) -> Iterator[str]:
+    for need, count in needs.items():
+        request = need.request
+        asked = request.model_dump(
+            mode="json", exclude_none=True, exclude_defaults=True, exclude={"app_id", "platform"}
+        )
+        more = ", ".join(f"{name}={value!r}" for name, value in asked.items() if name not in {"type", "name"})
+        tests = "1 test" if count == 1 else f"{count} tests"
+        yield f"{request.platform} {request.type} for {tests} ({need.among}): {more}"
+    minutes = sum(_longest(need) for need in needs)
+    sessions = "1 session" if len(needs) == 1 else f"{len(needs)} sessions"
+    yield f"{sessions}, up to {minutes} minutes with {CLEANUP_MINUTES} each for cleaning up; nothing was sent"
+
+
+def _longest(need: Need) -> int:
+    asked = need.request.max_duration_minutes
+    return (DURATION_MAX_MINUTES if asked is None else asked) + CLEANUP_MINUTES

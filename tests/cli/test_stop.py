@@ -1,0 +1,223 @@
+"""``pytest-device stop``: what it stops, what it tells, how it ends."""
+
+import json
+from uuid import uuid4
+
+import pytest
+
+from pytest_device.sessions.ledger import ASKED, KEPT, STOPPED
+from pytest_device.testing import faulty_service
+from tests.cli.conftest import Ledgers
+from tests.cli.running import WITHOUT_EXTRA, run
+from tests.sessions.owning import entry_of
+
+
+def test_stop_stops_what_is_left_and_kept_and_spares_live_runs(ledgers: Ledgers) -> None:
+    left, kept, owned = ledgers.entry(), ledgers.entry(state=KEPT), ledgers.entry()
+    ledgers.run(left, kept)
+    ledgers.run(owned, alive=True)
+
+    result = ledgers.stop()
+
+    assert result.returncode == 0, result.stderr
+    assert f"stopped: android appium {left.session_id} (stopped)" in result.stdout
+    assert f"stopped: android appium {kept.session_id} (stopped)" in result.stdout
+    assert "1 session of live runs left to them: --all stops these, too" in result.stdout
+    assert ledgers.service.statuses().count("stopped") == 2
+    assert [session["session_id"] for session in ledgers.listed()] == [owned.session_id]
+
+
+def test_stop_says_that_it_knows_this_machine_only(ledgers: Ledgers) -> None:
+    result = ledgers.stop()
+
+    assert result.returncode == 0
+    assert result.stdout.splitlines() == [
+        f"nothing to stop in {ledgers.state_dir}",
+        "sessions that other machines asked for are not known here: the service has no list",
+    ]
+
+
+def test_stop_all_stops_what_live_runs_own_and_leaves_them_alive(ledgers: Ledgers) -> None:
+    run = ledgers.run(entry := ledgers.entry(), alive=True)
+
+    result = ledgers.stop("--all")
+
+    assert result.returncode == 0, result.stderr
+    assert entry.session_id in result.stdout
+    assert ledgers.service.statuses() == ["stopped"]
+    assert ledgers.listed() == []
+    assert (run.directory / f"{run.owner}.lock").exists()
+
+
+def test_stop_stops_exactly_the_sessions_it_is_given(ledgers: Ledgers) -> None:
+    owned, other, kept = ledgers.entry(), ledgers.entry(), ledgers.entry(state=KEPT)
+    ledgers.run(owned, other, alive=True)
+    ledgers.run(kept)
+
+    result = ledgers.stop(owned.session_id.upper(), kept.session_id)
+
+    assert result.returncode == 0, result.stderr
+    assert ledgers.service.statuses().count("stopped") == 2
+    assert [session["session_id"] for session in ledgers.listed()] == [other.session_id]
+
+
+def test_stop_stops_a_session_that_this_machine_does_not_know(ledgers: Ledgers) -> None:
+    entry = ledgers.entry()
+
+    result = ledgers.stop(entry.session_id)
+
+    assert (result.returncode, result.stdout) == (0, f"stopped: session {entry.session_id} (stopped)\n")
+
+
+def test_stop_does_not_take_a_session_that_nobody_knows_for_stopped(ledgers: Ledgers) -> None:
+    mistyped = str(uuid4())
+
+    result = ledgers.stop(mistyped)
+
+    assert result.returncode == 1
+    assert f"neither the ledger nor the service knows a session {mistyped}" in result.stderr
+
+
+def test_stop_sends_the_token_to_no_other_service(ledgers: Ledgers) -> None:
+    with faulty_service() as other:
+        ledgers.run(entry := ledgers.entry(service=other.url))
+
+        result = ledgers.stop()
+
+        assert other.requests() == []
+    assert result.returncode == 1
+    assert f"left alone: android appium {entry.session_id} is at {other.url}" in result.stderr
+    assert [session["session_id"] for session in ledgers.listed()] == [entry.session_id]
+
+
+def test_stop_fails_for_what_cannot_be_stopped_and_goes_on_knowing_it(ledgers: Ledgers) -> None:
+    ledgers.run(entry := ledgers.entry(), ledgers.entry())
+    ledgers.service.add_fault("stop", "reply", status=403, body=json.dumps({"echo": ledgers.service.token}))
+
+    result = ledgers.stop()
+
+    assert result.returncode == 1
+    assert "not stopped: android appium" in result.stderr
+    assert ledgers.service.token not in result.stderr + result.stdout
+    assert len(ledgers.listed()) == 1
+    assert entry.page.rpartition("/")[0] in result.stderr
+
+
+def test_stop_gives_up_after_the_time_it_is_given(ledgers: Ledgers) -> None:
+    ledgers.run(ledgers.entry())
+    ledgers.service.add_fault("stop", "reply", status=503, body="{}", times=None)
+
+    result = ledgers.stop("--timeout-seconds", "0.1")
+
+    assert result.returncode == 1
+    assert "not stopped: " in result.stderr
+    assert len(ledgers.listed()) == 1
+
+
+def test_stop_tells_of_a_create_call_whose_answer_is_not_there(ledgers: Ledgers) -> None:
+    lost = entry_of("", ledgers.service, state=ASKED, asked_at="2999-01-01T00:00:00+00:00")
+    ledgers.run(lost, lost._replace(intent=uuid4().hex, asked_at="2001-01-01T00:00:00+00:00"))
+
+    result = ledgers.stop()
+
+    assert result.returncode == 1
+    assert result.stderr.count("cannot be stopped: android appium named 'a test'") == 1
+    assert [session["asked_at"] for session in ledgers.listed()] == [lost.asked_at]
+
+
+def test_stop_counts_what_had_been_stopped_and_leaves_the_count_of_live_runs_to_them(ledgers: Ledgers) -> None:
+    ledgers.run(ledgers.entry(state=STOPPED))
+    ledgers.run(ledgers.entry(state=STOPPED), alive=True)
+
+    result = ledgers.stop("--all")
+
+    assert result.returncode == 0
+    assert "2 sessions had been stopped already" in result.stdout
+    assert [session["run_alive"] for session in ledgers.listed()] == [True]
+
+
+def test_stop_fails_for_a_damaged_file(ledgers: Ledgers) -> None:
+    broken = ledgers.run(ledgers.entry()).directory / "broken.json"
+    broken.write_text("{")
+
+    result = ledgers.stop()
+
+    assert result.returncode == 1
+    assert f"damaged ledger file {broken}" in result.stderr
+    assert ledgers.service.statuses() == ["stopped"]
+
+
+def test_stop_tells_programs_what_is_not_stopped_and_why(ledgers: Ledgers) -> None:
+    refused, strange = ledgers.entry(), str(uuid4())
+    ledgers.run(refused)
+    echo = json.dumps({"echo": ledgers.service.token})
+    ledgers.service.add_fault("stop", "reply", status=403, body=echo, times=None)
+
+    result = ledgers.stop("--json", refused.session_id, strange)
+
+    told = json.loads(result.stdout)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert ledgers.service.token not in result.stdout
+    assert [(one["session_id"], one["page"]) for one in told["not_stopped"]] == [
+        (refused.session_id, refused.page),
+        (strange, ""),
+    ]
+    assert "Developer" in told["not_stopped"][0]["reason"]
+    assert (told["stopped"], told["already_stopped"], told["damaged"]) == ([], 0, {})
+
+
+def test_stop_tells_programs_of_all_that_the_ledger_knows(ledgers: Ledgers) -> None:
+    left, lost = ledgers.entry(), entry_of("", ledgers.service, state=ASKED, asked_at="2999-01-01T00:00:00+00:00")
+    elsewhere = entry_of(str(uuid4()), ledgers.service)._replace(service="https://devices.example")
+    broken = ledgers.run(left, lost, elsewhere, ledgers.entry(state=STOPPED)).directory / "broken.json"
+    broken.write_text("{")
+    ledgers.run(ledgers.entry(), alive=True)
+
+    told = json.loads(ledgers.stop("--json").stdout)
+
+    assert told["stopped"] == [
+        {"session_id": left.session_id, "label": "android appium", "page": left.page, "status": "stopped"}
+    ]
+    assert [(one["session_id"], one["reason"]) for one in told["not_stopped"]] == [
+        ("", "the answer to its create call is not there, so it has no id"),
+        (elsewhere.session_id, "it is at https://devices.example"),
+    ]
+    assert (told["already_stopped"], told["left_to_live_runs"]) == (1, 1)
+    assert list(told["damaged"]) == [str(broken)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "told"),
+    [
+        ((), {"DEVICE_URL": ""}, "--url or DEVICE_URL"),
+        ((), {"DEVICE_TOKEN": ""}, "DEVICE_TOKEN"),
+        (("--url", "http://devices.example"), {}, "http://devices.example"),
+        (("not-an-id",), {}, "not-an-id"),
+        (("--all", str(uuid4())), {}, "not allowed with"),
+        (("--timeout-seconds", "-1"), {}, "-1"),
+        (("--timeout-seconds", "0"), {}, "'0' must be a number of seconds above 0 and up to 1000000"),
+        (("--timeout-seconds", "inf"), {}, "inf"),
+        (("--timeout-seconds", "1000001"), {}, "1000001"),
+        ((), {"DEVICE_STOP_TIMEOUT_SECONDS": "soon"}, "DEVICE_STOP_TIMEOUT_SECONDS='soon' must be"),
+    ],
+)
+def test_stop_tells_what_it_cannot_work_with(
+    ledgers: Ledgers, arguments: tuple[str, ...], environ: dict[str, str], told: str
+) -> None:
+    result = ledgers.stop(*arguments, **environ)
+
+    assert result.returncode == 2
+    assert told in result.stderr
+
+
+def test_sessions_are_listed_and_stopped_without_the_local_extra(ledgers: Ledgers) -> None:
+    ledgers.run(ledgers.entry())
+    url, token = ledgers.service.url, ledgers.service.token
+
+    for command in ("sessions", "stop"):
+        result = run(
+            command, "--state-dir", str(ledgers.state_dir), code=WITHOUT_EXTRA, DEVICE_URL=url, DEVICE_TOKEN=token
+        )
+        assert (result.returncode, result.stderr) == (0, "")
+
+    assert ledgers.service.statuses() == ["stopped"]

@@ -1,0 +1,58 @@
+"""Controllers: small ones that a test tells what to answer, and the real Appium of the local service."""
+
+from collections.abc import Callable, Generator, Iterator
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import psutil
+import pytest
+
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.spec import Platform, SessionType
+from pytest_device.testing import FaultyService, faulty_service
+from tests.controllers.servers import Controller, controller
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def far() -> Generator[Controller]:
+    with controller() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def appium_service() -> Generator[FaultyService]:
+    with faulty_service(runner="appium") as service:
+        yield service
+
+
+@pytest.fixture
+def appium(appium_service: FaultyService) -> Iterator[Session]:
+    """Provide a session in progress with a real Appium behind it."""
+    service = appium_service
+    with DeviceClient(service.url, service.token) as client:
+        request = SessionRequest(app_id=UUID(service.app_id), platform=Platform.ANDROID, type=SessionType.APPIUM)
+        session_id = client.create(request).id
+        try:
+            assert eventually(lambda: client.get(session_id).remote_config is not None)
+            yield client.get(session_id)
+        finally:
+            client.stop(session_id)
+
+
+@pytest.fixture
+def kill_appium(appium: Session) -> Callable[[], None]:
+    """Kill the Appium server of the session."""
+
+    def kill() -> None:
+        assert isinstance(appium.remote_config, AppiumConfig)
+        port = str(urlsplit(appium.remote_config.appium_url).port)
+        servers = [p for p in psutil.process_iter(["cmdline"]) if port in (p.info["cmdline"] or [])]
+        assert servers
+        for server in servers:
+            server.kill()
+        psutil.wait_procs(servers)
+
+    return kill

@@ -1,0 +1,93 @@
+"""Controllers that answer as a test tells them to, and sessions that lead there."""
+
+import json
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pytest_device.sessions.models import Session
+from tests.contract.document import example_session
+
+TOKEN = "open-sesame-open"
+CONFIGS: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "appium": lambda url: {"appiumUrl": url, "capabilities": {"platformName": "Fake"}},
+    "agent-device": lambda url: {"agentDeviceRemoteSessionUrl": url, "agentDeviceRemoteSessionToken": TOKEN},
+    "argent": lambda url: {"toolsUrl": url, "toolsAuthToken": TOKEN},
+    "web-preview-only": lambda url: {"webPreviewUrl": url},
+    "quantum-device": lambda url: {"quantumUrl": url},
+}
+
+
+def session_at(url: str, session_type: str = "appium", **details: Any) -> Session:
+    """Return a session in progress whose controller is at an address."""
+    return Session.from_wire(example_session(type=session_type, remoteConfig=CONFIGS[session_type](url) | details))
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int = 200
+    body: bytes = b"{}"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    rest: bytes = b""
+    """Sent again and again after the body, ``pause`` seconds apart, until nobody listens any more."""
+    pause: float = 0.0
+
+
+def says(value: object, status: int = 200) -> Answer:
+    return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+
+class Controller(ThreadingHTTPServer):
+    """Remembers what it was asked, and answers as it is told."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[tuple[str, str | None]] = []
+        self.answer: Callable[[str], Answer] = lambda _call: Answer()
+        self.is_over = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Keep quiet when the client goes."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Controller
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.server.asked.append((self.path, self.headers["Authorization"]))
+        answer = self.server.answer(f"{self.command} {self.path}")
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        if not answer.rest:
+            self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body)
+        while answer.rest and not self.server.is_over.wait(answer.pause):
+            self.wfile.write(answer.rest)
+
+    do_POST = do_DELETE = do_GET  # noqa: N815  # the names that the base class looks for
+
+    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Keep quiet."""
+
+
+@contextmanager
+def controller() -> Generator[Controller]:
+    with Controller() as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.is_over.set()
+            server.shutdown()

@@ -1,0 +1,161 @@
+"""Scenarios of pytest-bdd: the marker on the scenario or as its tag, the fixtures in its steps."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+STEPS = """
+import pytest
+from pytest_bdd import given, parsers, scenario, scenarios, then, when
+
+@given("a device", target_fixture="session")
+def session(device_session): return device_session
+
+@given("a device when it is asked for", target_fixture="session")
+def session_by_name(request): return request.getfixturevalue("device_session")
+
+@then(parsers.parse("it runs {platform}"))
+def runs(session, platform): assert session.platform == platform
+
+@then("it fails")
+def fails(session): assert session is None
+"""
+FEATURE = """
+Feature: Devices
+
+  Scenario: By argument
+    Given a device
+    Then it runs android
+
+  Scenario: By name
+    Given a device when it is asked for
+    Then it runs android
+"""
+
+
+@pytest.fixture(autouse=True)
+def feature(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".feature", devices=FEATURE)
+
+
+def test_a_marked_scenario_gives_its_steps_a_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(
+        STEPS
+        + """
+@pytest.mark.device(platform="android")
+@scenario("devices.feature", "By argument")
+def test_marker_first(): pass
+
+@scenario("devices.feature", "By name")
+@pytest.mark.device(platform="android")
+def test_scenario_first(): pass
+"""
+    )
+
+    result = pytester.runpytest_subprocess()
+
+    result.assert_outcomes(passed=2)
+    assert service.statuses() == ["stopped"]
+
+
+def test_all_scenarios_of_a_module_share_its_marker(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(STEPS + "pytestmark = pytest.mark.device(platform=['android'])\nscenarios('devices.feature')\n")
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+
+    assert service.statuses() == ["stopped"]
+
+
+def test_a_tag_can_say_which_device(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        def pytest_bdd_apply_tag(tag, function):
+            if tag in ("android", "ios"):
+                pytest.mark.device(platform=tag)(function)
+                return True
+        """
+    )
+    pytester.makefile(
+        ".feature",
+        tagged="""
+        @ios
+        Feature: Tags
+          Scenario Outline: Of the feature
+            Given a device
+            Then it runs <platform>
+
+            Examples:
+              | platform |
+              | ios      |
+
+            @android
+            Examples:
+              | platform |
+              | android  |
+
+          @android
+          Scenario: Of its own
+            Given a device when it is asked for
+            Then it runs android
+        """,
+    )
+    pytester.makepyfile(STEPS + "scenarios('tagged.feature')\n")
+
+    result = pytester.runpytest_subprocess("-v")
+
+    result.assert_outcomes(passed=3)
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_a_scenario_runs_on_each_platform_and_example(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makefile(
+        ".feature",
+        both="""
+        Feature: Both
+          Scenario Outline: Each
+            Given a device
+            Then it is number <n>
+
+            Examples:
+              | n |
+              | 1 |
+              | 2 |
+        """,
+    )
+    pytester.makepyfile(
+        STEPS
+        + """
+pytestmark = pytest.mark.device(platform=["android", "ios"])
+scenarios("both.feature")
+
+@then(parsers.parse("it is number {n:d}"))
+def number(session, device_platform, n): assert session.platform is device_platform
+"""
+    )
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=4)
+
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_a_step_that_fails_is_a_failure_and_its_device_is_stopped(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makefile(".feature", failing="Feature: F\n  Scenario: S\n    Given a device\n    Then it fails\n")
+    pytester.makepyfile(STEPS + "pytestmark = pytest.mark.device(platform='ios')\nscenarios('failing.feature')\n")
+
+    pytester.runpytest_subprocess().assert_outcomes(failed=1)
+
+    assert service.statuses() == ["stopped"]
+
+
+def test_a_scenario_without_a_marker_is_told_what_it_lacks(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(STEPS + "scenarios('devices.feature')\n")
+
+    result = pytester.runpytest_subprocess()
+
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*ConfigError: *@pytest.mark.device(platform=...)*"])
+    assert service.sessions() == []

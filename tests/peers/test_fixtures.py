@@ -1,0 +1,158 @@
+"""What suites build on the fixtures, in the ways that pytest offers."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+
+def test_fixtures_with_parameters_are_built_on_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.device(platform=["android", "ios"])
+
+        @pytest.fixture(params=["de", "fr"])
+        def screen(request, device_session):
+            return request.param, device_session.platform
+
+        def test_screen(screen, device_platform):
+            assert screen in [("de", device_platform), ("fr", device_platform)]
+
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_counted(screen, n): pass
+        """
+    )
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=12)
+
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_a_marked_test_can_ask_for_its_device_by_name(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.device(platform="android")
+
+        @pytest.fixture
+        def either(request): return request.getfixturevalue(request.node.name.removeprefix("test_"))
+
+        def test_device_session(either, request):
+            assert either is request.getfixturevalue("device_session")
+
+        def test_device_environment(either):
+            assert set(either) == {"AGENT_DEVICE_DAEMON_BASE_URL", "AGENT_DEVICE_DAEMON_AUTH_TOKEN"}
+        """
+    )
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+
+    assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize("options", [[], ["-n2", "--dist=loadfile"]])
+def test_fixtures_of_any_scope_can_have_sessions_of_their_own(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def of_run(device_lease):
+            with device_lease(platform="ios", name="run's own") as session: yield session
+
+        @pytest.fixture(scope="module")
+        def of_module(device_lease):
+            with device_lease(platform="android", name="module's own") as session: yield session
+        """
+    )
+    suite = """
+        import pytest
+        ids = set()
+
+        def test_one(of_module, of_run): ids.add(of_module.id); assert of_run.platform == "ios"
+        def test_two(of_module): assert of_module.id in ids
+
+        @pytest.mark.device(platform="android")
+        def test_both(of_module, device_session): assert of_module.id != device_session.id
+        """
+    pytester.makepyfile(test_a=suite, test_b=suite)
+
+    result = pytester.runpytest_subprocess(*options)
+
+    workers = 2 if options else 1
+    result.assert_outcomes(passed=6)
+    names = [session["name"] for session in service.sessions()]
+    assert (names.count("run's own"), names.count("module's own")) == (workers, 2)
+    assert service.statuses() == ["stopped"] * (2 * workers + 2)
+
+
+def test_defaults_are_built_upon_those_further_out(pytester: pytest.Pytester, service: FaultyService) -> None:
+    outer = """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def build():
+            return "https://builds.example/app.apk"
+
+        @pytest.fixture
+        def device_request_defaults(build):
+            return {"application_archive_url": build, "max_duration_minutes": 20, "name": "outer"}
+        """
+    inner = """
+        import pytest
+
+        @pytest.fixture
+        def device_request_defaults(device_request_defaults):
+            return {**device_request_defaults, "name": "inner", "max_idle_time_minutes": 3}
+        """
+    test = """
+        import pytest
+
+        @pytest.mark.device(platform="android", max_duration_minutes=15)
+        def test_limits(device_session):
+            assert (device_session.max_duration_minutes, device_session.max_idle_time_minutes) == (15, {idle})
+        """
+    directory = pytester.mkdir("inner")
+    pytester.makeconftest(outer)
+    pytester.makepyfile(**{"test_outer": test.format(idle=10), "inner/test_inner": test.format(idle=3)})
+    pytester.makepyfile(**{"inner/conftest": inner})
+    assert directory.is_dir()
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+
+    assert sorted(session["name"] for session in service.sessions()) == ["inner", "outer"]
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+@pytest.mark.parametrize("where", ["conftest", "module", "class"])
+def test_how_to_wait_can_be_said_by_a_fixture(pytester: pytest.Pytester, service: FaultyService, where: str) -> None:
+    service.add_fault("boot", "delay", seconds=3600)
+    policy = """
+from dataclasses import replace
+import pytest
+
+@pytest.fixture
+def device_wait_policy(device_wait_policy):
+    return replace(device_wait_policy, timeout_seconds=0.3)
+"""
+    test = """
+import pytest
+@pytest.mark.device(platform="ios")
+class TestIt:
+    def test_driven(self, device_session): pass
+"""
+    if where == "conftest":
+        pytester.makeconftest(policy)
+    head, _, fixture = policy.partition("@pytest")
+    in_class = "".join(
+        f"    {line}\n" for line in f"@pytest{fixture}".replace("(device_w", "(self, device_w").splitlines()
+    )
+    pytester.makepyfile({"conftest": test, "module": policy + test, "class": head + test + in_class}[where])
+
+    result = pytester.runpytest_subprocess()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["infrastructure: the session was not ready after 0.3 s*"])
+    assert service.statuses() == ["stopped"]

@@ -1,0 +1,116 @@
+"""Names that other plugins have in their users' fingers stay theirs."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+THEIRS = """
+import pytest
+
+@pytest.fixture(scope="session")
+def driver_class():  # stands for a browser
+    return Browser
+
+@pytest.fixture
+def driver_kwargs():
+    return {}
+
+class Browser:
+    page_source, current_url = "<html/>", "about:blank"
+    def get_log(self, type): return []
+    def get_screenshot_as_base64(self): return ""
+    def quit(self): self.page_source = None
+"""
+
+
+def test_an_option_and_a_fixture_device_are_those_of_pytest_playwright(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="ios")
+        def test_both(device, device_session, device_platform):
+            assert device == "iPhone 13"
+            assert device_session.platform == device_platform == "ios"
+
+        def test_theirs(device, browser_context_args):
+            assert device == "iPhone 13"
+            assert "iPhone" in browser_context_args["user_agent"]
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device", "iPhone 13")
+
+    result.assert_outcomes(passed=2)
+    assert service.statuses() == ["stopped"]
+
+
+def test_an_option_and_a_fixture_driver_are_those_of_pytest_selenium(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makeconftest(THEIRS)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="ios")
+        def test_both(driver, selenium, device_session):
+            assert type(driver).__name__ == "Browser"
+            assert selenium is driver
+            assert device_session.platform == "ios"
+
+        @pytest.mark.device(platform="ios")
+        def test_fails(driver, device_session): assert driver is device_session
+
+        def test_theirs(driver): assert driver.page_source == "<html/>"
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--driver=Firefox", "--html=report.html")
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*--*pytest-selenium*--*", "URL: about:blank"])  # what theirs adds to a failure
+    assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.usefixtures("service")
+def test_without_an_option_theirs_means_what_it_means_without_us(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_theirs(device): assert device is None")
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+@pytest.mark.usefixtures("service")
+def test_nobody_s_fixture_hides_another_one_s(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+
+    shown = pytester.runpytest_subprocess("--fixtures", "-v").outlines
+
+    def homes(name: str) -> list[str]:
+        return [line.partition(" -- ")[2] for line in shown if line.partition(" ")[0] == name]
+
+    ours = sorted({line.split()[0] for line in shown if "pytest_device/plugin/fixtures.py" in line})
+    assert ours
+    assert [len(homes(name)) for name in ours] == [1] * len(ours)
+    assert "pytest_playwright" in homes("device")[0]
+    assert "pytest_selenium" in homes("driver")[0]
+
+
+@pytest.mark.usefixtures("service")
+def test_a_run_with_workers_loads_all_of_them(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("n", range(4))
+        @pytest.mark.device(platform="android")
+        def test_both(device, device_session, n): assert device == "Pixel 5"
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-n2", "--device=Pixel 5")
+
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])

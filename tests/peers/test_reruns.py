@@ -1,0 +1,91 @@
+"""Tests that pytest-rerunfailures runs again."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+FLAKY = """
+import pytest
+pytestmark = pytest.mark.device(platform="android")
+seen = []
+
+def test_flaky(device_session):
+    seen.append(device_session.id)
+    assert len(seen) == 2
+
+def test_steady(device_session): pass
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_a_test_that_is_run_again_has_the_shared_device_again(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makepyfile(FLAKY)
+
+    result = pytester.runpytest_subprocess("--reruns=1", *options)
+
+    assert result.parseoutcomes() == {"passed": 2, "rerun": 1}
+    assert service.statuses() == ["stopped"]
+
+
+def test_the_last_test_of_a_run_gets_a_fresh_device_when_it_is_run_again(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(FLAKY.partition("def test_steady")[0])
+
+    result = pytester.runpytest_subprocess("--reruns=1")
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_a_device_that_does_not_start_is_had_at_the_second_attempt(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", times=1)
+    pytester.makepyfile(FLAKY.partition("def test_flaky")[0] + "def test_steady(device_session): pass\n")
+
+    result = pytester.runpytest_subprocess("--reruns=1")
+
+    assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
+    assert sorted(service.statuses()) == ["errored", "stopped"]
+
+
+def test_each_attempt_with_a_device_of_its_own_leaves_nothing(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(FLAKY)
+
+    result = pytester.runpytest_subprocess("--reruns=2", "--device-share=test", "--only-rerun=AssertionError")
+
+    assert result.parseoutcomes() == {"passed": 2, "rerun": 1}
+    assert service.statuses() == ["stopped"] * 3
+
+
+def test_a_scenario_of_pytest_bdd_and_an_asynchronous_test_are_run_again(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makefile(".feature", flaky="Feature: F\n  Scenario: S\n    Given a flaky step\n")
+    pytester.makepyfile(
+        FLAKY.partition("def test_flaky")[0]
+        + """
+from pytest_bdd import given, scenarios
+scenarios("flaky.feature")
+
+@given("a flaky step")
+def flaky(device_session):
+    seen.append(device_session.id)
+    assert len(seen) > 1
+
+@pytest.mark.asyncio
+async def test_flaky(device_session):
+    seen.append(device_session.id)
+    assert len(seen) > 3
+"""
+    )
+
+    result = pytester.runpytest_subprocess("--reruns=1")
+
+    assert result.parseoutcomes() == {"passed": 2, "rerun": 2}
+    assert set(service.statuses()) == {"stopped"}

@@ -1,0 +1,43 @@
+"""What a run would create and cost, with nothing sent."""
+
+import pytest
+
+SUITE = """
+import pytest
+
+@pytest.mark.device(platform=["android", "ios"], device_identifier="Pixel 9")
+class TestBoth:
+    def test_one(self): pass
+    def test_two(self): pass
+
+@pytest.mark.device(platform="android", share="test", max_duration_minutes=10)
+def test_alone(): assert False
+
+def test_plain(): assert False
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"]])
+def test_it_tells_sessions_and_minutes_runs_nothing_and_needs_no_service(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
+    pytester.makepyfile(SUITE)
+
+    result = pytester.runpytest("--device-dry-run", *options)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            "*= devices of a dry run =*",
+            "android agent-device for 2 tests (run): device_identifier='Pixel 9', max_duration_minutes=30, *",
+            "ios agent-device for 2 tests (run): *",
+            "android agent-device for 1 test (test test_*.py::test_alone): max_duration_minutes=10, *",
+            "3 sessions, up to 85 minutes with 5 each for cleaning up; nothing was sent",
+        ]
+    )
+
+
+def test_mistakes_are_told_all_the_same(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(SUITE.replace("=10", "=1000"))
+
+    assert pytester.runpytest("--device-dry-run").ret == pytest.ExitCode.USAGE_ERROR

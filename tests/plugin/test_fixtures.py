@@ -1,0 +1,278 @@
+"""What fixtures give, and what a suite overrides."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+BUILD = "11111111-2222-4333-8444-555555555555"
+
+
+@pytest.fixture(autouse=True)
+def fixtures(service: FaultyService) -> FaultyService:
+    return service
+
+
+def test_the_environment_of_a_controller_is_a_mapping_and_may_be_set_for_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import os, subprocess, sys
+        import pytest
+        NAMES = ["AGENT_DEVICE_DAEMON_BASE_URL", "AGENT_DEVICE_DAEMON_AUTH_TOKEN"]
+
+        @pytest.mark.device(platform="android")
+        def test_mapping(device_environment):
+            assert sorted(device_environment) == sorted(NAMES)
+            assert NAMES[0] not in os.environ
+            code = f"import os; assert os.environ[{NAMES[0]!r}]"
+            subprocess.run([sys.executable, "-c", code], env={**os.environ, **device_environment}, check=True)
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.usefixtures("device_process_environment")
+        def test_process(device_session):
+            token = device_session.remote_config.agent_device_remote_session_token.get_secret_value()
+            assert os.environ[NAMES[1]] == token
+
+        def test_after(): assert NAMES[0] not in os.environ
+
+        @pytest.mark.device(platform="ios", type="argent")
+        def test_argent(device_environment):
+            assert sorted(device_environment) == ["ARGENT_AUTH_TOKEN", "ARGENT_TOOLS_URL"]
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=4)
+
+
+def test_the_live_picture_is_there_when_the_service_gives_one(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_preview(device_preview_url): assert device_preview_url.startswith("https://")
+
+        @pytest.mark.device(platform="android", type="appium")
+        def test_none(device_preview_url): assert device_preview_url is None
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=2)
+
+
+def test_a_preview_has_no_environment(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_preview(device_environment): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*device_environment needs a controller, type='web-preview-only' has none"])
+
+
+def test_defaults_of_a_request_come_from_fixtures_of_any_level(
+    pytester: pytest.Pytester, fixtures: FaultyService
+) -> None:
+    pytester.makeconftest(
+        f"""
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def build(): return "{BUILD}"
+
+        @pytest.fixture
+        def device_request_defaults(build): return {{"build_id": build, "max_duration_minutes": 20}}
+        """
+    )
+    pytester.makepyfile(
+        f"""
+        import pytest
+        pytestmark = pytest.mark.device(platform="android", share="run")
+
+        @pytest.fixture
+        def device_request_defaults(device_request_defaults):
+            return {{**device_request_defaults, "package_version": "3.1.0"}}
+
+        def test_one(device_session):
+            assert str(device_session.build_id) == "{BUILD}"
+            assert device_session.package_version == "3.1.0"
+            assert device_session.max_duration_minutes == 20
+
+        def test_two(device_session): pass
+
+        @pytest.mark.device(max_duration_minutes=5, application_archive_url="https://builds.example/app.apk")
+        def test_three(device_session):
+            assert device_session.max_duration_minutes == 5
+            assert device_session.build_id is None
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=3)
+
+    assert fixtures.statuses() == ["stopped", "stopped"]
+
+
+def test_a_default_that_is_needed_before_tests_run_is_refused(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture
+        def device_request_defaults(): return {"platform": "ios"}
+
+        @pytest.mark.device(platform="android")
+        def test_one(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["config: device_request_defaults gives platform, which is needed before tests run*"])
+
+
+def test_a_mistake_in_a_default_is_told_before_anything_is_sent(
+    pytester: pytest.Pytester, fixtures: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture
+        def device_request_defaults(): return {"build_id": "nonsense"}
+
+        @pytest.mark.device(platform="android")
+        def test_one(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["config: build_id='nonsense' must be the UUID of a build"])
+    assert fixtures.statuses() == []
+
+
+def test_the_wait_policy_can_be_overridden(pytester: pytest.Pytester, fixtures: FaultyService) -> None:
+    fixtures.add_fault("boot", "delay", seconds=3600)
+    pytester.makepyfile(
+        """
+        import dataclasses, pytest
+
+        @pytest.fixture
+        def device_wait_policy(device_wait_policy):
+            return dataclasses.replace(device_wait_policy, timeout_seconds=0.2)
+
+        @pytest.mark.device(platform="android")
+        def test_one(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["infrastructure: the session was not ready after 0 s*"])
+
+
+def test_a_session_of_ones_own_can_be_had_in_fixtures_of_any_scope(
+    pytester: pytest.Pytester, fixtures: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def phone(device_lease):
+            with device_lease(platform="ios", max_duration_minutes=7) as session:
+                yield session
+
+        def test_one(phone): assert phone.status == "in-progress"
+        def test_two(phone, device_client): assert device_client.get(phone.id).max_duration_minutes == 7
+        def test_wrong(device_lease):
+            with device_lease(platform="windows"): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*platform='windows' must be android or ios"])
+    assert fixtures.statuses() == ["stopped"]
+
+
+def test_what_the_client_creates_is_stopped_at_the_end_at_the_latest(
+    pytester: pytest.Pytester, fixtures: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import os
+        from pytest_device import SessionRequest
+
+        def test_one(device_client):
+            app_id = os.environ["DEVICE_APP_ID"]
+            session = device_client.create(SessionRequest.from_arguments(app_id=app_id, platform="ios"))
+            assert device_client.get(session.id).id == session.id
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+    assert fixtures.statuses() == ["stopped"]
+
+
+def test_a_fixture_that_is_asked_for_while_a_test_runs_works_for_a_marked_test_and_is_explained_for_others(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_marked(request): assert request.getfixturevalue("device_session").status == "in-progress"
+
+        def test_unmarked(request): request.getfixturevalue("device_session")
+
+        @pytest.mark.device(platform="android")
+        def test_type(request): request.getfixturevalue("device_driver")
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        ["*ConfigError: *::test_unmarked has no @pytest.mark.device(platform=...) to say which device it needs"]
+    )
+    result.stdout.fnmatch_lines(["*ConfigError: an Appium driver needs type='appium', the marker says*"])
+
+
+def test_what_a_failed_test_leaves_behind_is_put_into_the_artifacts_directory(
+    pytester: pytest.Pytester, fixtures: FaultyService
+) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.parametrize("path", ["a/b"])
+        def test_fails(device_artifacts_dir, path):
+            (device_artifacts_dir / "mine.txt").write_text("mine")
+            assert False
+
+        def test_plain(device_artifacts_dir, tmp_path): pass
+        """
+    )
+
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1, passed=1)
+
+    (place,) = (pytester.path / "left").glob("test_it.py-test_fails-a-b-*")
+    assert sorted(file.name for file in place.iterdir()) == ["mine.txt", "session.json"]
+    (session,) = fixtures.sessions()
+    assert session["id"] in (place / "session.json").read_text()
+    assert "remoteConfig" not in (place / "session.json").read_text()
+    assert '"created": 1' in (pytester.path / "left" / "receipt.json").read_text()

@@ -1,0 +1,138 @@
+"""Hooks that a suite implements in its conftest files."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+TWO = """
+import pytest
+pytestmark = pytest.mark.device(platform="android", share="run")
+
+def test_one(device_session): pass
+def test_two(device_session): pass
+"""
+TOLD = """
+import pytest
+
+def tell(*words):
+    with open("told.txt", "a") as file: print(*words, file=file)
+
+def pytest_device_ready(item, device_session):
+    tell("ready", item.name, device_session.status)
+
+def pytest_device_stopping(item, device_session):
+    tell("stopping", item.name, device_session.remote_config is not None)
+
+def pytest_device_infrastructure_error(item, error, device_session):
+    tell("error", item.name, type(error).__name__, device_session and device_session.status)
+"""
+
+
+def told(pytester: pytest.Pytester) -> list[str]:
+    return (pytester.path / "told.txt").read_text().splitlines()
+
+
+@pytest.fixture(autouse=True)
+def hooks(service: FaultyService, pytester: pytest.Pytester) -> FaultyService:
+    pytester.makeconftest(TOLD)
+    return service
+
+
+def test_a_session_is_told_when_it_is_ready_and_before_it_is_stopped(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TWO)
+
+    pytester.runpytest().assert_outcomes(passed=2)
+
+    assert told(pytester) == ["ready test_one in-progress", "stopping test_two True"]
+
+
+def test_a_worker_tells_of_the_end_of_a_session_that_it_keeps_to_its_end(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TWO)
+
+    pytester.runpytest("-n1").assert_outcomes(passed=2)
+
+    assert told(pytester) == ["ready test_one in-progress", "stopping test_two True"]
+
+
+def test_what_a_hook_raises_is_an_error_of_the_test_and_the_session_is_stopped(
+    pytester: pytest.Pytester, hooks: FaultyService
+) -> None:
+    pytester.makeconftest(
+        """
+        def pytest_device_ready(item): raise ValueError("not ready at all")
+        def pytest_device_stopping(): raise ValueError("nothing saved")
+        """
+    )
+    pytester.makepyfile(TWO)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=2, passed=1)
+    result.stdout.fnmatch_lines(["*ValueError: not ready at all", "*ValueError: nothing saved"])
+    assert hooks.statuses() == ["stopped"]
+
+
+def test_an_error_of_the_infrastructure_is_told_once(pytester: pytest.Pytester, hooks: FaultyService) -> None:
+    hooks.add_fault("boot", "fail", times=1, reason="no booted device")
+    pytester.makepyfile(TWO)
+
+    pytester.runpytest().assert_outcomes(errors=1, passed=1)
+
+    assert told(pytester)[0] == "error test_one SessionFailedError None"
+    assert sum("error" in line for line in told(pytester)) == 1
+
+
+def test_one_that_strikes_while_a_test_runs_is_told_with_its_session(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_one(device_session, device_client):
+            device_client.stop(device_session.id)
+            assert False
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(errors=1)
+
+    assert told(pytester) == ["ready test_one in-progress", "stopping test_one True", told(pytester)[-1]]
+    assert told(pytester)[-1] == "error test_one SessionStoppedError in-progress"
+
+
+def test_a_request_can_be_changed_at_collection_by_directory(pytester: pytest.Pytester, hooks: FaultyService) -> None:
+    pytester.makeconftest(
+        """
+        def pytest_device_request(item, name, arguments):
+            arguments.setdefault("device_identifier", "Pixel 9")
+            arguments["name"] = f"{item.name} {name} {arguments['platform']}"
+        """
+    )
+    pytester.mkdir("inner")
+    (pytester.path / "inner" / "conftest.py").write_text(
+        "def pytest_device_request(arguments): arguments['max_duration_minutes'] = 3\n"
+    )
+    (pytester.path / "inner" / "test_inner.py").write_text(TWO)
+    pytester.makepyfile(
+        test_outer="""
+        import pytest
+
+        @pytest.mark.device("alice", platform="ios")
+        def test_named(device_sessions): assert device_sessions["alice"].max_duration_minutes == 30
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=3)
+
+    names = sorted(session["name"] for session in hooks.sessions())
+    assert names == ["test_named alice ios", "test_one  android", "test_two  android"]
+
+
+def test_a_mistake_that_a_hook_makes_is_told_as_one_of_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("def pytest_device_request(arguments): arguments['max_duration_minutes'] = 500\n")
+    pytester.makepyfile(test_it=TWO)
+
+    result = pytester.runpytest()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: test_it.py:4: test_one: max_duration_minutes=500 must be*"])

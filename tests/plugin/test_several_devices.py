@@ -1,0 +1,135 @@
+"""Several devices in one test."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+CHAT = """
+import pytest
+
+@pytest.mark.device("alice", platform="android")
+@pytest.mark.device("bob", platform="ios", max_duration_minutes=9)
+@pytest.mark.device(type="argent")
+def test_chats(device_sessions):
+    assert list(device_sessions) == ["alice", "bob"]
+    alice, bob = device_sessions["alice"], device_sessions["bob"]
+    assert (alice.platform, bob.platform) == ("android", "ios")
+    assert alice.type == bob.type == "argent"
+    assert (alice.max_duration_minutes, bob.max_duration_minutes) == (30, 9)
+"""
+
+
+def test_each_named_marker_is_a_device_and_unnamed_ones_hold_for_all(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(CHAT)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, *"])
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_they_boot_side_by_side(pytester: pytest.Pytester, service: FaultyService) -> None:
+    service.add_fault("boot", "delay", seconds=1.5, times=2)
+    pytester.makepyfile(CHAT)
+
+    result = pytester.runpytest("-v")
+
+    result.assert_outcomes(passed=1)
+    told = [line.partition("agent")[0] for line in result.outlines if line.startswith("  device ")]
+    pages = [index for index, line in enumerate(told) if "http" in line]
+    ready = [index for index, line in enumerate(told) if "in progress after" in line]
+    assert max(pages) < min(ready)
+
+
+def test_a_test_with_markers_only_gets_them_too(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(CHAT.partition("    assert list")[0].replace("(device_sessions)", "()") + "    pass\n")
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+    assert len(service.statuses()) == 2
+
+
+def test_when_one_does_not_start_the_other_is_stopped_and_the_error_is_of_the_infrastructure(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", times=1, reason="no booted device")
+    pytester.makepyfile(CHAT)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["infrastructure: the session became errored before it was ready*"])
+    assert sorted(service.statuses()) == ["errored", "stopped"]
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize(
+    ("marks", "arguments", "problem"),
+    [
+        (
+            ['"alice", platform="ios"', '"bob", platform="ios"'],
+            "device_session",
+            "device_session is for tests with one device, this one has alice, bob: use device_sessions, by name",
+        ),
+        (
+            ['"alice", platform="ios"', '"bob", platform="x"'],
+            "",
+            "bob: platform='x' must be android or ios",
+        ),
+        (
+            ['"alice", platform=["ios", "android"]'],
+            "",
+            "platform=['ios', 'android']: the device 'alice' of several has one platform*",
+        ),
+        (['"alice", "bob", platform="ios"'], "", "device() takes keyword arguments, such as*"),
+        (['"", platform="ios"'], "", "device() takes keyword arguments, such as*"),
+        (
+            ['"alice", platform="ios", type="appium"', '"bob", platform="ios"'],
+            "device_drivers",
+            "device_drivers needs type='appium', the marker says type='agent-device'",
+        ),
+    ],
+)
+def test_mistakes_are_told_at_collection(
+    pytester: pytest.Pytester, marks: list[str], arguments: str, problem: str
+) -> None:
+    decorators = "".join(f"@pytest.mark.device({mark})\n" for mark in marks)
+    pytester.makepyfile(test_it=f"import pytest\n{decorators}def test_driven({arguments}): pass\n")
+
+    result = pytester.runpytest()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: test_it.py:2: test_driven: {problem}".replace("[", "[[]")])
+
+
+def test_more_devices_than_allowed_at_once_are_refused_at_collection(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(CHAT)
+
+    result = pytester.runpytest("--device-max-sessions=1")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*test_chats: needs 2 devices at once, and --device-max-sessions allows 1"])
+    assert service.statuses() == []
+
+
+def test_workers_have_no_more_sessions_at_once_than_allowed(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("n", range(6))
+        @pytest.mark.device(platform="android")
+        def test_driven(device_client, device_sessions, n):
+            (mine,) = device_sessions.values()
+            assert mine.status == "in-progress"
+        """
+    )
+
+    pytester.runpytest("-n3", "--device-max-sessions=1").assert_outcomes(passed=6)
+
+    assert service.statuses() == ["stopped"] * 6

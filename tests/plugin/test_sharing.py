@@ -1,0 +1,278 @@
+"""How far a session is shared, in which order tests run, and when a session is replaced."""
+
+from itertools import pairwise
+
+import pytest
+
+from pytest_device import DeviceClient, Session
+from pytest_device.testing import FaultyService
+
+CONFTEST = """
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report):
+    if report.when == "teardown":
+        with open("order.txt", "a") as file: file.write(report.nodeid.partition("::")[2] + "\\n")
+"""
+
+
+@pytest.fixture
+def sharing(service: FaultyService, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester) -> FaultyService:
+    monkeypatch.delenv("DEVICE_SHARE")
+    pytester.makeconftest(CONFTEST)
+    return service
+
+
+def order(pytester: pytest.Pytester) -> list[str]:
+    return (pytester.path / "order.txt").read_text().splitlines()
+
+
+def told(service: FaultyService) -> list[Session]:
+    """Return what the service tells of each session that was created."""
+    with DeviceClient(service.url, service.token) as client:
+        return [client.get(session["id"]) for session in service.sessions()]
+
+
+def one_after_the_other(sessions: list[Session]) -> bool:
+    spans = sorted((session.created_at, session.finished_at) for session in sessions if session.finished_at)
+    assert len(spans) == len(sessions)
+    return all(later >= end for (_, end), (later, _) in pairwise(spans))
+
+
+def names(service: FaultyService) -> list[str]:
+    return [session["name"] for session in service.sessions()]
+
+
+TWO_PLATFORMS = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_one(device_session): pass
+
+def test_plain_after_one(): pass
+
+@pytest.mark.device(platform="ios")
+def test_two(device_session): pass
+
+@pytest.mark.device(platform="android")
+def test_three(device_session): pass
+"""
+
+
+def test_equal_tests_of_a_run_share_a_session_named_after_the_run(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(test_a=TWO_PLATFORMS, test_b=TWO_PLATFORMS)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=8)
+    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    assert all(name.startswith(f"{pytester.path.name} · ") for name in names(sharing))
+
+
+def test_those_who_share_are_run_together_and_others_follow_whom_they_followed(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(test_a=TWO_PLATFORMS)
+
+    pytester.runpytest().assert_outcomes(passed=4)
+
+    assert order(pytester) == ["test_one", "test_plain_after_one", "test_three", "test_two"]
+    assert one_after_the_other(told(sharing))  # no device was held for later
+
+
+def test_the_order_can_be_left_alone(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    pytester.makepyfile(test_a=TWO_PLATFORMS)
+
+    pytester.runpytest("--device-no-reorder").assert_outcomes(passed=4)
+
+    assert order(pytester) == ["test_one", "test_plain_after_one", "test_two", "test_three"]
+    assert len(names(sharing)) == 2
+    assert not one_after_the_other(told(sharing))
+
+
+def test_an_order_that_somebody_else_has_made_is_left_alone(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    pytester.makeconftest(CONFTEST + "def pytest_collection_modifyitems(items): items.reverse()\n")
+    pytester.makepyfile(test_a=TWO_PLATFORMS)
+
+    pytester.runpytest().assert_outcomes(passed=4)
+
+    assert order(pytester) == ["test_three", "test_two", "test_plain_after_one", "test_one"]
+    assert len(names(sharing)) == 2
+
+
+BREADTHS = """
+import pytest
+pytestmark = pytest.mark.device(platform="android", share={share!r})
+
+def test_one(device_session): pass
+def test_two(device_session): pass
+
+class TestFirst:
+    def test_three(self, device_session): pass
+    def test_four(self, device_session): pass
+
+class TestSecond:
+    def test_five(self, device_session): pass
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+@pytest.mark.parametrize(("share", "count"), [("run", 1), ("module", 2), ("class", 8), ("test", 10)])
+def test_a_session_is_shared_as_far_as_the_marker_says(
+    pytester: pytest.Pytester, sharing: FaultyService, share: str, count: int, options: list[str]
+) -> None:
+    suite = BREADTHS.format(share=share)
+    pytester.makepyfile(test_a=suite, test_b=suite)
+
+    result = pytester.runpytest(*options)
+
+    result.assert_outcomes(passed=10)
+    result.stdout.fnmatch_lines([f"sessions: created {count}, proven stopped {count}, unknown 0; *"])
+    assert sharing.statuses() == ["stopped"] * count
+    assert one_after_the_other(told(sharing))
+
+
+def test_the_name_says_who_shares_it(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    pytester.makepyfile(test_a=BREADTHS.format(share="module"), test_b=BREADTHS.format(share="class"))
+
+    pytester.runpytest("--device-share=test").assert_outcomes(passed=10)
+
+    parts = [name.split(" · ")[:2] for name in names(sharing)]
+    assert parts[0] == ["test_a.py", pytester.path.name]
+    assert ["TestFirst", "test_b.py"] in parts
+
+
+def test_the_project_can_say_how_far(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    pytester.makeini("[pytest]\ndevice_share = test\n")
+    pytester.makepyfile(test_a=TWO_PLATFORMS)
+
+    pytester.runpytest().assert_outcomes(passed=4)
+
+    assert len(names(sharing)) == 3
+
+
+def test_a_test_that_fails_leaves_the_device_to_the_next_one(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    pytester.makepyfile(
+        TWO_PLATFORMS.replace("def test_one(device_session): pass", "def test_one(device_session): 1/0")
+    )
+
+    pytester.runpytest().assert_outcomes(passed=3, failed=1)
+
+    assert len(names(sharing)) == 2
+
+
+def test_the_page_of_the_session_is_told_by_each_test_that_had_it(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(TWO_PLATFORMS)
+
+    pytester.runpytest("--junitxml=report.xml")
+
+    android, ios = told(sharing)
+    report = (pytester.path / "report.xml").read_text()
+    assert report.count(f'name="device_session_url" value="{android.url}"') == 2
+    assert report.count(f'name="device_session" value="{ios.id}"') == 1
+
+
+STOPS_IT = """
+import os, httpx, pytest
+pytestmark = pytest.mark.device(platform="android")
+seen = []
+
+def test_one(device_session): seen.append(device_session.id)
+
+def test_two(device_session):
+    assert device_session.id in seen
+    address = f"{os.environ['DEVICE_URL']}/v2/device-run-sessions/{device_session.id}/stop"
+    httpx.post(address, headers={"Authorization": f"Bearer {os.environ['DEVICE_TOKEN']}"}).raise_for_status()
+    BODY
+
+def test_three(device_session): assert device_session.id not in seen
+"""
+
+
+def test_a_session_that_is_gone_is_replaced_for_the_next_test(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(STOPS_IT.replace("BODY", "pass"))
+
+    pytester.runpytest().assert_outcomes(passed=3)
+
+    assert sharing.statuses() == ["stopped", "stopped"]
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_the_test_that_met_it_is_an_error_of_the_infrastructure_and_no_failure(
+    pytester: pytest.Pytester, sharing: FaultyService, options: list[str]
+) -> None:
+    pytester.makepyfile(test_it=STOPS_IT.replace("BODY", "assert 'the app' == 'there'"))
+
+    result = pytester.runpytest("--junitxml=report.xml", *options)
+
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at call of test_two*",
+            "infrastructure: the session is gone: it was stopped after 0.0 of at most 30 minutes (http://*",
+            "*What the test saw*",
+            "*assert 'the app' == 'there'*",
+            "ERROR test_it.py::test_two - infrastructure: the session is gone*",
+        ]
+    )
+    assert len(names(sharing)) == 2
+
+
+def test_a_test_that_fails_on_a_good_device_stays_a_failure(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    pytester.makepyfile(ONE_FAILS)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1)
+    result.stdout.no_fnmatch_line("*infrastructure*")
+    assert sharing.statuses() == ["stopped"]
+
+
+ONE_FAILS = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_driven(device_session): assert False
+"""
+
+
+def test_a_test_that_needs_more_than_is_left_gets_a_fresh_session(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import datetime, pytest
+        pytestmark = pytest.mark.device(platform="android", max_duration_minutes=datetime.timedelta(minutes=10))
+
+        def test_short(device_session): pass
+        def test_short_too(device_session): pass
+
+        @pytest.mark.device(test_minutes=10)
+        def test_long(device_session): assert device_session.max_duration_minutes == 10
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=3)
+
+    assert sharing.statuses() == ["stopped", "stopped"]
+
+
+def test_a_boot_that_fails_is_tried_again_by_default_and_told(
+    pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DEVICE_START_ATTEMPTS")
+    sharing.add_fault("boot", "fail", times=1, reason="no booted device")
+    pytester.makepyfile(TWO_PLATFORMS)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["  device android agent-device: *did not start*", "sessions: created 3, *"])
+    assert sorted(sharing.statuses()) == ["errored", "stopped", "stopped"]

@@ -1,0 +1,326 @@
+"""What a person sees of device tests: on a terminal, in a log, distributed."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from pytest_device.testing import FaultyService
+from tests.plugin.screen import TerminalRun
+
+pytestmark = pytest.mark.usefixtures("_a_terminal_of_no_ci")
+
+ONE = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_driven(device_session): pass
+"""
+TWO_DEVICES = """
+import pytest
+
+@pytest.mark.device("alice", platform="android")
+@pytest.mark.device("bob", platform="ios", type="argent")
+def test_chats(device_sessions): pass
+"""
+LOSES_ITS_DEVICE = """
+import pytest
+
+@pytest.mark.device(platform="android", share="test")
+def test_driven(device_session, device_client):
+    device_client.stop(device_session.id)
+    assert not "the screen that was expected"
+"""
+
+
+@pytest.fixture
+def _a_terminal_of_no_ci(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    del pytester  # which switches colours off
+    for name in ("CI", "BUILD_NUMBER", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # many processes are started here
+    monkeypatch.setenv("PYTEST_PLUGINS", "xdist.plugin,pytest_device.plugin")
+
+
+def piped(*args: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    ).stdout
+
+
+def without_chance(lines: Iterable[str]) -> list[str]:
+    """Leave out of lines what differs from run to run and what pytest does on a terminal only, and blank lines."""
+    lines = (re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+\.\d+", "…", line) for line in lines)
+    return [line.removeprefix("collecting ... ").strip("= ") for line in lines if line.strip()]
+
+
+@pytest.mark.parametrize("args", [[], ["-v"], ["-s"], ["-vs"], ["-q"], ["--capture=sys"], ["--capture=tee-sys"]])
+def test_the_screen_shows_a_live_line_while_a_device_boots_and_in_the_end_what_a_log_has(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, args: list[str]
+) -> None:
+    service.add_fault("boot", "delay", seconds=1.3, times=None)
+    pytester.makepyfile(ONE)
+    args = [*args, "-pno:cacheprovider"]
+
+    terminal = TerminalRun(*args, columns=250).finish()
+    monkeypatch.setenv("COLUMNS", "250")
+    log = piped(*args)
+
+    seen = [re.sub(r"\d", "N", line) for line in terminal.drawn()]
+    assert set(seen) == (set() if "-q" in args else {"  device android agent-device: new, N s"})
+    assert without_chance(terminal.lines()) == without_chance(log.splitlines())
+    assert "\r" not in log
+    assert "\x1b" not in log
+    assert "1 passed" in log
+
+
+def test_devices_that_boot_side_by_side_have_one_live_line_that_fits_the_terminal(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=0.5, times=None)
+    pytester.makepyfile(TWO_DEVICES)
+
+    wide, narrow = TerminalRun().finish(), TerminalRun(columns=41).finish()
+
+    assert re.fullmatch(r"  device android agent-device: new, \d s · ios argent: new, \d s", wide.drawn()[0])
+    assert {len(line) for line in narrow.drawn()} == {40}
+    assert not [line for line in narrow.lines() if ": new," in line]
+
+
+def test_what_others_write_under_s_without_ending_their_line_stays(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=0.3)
+    pytester.makeconftest(
+        """
+        import logging, sys
+
+        class Careless(logging.Handler):
+            def emit(self, record):
+                if "GET" in record.getMessage():
+                    print("half a line", end="", flush=True)
+
+        logging.getLogger("httpx").addHandler(Careless())
+        logging.getLogger("httpx").setLevel("INFO")
+        """
+    )
+    pytester.makepyfile(ONE)
+
+    run = TerminalRun("-s").finish()
+
+    assert run.drawn()
+    written = run.raw.count("half a line")
+    assert written > 1
+    assert "\n".join(run.lines()).count("half a line") == written
+    assert not [line for line in run.lines() if ": new," in line]
+
+
+def test_ctrl_c_takes_the_live_line_away(pytester: pytest.Pytester, service: FaultyService) -> None:
+    service.add_fault("boot", "delay", seconds=600)
+    pytester.makepyfile(ONE)
+    run = TerminalRun().read_until(lambda run: bool(run.drawn()))
+
+    run.process.send_signal(signal.SIGINT)
+    run.finish()
+
+    assert not [line for line in run.lines() if ": new," in line]
+    assert any("KeyboardInterrupt" in line for line in run.lines())
+
+
+@pytest.mark.parametrize(("name", "value"), [("CI", "true"), ("BUILD_NUMBER", "7"), ("TERM", "dumb")])
+def test_no_live_line_is_drawn_where_nobody_would_see_it_go(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    service.add_fault("boot", "delay", seconds=0.3)
+    pytester.makepyfile(ONE)
+
+    run = TerminalRun().finish()
+
+    assert run.drawn() == []
+    assert any("1 passed" in line for line in run.lines())
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_how_long_a_device_usually_takes_is_learnt_from_earlier_runs(
+    pytester: pytest.Pytester, service: FaultyService, distributed: list[str]
+) -> None:
+    service.add_fault("boot", "delay", seconds=1.0, times=None)
+    pytester.makepyfile(ONE)
+
+    assert "1 passed" in piped(*distributed)
+    run = TerminalRun().finish()
+
+    assert run.drawn()[0] == "  device android agent-device: new, 0 s (usually 1 s)"
+    remembered = json.loads(Path(".pytest_cache/v/device/boot_seconds").read_text())
+    assert [round(seconds) for seconds in remembered["android agent-device"]] == [1, 1]
+
+
+def test_the_usual_time_is_the_median_of_the_newest_twenty(pytester: pytest.Pytester, service: FaultyService) -> None:
+    service.add_fault("boot", "delay", seconds=0.3)
+    cache = pytester.mkdir(".pytest_cache") / "v" / "device"
+    cache.mkdir(parents=True)
+    times = [1000.0, *[50.0] * 10, *[46.0] * 9, 3.0]
+    (cache / "boot_seconds").write_text(json.dumps({"android agent-device": times}))
+    pytester.makepyfile(ONE)
+
+    run = TerminalRun().finish()
+
+    assert run.drawn()[0] == "  device android agent-device: new, 0 s (usually 50 s)"
+    remembered = json.loads((cache / "boot_seconds").read_text())["android agent-device"]
+    assert remembered[:-1] == times[2:]
+
+
+@pytest.mark.parametrize(
+    "damaged", ["{", "[3]", '{"android agent-device": "48"}', '{"android agent-device": ["48", -1, 1e9]}']
+)
+def test_remembered_times_that_are_damaged_are_ignored(
+    pytester: pytest.Pytester, service: FaultyService, damaged: str
+) -> None:
+    service.add_fault("boot", "delay", seconds=0.3)
+    cache = pytester.mkdir(".pytest_cache") / "v" / "device"
+    cache.mkdir(parents=True)
+    (cache / "boot_seconds").write_text(damaged)
+    pytester.makepyfile(ONE)
+
+    run = TerminalRun().finish()
+
+    assert run.drawn()[0] == "  device android agent-device: new, 0 s"
+    assert len(json.loads((cache / "boot_seconds").read_text())["android agent-device"]) == 1
+
+
+@pytest.mark.parametrize("args", [["-n1"], ["-n1", "-v"]])
+def test_what_a_worker_does_is_shown_with_its_name_and_without_a_live_line(
+    pytester: pytest.Pytester, service: FaultyService, args: list[str]
+) -> None:
+    service.add_fault("boot", "delay", seconds=0.5, times=None)
+    pytester.makepyfile(ONE)
+
+    terminal, log = TerminalRun(*args).finish(), piped(*args)
+
+    for lines in (terminal.lines(), log.splitlines()):
+        shown = [line for line in lines if line.startswith("  device gw0 android agent-device: ")]
+        assert re.search(r": http://127\.0\.0\.1:\d+/sessions/", shown[0])
+        assert len(shown) == (1 if "-v" not in args else 3)
+    assert terminal.drawn() == []
+
+
+@pytest.mark.usefixtures("service")
+def test_nothing_of_a_worker_is_shown_under_q(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ONE)
+
+    assert "  device " not in piped("-n1", "-q")
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+def test_an_error_of_the_infrastructure_in_mid_test_is_no_failure_and_is_listed_with_its_page(
+    pytester: pytest.Pytester, distributed: list[str]
+) -> None:
+    pytester.makepyfile(test_it=LOSES_ITS_DEVICE)
+
+    result = pytester.runpytest_subprocess("-v", *distributed)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["*test_it.py::test_driven ERROR*" if not distributed else "*ERROR* test_it.py::test_driven*"]
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "errors of the infrastructure, not of the tests: 1",
+            "infrastructure: test_it.py::test_driven: the session is gone: it was stopped * (http://*/sessions/*)",
+        ]
+    )
+
+
+def test_ten_errors_of_the_infrastructure_are_listed_and_the_others_counted(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "fail", reason="no booted device", times=None)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.parametrize("n", range(12))
+        def test_driven(device_session, n): pass
+        """
+    )
+
+    result = pytester.runpytest("--device-start-attempts=1")
+
+    result.assert_outcomes(errors=12)
+    listed = [line for line in result.outlines if line.startswith("infrastructure: ") and "::test_driven[" in line]
+    assert len(listed) == 10
+    assert "/sessions/" in listed[0]
+    result.stdout.fnmatch_lines(["errors of the infrastructure, not of the tests: 12", "and 2 more"])
+
+
+@pytest.mark.parametrize("args", [[], ["-q"]])
+def test_a_boot_that_was_tried_again_is_counted_and_named(
+    pytester: pytest.Pytester, service: FaultyService, args: list[str]
+) -> None:
+    service.add_fault("boot", "fail", reason="no booted device")
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest(*args, "--device-start-attempts=2")
+
+    result.assert_outcomes(passed=1)
+    told = [
+        line for line in result.outlines if "android agent-device: did not start, another session is tried: " in line
+    ]
+    assert len(told) == (0 if args else 1)
+    result.stdout.fnmatch_lines(
+        [
+            "sessions: created 2, proven stopped 2, unknown 0; device time *, waited *, 1 did not start",
+            "did not start: android agent-device: the session became errored *http://127.0.0.1:*/sessions/*",
+        ]
+    )
+
+
+@pytest.mark.usefixtures("service")
+def test_colours_are_used_where_pytest_uses_them(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ONE)
+
+    assert "\x1b[32msessions: created 1, " in TerminalRun().finish().raw
+    assert "\x1b" not in TerminalRun("--color=no").finish().raw
+    assert "\x1b[32msessions: created 1, " in piped("--color=yes")
+
+
+def test_the_header_tells_service_app_and_limits(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE_URL", "https://devices.example")
+    monkeypatch.setenv("DEVICE_APP_ID", "11111111-2222-4333-8444-555555555555")
+
+    first = "device: https://devices.example (DEVICE_URL), app 11111111-2222-4333-8444-555555555555, "
+    pytester.runpytest().stdout.fnmatch_lines([f"{first}sessions up to 30 min (idle 10)"])
+    limits = ["--device-max-duration-minutes=9", "--device-max-idle-time-minutes=3", "--device-max-sessions=4"]
+    shown = pytester.runpytest(*limits).stdout
+    shown.fnmatch_lines([f"{first}sessions up to 9 min (idle 3), at most 4 at once"])
+    shown.no_fnmatch_line("device max*")
+
+
+def test_the_header_names_under_v_the_source_of_each_setting_that_was_given(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_URL", "https://devices.example")
+    monkeypatch.setenv("DEVICE_PLATFORM", "ios,android")
+    monkeypatch.setenv("DEVICE_IDENTIFIER", "iPhone\x1b[2J")
+    pytester.makeini("[pytest]\ndevice_wait_timeout_seconds = 30\n")
+    address = "https://me:hidden@builds.example/app.apk?X-Signature=hidden"
+
+    shown = pytester.runpytest("-v", "--device-no-reorder", f"--device-application-archive-url={address}").stdout
+
+    told = [line for line in shown.str().splitlines() if line.startswith("device ")]
+    assert told == [
+        "device platform: ios, android (DEVICE_PLATFORM)",
+        "device application archive url: https://***@builds.example/app.apk?… (--device-application-archive-url)",
+        "device identifier: 'iPhone\\x1b[2J' (DEVICE_IDENTIFIER)",
+        "device reorder: false (--device-no-reorder)",
+        "device wait timeout seconds: 30 (device_wait_timeout_seconds in the ini file)",
+    ]

@@ -1,0 +1,123 @@
+"""The receipt of a run, counted from events."""
+
+import json
+
+from pytest_device.report.receipt import Incident, Receipt, colour_of, line_of
+from pytest_device.sessions.events import Event, Kind
+
+PAGE = "https://devices.example/sessions/one"
+
+
+def receipt_of(*events: Event) -> Receipt:
+    receipt = Receipt()
+    for event in events:
+        receipt.add(event)
+    return receipt
+
+
+def event(kind: Kind, session_id: str = "one", text: str = "", **more: float) -> Event:
+    return Event(
+        kind,
+        label="ios appium",
+        session_id=session_id,
+        url=f"https://devices.example/sessions/{session_id}",
+        text=text,
+        waited_seconds=more.get("waited", 0.0),
+        running_seconds=more.get("running"),
+    )
+
+
+def test_every_kind_of_event_has_a_line_or_needs_none() -> None:
+    for kind in Kind:
+        assert line_of(event(kind, text="why"), verbose=True)
+
+
+def test_a_run_without_sessions_says_nothing() -> None:
+    assert list(Receipt().lines()) == []
+
+
+def test_sessions_that_are_all_stopped_are_told_in_one_green_line() -> None:
+    receipt = receipt_of(
+        event(Kind.CREATED), event(Kind.READY, waited=4), event(Kind.STOPPED, text="stopped", waited=70, running=66)
+    )
+
+    told = "sessions: created 1, proven stopped 1, unknown 0; device time 1.1 min, waited 4.0 s"
+    assert list(receipt.lines()) == [(told, "green")]
+
+
+def test_what_may_still_run_is_red() -> None:
+    left = receipt_of(event(Kind.CREATED), event(Kind.STOP_FAILED, text="500"))
+    lost = receipt_of(event(Kind.CREATE_UNKNOWN, session_id=""))
+
+    assert {line.colour for line in left.lines()} == {line.colour for line in lost.lines()} == {"red"}
+    assert f"ios appium: NOT PROVEN STOPPED: one; {PAGE}; 500" in [line.text for line in left.lines()]
+
+
+def test_what_was_kept_is_yellow_until_it_is_stopped_after_all() -> None:
+    receipt = receipt_of(event(Kind.CREATED), event(Kind.KEPT))
+    assert [line.colour for line in receipt.lines()] == ["yellow", "yellow"]
+    assert receipt.to_json()["kept"] == 1
+
+    receipt.add(event(Kind.STOPPED, text="stopped"))
+
+    (line,) = receipt.lines()
+    assert line.text.startswith("sessions: created 1, proven stopped 1, unknown 0; ")
+    assert line.colour == "green"
+
+
+def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
+    receipt = receipt_of(
+        event(Kind.CREATED),
+        event(Kind.START_FAILED, text="no booted device"),
+        event(Kind.STOPPED, text="errored"),
+        event(Kind.CREATED, session_id="two"),
+        event(Kind.STOPPED, session_id="two", text="stopped"),
+    )
+
+    counted, named = receipt.lines()
+    assert counted.text.endswith(", 1 did not start")
+    assert named == (f"did not start: ios appium: no booted device ({PAGE})", "yellow")
+    assert colour_of(event(Kind.START_FAILED)) == "yellow"
+
+
+def test_an_error_is_told_with_its_pages_unless_it_names_the_right_one_itself() -> None:
+    pages = [PAGE, "https://devices.example/sessions/two", PAGE, ""]
+
+    assert Incident("infrastructure", "test_a.py::test_x", "infrastructure: no answer", pages).told() == (
+        f"infrastructure: test_a.py::test_x: no answer ({PAGE} https://devices.example/sessions/two)"
+    )
+    assert Incident("infrastructure", "test_a.py::test_x", f"gone: {PAGE}", pages).told() == (
+        f"infrastructure: test_a.py::test_x: gone: {PAGE}"
+    )
+    assert Incident("config", "test_a.py::test_x", "forbidden").told() == "config: test_a.py::test_x: forbidden"
+
+
+def test_the_receipt_is_also_plain_values() -> None:
+    receipt = receipt_of(
+        event(Kind.CREATED),
+        event(Kind.START_FAILED, text="no booted device", waited=3),
+        event(Kind.STOPPED, text="errored", waited=3),
+        event(Kind.CREATED, session_id="two"),
+        event(Kind.READY, session_id="two", waited=4),
+        event(Kind.STOPPED, session_id="two", text="stopped", waited=70, running=66.5),
+        event(Kind.CREATED, session_id="three"),
+        event(Kind.KEPT, session_id="three", waited=5),
+        event(Kind.CREATED, session_id="four"),
+        event(Kind.CREATE_UNKNOWN, session_id="", text="name"),
+    )
+    receipt.incidents += [Incident("infrastructure", "test_a.py::test_x", "gone")] * 2
+
+    values = receipt.to_json()
+
+    assert json.loads(json.dumps(values)) == values
+    assert values == {
+        "created": 4,
+        "stopped": 2,
+        "kept": 1,
+        "unknown": 1,
+        "not_stopped": [{"id": "four", "page": "https://devices.example/sessions/four"}],
+        "start_failed": 1,
+        "device_seconds": 66.5,
+        "waited_seconds": 12.0,
+        "errors": {"infrastructure": 2},
+    }

@@ -1,0 +1,274 @@
+"""Who gets which session: shared by equal needs, replaced when it is spent or lost, always stopped."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pytest_device.errors import LeaseTimeoutError, SessionFailedError, SessionTimeoutError, StopFailedError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Kind
+from pytest_device.sessions.life import Life, may_have_created
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.pool import Held, Need, Pool
+from pytest_device.sessions.pool import World as PoolWorld
+from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.request import SessionRequest
+from tests.sessions.world import APP_ID, Fault, World
+
+
+def request(**arguments: Any) -> SessionRequest:
+    defaults = {"app_id": APP_ID, "platform": "android", "type": "appium", "max_duration_minutes": 20}
+    return SessionRequest.from_arguments(**(defaults | arguments))
+
+
+ANDROID = Need(request(), "run", minutes=2)
+IOS = Need(request(platform="ios"), "run", minutes=2)
+
+
+class HookError(Exception):
+    """What a suite's hook raises."""
+
+
+class House:
+    """A pool over the local service's application, and what it was told."""
+
+    def __init__(self, client: DeviceClient, world: World, **more: Any) -> None:
+        self.world = world
+        self.stopping: list[Session] = []
+        self.hook: Callable[[Session], None] = self.stopping.append
+
+        def begin(asked: SessionRequest, policy: WaitPolicy) -> Life:
+            return Life(client, asked, policy=policy, clock=world.clock, emit=world.events.append)
+
+        self.pool = Pool(
+            PoolWorld(
+                begin=begin,
+                clock=world.clock,
+                sleep=world.clock.sleep,
+                leaves_unknown=may_have_created,
+                stopping=self._stopping,
+                **more,
+            )
+        )
+
+    def _stopping(self, session: Session) -> None:
+        self.hook(session)
+
+    def take(self, *needs: Need, timeout_seconds: float = 900.0) -> list[Held]:
+        return self.pool.take(needs, WaitPolicy(timeout_seconds=timeout_seconds))
+
+    def use(self, need: Need, *, again: bool = True) -> Session:
+        """Take a session for a test and give it back."""
+        (held,) = self.take(need)
+        self.pool.give_back([held], lambda _need: again)
+        return held.session
+
+
+@pytest.fixture
+def house(client: DeviceClient, world: World) -> House:
+    return House(client, world)
+
+
+def turns_errored(times: int) -> list[Fault]:
+    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        data = carry_out().json()["data"] | {"status": "errored", "remoteConfig": None}
+        return httpx.Response(200, json={"data": data})
+
+    return [fault] * times
+
+
+def test_equal_needs_get_the_same_session_one_after_the_other(house: House) -> None:
+    assert house.use(ANDROID).id == house.use(ANDROID).id != house.use(IOS).id
+
+
+def test_what_is_shared_among_others_is_not_shared_with_all(house: House) -> None:
+    assert house.use(ANDROID).id != house.use(Need(ANDROID.request, "module test_a.py")).id
+
+
+def test_two_devices_of_one_test_are_two_even_when_they_are_equal(house: House) -> None:
+    first, second = house.take(ANDROID, ANDROID)
+
+    assert first.session.id != second.session.id
+
+
+def test_several_devices_boot_side_by_side(house: House, world: World) -> None:
+    began = world.clock()
+
+    house.take(ANDROID, IOS)
+
+    assert world.clock() - began == 15  # as one does: a boot of 12 s, looked at every 5
+    assert world.requests[:2] == ["create", "create"]
+
+
+def test_a_session_is_stopped_as_soon_as_nobody_needs_it(house: House, world: World) -> None:
+    house.use(ANDROID)
+    house.use(IOS, again=False)
+
+    assert world.statuses() == ["stopped", "stopped"]
+
+
+def test_one_that_has_too_little_left_is_replaced(house: House, world: World) -> None:
+    first = house.use(ANDROID)
+    world.clock.sleep(17 * 60)
+    assert house.use(ANDROID).id == first.id
+
+    world.clock.sleep(60)
+
+    assert house.use(ANDROID).id != first.id
+    assert world.statuses() == ["stopped", "in-progress"]
+
+
+def test_a_new_one_is_taken_even_when_it_lasts_no_longer_than_what_is_needed(house: House) -> None:
+    need = Need(request(max_duration_minutes=2), "run", minutes=2)
+
+    assert house.use(need).id != house.use(need).id
+
+
+def test_one_that_was_stopped_by_somebody_else_is_replaced(house: House, world: World) -> None:
+    first = house.use(ANDROID)
+    world.held.stop(str(first.id), "by somebody else")
+
+    assert house.use(ANDROID).id != first.id
+
+
+def test_one_that_the_service_cannot_be_asked_about_is_used(house: House, world: World) -> None:
+    first = house.use(ANDROID)
+    world.faults["get"] = [lambda _request, _carry_out: httpx.Response(503)] * 3
+
+    assert house.use(ANDROID).id == first.id
+
+
+def test_one_that_was_lost_is_given_to_nobody_else(house: House, world: World) -> None:
+    (held,) = house.take(ANDROID)
+    held.is_lost = True
+
+    house.pool.give_back([held], lambda _need: True)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_a_boot_that_fails_is_tried_again_with_a_new_session_and_counted(client: DeviceClient, world: World) -> None:
+    house = House(client, world, start_attempts=2)
+    world.faults["get"] = turns_errored(1)
+
+    house.take(ANDROID, IOS)
+
+    assert [event.kind for event in world.events if event.kind is Kind.START_FAILED] == [Kind.START_FAILED]
+    assert world.requests.count("create") == 3
+    assert sum(event.kind is Kind.READY for event in world.events) == 2
+    assert world.requests.count("stop") == 1
+
+
+def test_attempts_to_start_come_to_an_end(client: DeviceClient, world: World) -> None:
+    house = House(client, world, start_attempts=3)
+    world.faults["get"] = turns_errored(3)
+
+    with pytest.raises(SessionFailedError):
+        house.take(ANDROID)
+
+    assert world.requests.count("create") == world.requests.count("stop") == 3
+
+
+def test_a_session_that_is_not_ready_in_time_is_not_tried_again(client: DeviceClient, world: World) -> None:
+    house = House(client, world, start_attempts=3)
+
+    with pytest.raises(SessionTimeoutError):
+        house.take(ANDROID, timeout_seconds=5)
+
+    assert world.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize("at", ["create", "get", "stop"])
+def test_nothing_is_left_when_an_interrupt_strikes(house: House, world: World, at: str) -> None:
+    def interrupt(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        carry_out()
+        raise KeyboardInterrupt
+
+    world.faults[at] = [lambda _request, carry_out: carry_out(), interrupt]
+
+    with pytest.raises(KeyboardInterrupt):
+        house.pool.give_back(house.take(ANDROID, IOS), lambda _need: False)
+    house.pool.close()
+
+    assert set(world.statuses()) <= {"stopped", "new"}
+    assert sum(status == "new" for status in world.statuses()) == (1 if at == "create" else 0)  # its answer is lost
+
+
+def test_when_one_of_several_fails_the_others_are_stopped_and_what_was_there_stays(house: House, world: World) -> None:
+    first = house.use(ANDROID)
+    world.faults["get"] = [lambda _request, carry_out: carry_out(), *turns_errored(1)]
+
+    with pytest.raises(SessionFailedError):
+        house.take(ANDROID, IOS, IOS)
+
+    assert sorted(world.statuses()) == ["in-progress", "stopped", "stopped"]
+    assert house.use(ANDROID).id == first.id
+
+
+def test_all_are_stopped_though_a_hook_raises(house: House, world: World) -> None:
+    taken = house.take(ANDROID, IOS)
+
+    def hook(_session: Session) -> None:
+        raise HookError
+
+    house.hook = hook
+
+    with pytest.raises(HookError):
+        house.pool.give_back(taken, lambda _need: False)
+
+    assert world.statuses() == ["stopped", "stopped"]
+
+
+def test_all_are_asked_to_stop_though_one_cannot_be(house: House, world: World) -> None:
+    taken = house.take(ANDROID, IOS)
+    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
+
+    with pytest.raises(StopFailedError):
+        house.pool.give_back(taken, lambda _need: False)
+
+    assert sorted(world.statuses()) == ["in-progress", "stopped"]
+
+
+def test_whoever_wants_to_save_something_is_told_before_the_stop(house: House, world: World) -> None:
+    statuses: list[str] = []
+    house.hook = lambda _session: statuses.extend(world.statuses())
+
+    house.use(ANDROID, again=False)
+
+    assert statuses == ["in-progress"]
+
+
+def test_one_that_is_left_running_is_told_and_given_to_nobody(house: House, world: World) -> None:
+    (held,) = house.take(ANDROID)
+
+    house.pool.leave(held)
+    house.pool.close()
+
+    assert world.statuses() == ["in-progress"]
+    assert world.kinds()[-1] is Kind.KEPT
+
+
+def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, world: World, tmp_path: Path) -> None:
+    def slots() -> Slots:
+        clock = world.clock
+        return Slots(
+            tmp_path, 2, holder="a run", timeout_seconds=60, clock=clock, sleep=clock.sleep, tell=lambda _text: None
+        )
+
+    here, there = House(client, world, slots=slots()), House(client, world, slots=slots())
+    here.use(ANDROID)
+    (taken,) = there.take(ANDROID)
+
+    here.use(IOS)  # what lies idle here gives way
+    with pytest.raises(LeaseTimeoutError):
+        there.take(IOS)
+
+    assert world.statuses() == ["stopped", "in-progress", "in-progress"]
+    here.pool.close()
+    there.take(IOS)
+    there.pool.give_back([taken], lambda _need: False)
+    here.use(IOS)

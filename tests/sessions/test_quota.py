@@ -1,0 +1,502 @@
+"""At most so many sessions at once: taken all or none, waited for in words, free again when their process is gone."""
+
+import dis
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import pytest
+
+from pytest_device import ConfigError, LeaseTimeoutError
+from pytest_device.report.verdict import Verdict, verdict_of
+from pytest_device.sessions import quota
+from pytest_device.sessions.quota import Slot, Slots, slots_directory
+from pytest_device.testing import FakeClock
+from tests.waiting import eventually
+
+HOLDS = """
+import sys
+from pathlib import Path
+from pytest_device.sessions.quota import Slots
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, tell=print).take(int(sys.argv[2]))
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+FORKS = """
+import os, sys
+from pathlib import Path
+from pytest_device.sessions.quota import Slots
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, tell=print).take(int(sys.argv[2]))
+if os.fork() == 0:
+    for slot in slots:
+        slot.release()
+    print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+class MakeSlots(Protocol):
+    def __call__(
+        self,
+        most: int = ...,
+        holder: str = ...,
+        *,
+        timeout_seconds: float = ...,
+        clock: Callable[[], float] = ...,
+        sleep: Callable[[float], None] = ...,
+        tell: Callable[[str], None] = ...,
+    ) -> Slots: ...
+
+
+@pytest.fixture
+def slots_of(tmp_path: Path) -> MakeSlots:
+    """Give the slots as one more run looks at them."""
+    own = FakeClock()
+
+    def make(
+        most: int = 2,
+        holder: str = "run a",
+        *,
+        timeout_seconds: float = 60,
+        clock: Callable[[], float] = own,
+        sleep: Callable[[float], None] = own.sleep,
+        tell: Callable[[str], None] = nobody,
+    ) -> Slots:
+        return Slots(
+            tmp_path / "slots",
+            most,
+            holder=holder,
+            timeout_seconds=timeout_seconds,
+            clock=clock,
+            sleep=sleep,
+            tell=tell,
+        )
+
+    return make
+
+
+@pytest.fixture
+def are_free(slots_of: MakeSlots) -> Callable[[int], bool]:
+    """Tell whether so many of two slots can be taken."""
+
+    def tell(count: int) -> bool:
+        try:
+            give_back(slots_of(timeout_seconds=0).take(count))
+        except LeaseTimeoutError:
+            return False
+        return True
+
+    return tell
+
+
+def nobody(_text: str) -> None:
+    """Tell nobody."""
+
+
+def give_back(slots: list[Slot]) -> None:
+    for slot in slots:
+        slot.release()
+
+
+@contextmanager
+def another_process(program: str, directory: Path, count: int) -> Generator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", program, str(directory), str(count)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "taken\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_as_many_as_there_may_be_are_given_without_a_wait(slots_of: MakeSlots) -> None:
+    clock = FakeClock()
+
+    taken = slots_of(3, clock=clock).take(1) + slots_of(3, clock=clock).take(2)
+
+    assert (len(taken), clock()) == (3, 0)
+    give_back(taken)
+
+
+def test_no_slot_is_needed_for_no_session(slots_of: MakeSlots) -> None:
+    held = slots_of().take(2)
+
+    assert slots_of().take(0) == []
+    give_back(held)
+
+
+def test_one_more_is_waited_for_until_one_is_given_back(slots_of: MakeSlots) -> None:
+    first, second = slots_of().take(2)
+    clock, pauses = FakeClock(), list[float]()
+
+    def give_one_back_in_the_third_pause(seconds: float) -> None:
+        clock.sleep(seconds)
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            second.release()
+
+    third = slots_of(clock=clock, sleep=give_one_back_in_the_third_pause).take(1)
+
+    assert len(pauses) == 3
+    give_back([first, *third])
+
+
+def test_the_pauses_are_short_and_of_unequal_length(slots_of: MakeSlots) -> None:
+    held, clock, pauses = slots_of().take(2), FakeClock(), list[float]()
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        clock.sleep(seconds)
+
+    with pytest.raises(LeaseTimeoutError):
+        slots_of(clock=clock, sleep=sleep, timeout_seconds=10).take(1)
+
+    *pauses, last = pauses
+    assert all(0.1 <= pause <= 0.3 for pause in pauses)
+    assert len(set(pauses)) > len(pauses) / 2
+    assert 0 < last <= 0.3
+    assert clock() == pytest.approx(10)
+    give_back(held)
+
+
+def test_before_the_wait_what_can_be_done_without_is_given_back(slots_of: MakeSlots) -> None:
+    (held, spare), clock = slots_of().take(2), FakeClock()
+    others = [held, spare]
+
+    def give_one_way() -> bool:
+        if len(others) > 1:
+            others.pop().release()
+            return True
+        return False
+
+    taken = slots_of(clock=clock, sleep=clock.sleep).take(1, give_one_way)
+
+    assert (others, clock()) == ([held], 0)
+    give_back([held, *taken])
+
+
+def test_what_cannot_give_way_is_waited_for(slots_of: MakeSlots) -> None:
+    held, clock = slots_of().take(2), FakeClock()
+
+    with pytest.raises(LeaseTimeoutError):
+        slots_of(clock=clock, sleep=clock.sleep, timeout_seconds=10).take(1, lambda: False)
+
+    assert clock() == pytest.approx(10)
+    give_back(held)
+
+
+def test_who_waits_for_two_leaves_the_only_free_one_to_others(
+    slots_of: MakeSlots, are_free: Callable[[int], bool]
+) -> None:
+    free, held = slots_of().take(2)
+    free.release()
+    clock, seen = FakeClock(), list[bool]()
+
+    def look_and_give_back(seconds: float) -> None:
+        clock.sleep(seconds)
+        seen.append(are_free(1))
+        held.release()
+
+    both = slots_of(clock=clock, sleep=look_and_give_back).take(2)
+
+    assert seen == [True]
+    assert len(both) == 2
+    give_back(both)
+
+
+def test_many_that_need_several_at_once_all_get_them_and_are_never_too_many(slots_of: MakeSlots) -> None:
+    held, most_held, problems = 0, 0, list[str]()
+    counting = threading.Lock()
+
+    def take_again_and_again(count: int) -> None:
+        nonlocal held, most_held
+        slots = slots_of(3, clock=time.monotonic, sleep=lambda _seconds: time.sleep(0.001))
+        for _ in range(20):
+            try:
+                taken = slots.take(count)
+            except (ConfigError, LeaseTimeoutError) as error:
+                problems.append(str(error))
+                return
+            with counting:
+                held += count
+                most_held = max(held, most_held)
+            with counting:
+                held -= count
+            give_back(taken)
+
+    threads = [threading.Thread(target=take_again_and_again, args=(count,)) for count in (1, 2, 2, 3, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+
+    assert problems == []
+    assert (held, most_held) == (0, 3)
+
+
+def test_a_wait_that_is_too_long_names_the_limit_the_holders_and_the_way_out(slots_of: MakeSlots) -> None:
+    held = slots_of(3, "run a gw0").take(2) + slots_of(3, "run b").take(1)
+
+    with pytest.raises(LeaseTimeoutError) as caught:
+        slots_of(3, timeout_seconds=90).take(2)
+
+    pid = os.getpid()
+    assert str(caught.value) == (
+        "waited 90 s for 2 of the 3 sessions that --device-max-sessions allows at once; "
+        f"held: 2 by run a gw0 (process {pid}). "
+        "Allow more with --device-max-sessions, or a longer wait with --device-wait-timeout-seconds"
+    )
+    assert verdict_of(caught.value) == Verdict.INFRASTRUCTURE
+    give_back(held)
+
+
+def test_each_of_several_holders_is_named(slots_of: MakeSlots) -> None:
+    held = slots_of(holder="run a").take(1) + slots_of(holder="run b").take(1)
+
+    with pytest.raises(LeaseTimeoutError, match=r"held: 1 by run a \(process \d+\), 1 by run b \(process \d+\)\."):
+        slots_of().take(1)
+    give_back(held)
+
+
+def test_a_slot_says_who_has_it_now_and_not_who_had_it_before(slots_of: MakeSlots) -> None:
+    give_back(slots_of(1, "a run with a long name").take(1))
+    held = slots_of(1, "run b").take(1)
+
+    with pytest.raises(LeaseTimeoutError, match=r"held: 1 by run b \(process \d+\)\."):
+        slots_of(1).take(1)
+    give_back(held)
+
+
+def test_nothing_tells_of_a_run_that_has_given_its_slots_back(slots_of: MakeSlots, tmp_path: Path) -> None:
+    give_back(slots_of().take(2))
+
+    assert sorted(path.name for path in (tmp_path / "slots").iterdir()) == ["0.lock", "1.lock"]
+
+
+def test_a_holder_whose_words_cannot_be_read_is_waited_for_all_the_same(slots_of: MakeSlots, tmp_path: Path) -> None:
+    held = slots_of(1).take(1)
+    (tmp_path / "slots" / "0.txt").unlink()
+
+    with pytest.raises(LeaseTimeoutError, match="held: 1 by one who has not signed"):
+        slots_of(1).take(1)
+    give_back(held)
+
+
+def test_a_wait_is_told_of_after_five_seconds_and_then_each_half_minute(slots_of: MakeSlots) -> None:
+    held, clock, told = slots_of(1, "run a").take(1), FakeClock(), list[tuple[float, str]]()
+
+    with pytest.raises(LeaseTimeoutError):
+        slots_of(
+            1, clock=clock, sleep=clock.sleep, tell=lambda text: told.append((clock(), text)), timeout_seconds=70
+        ).take(1)
+
+    assert [second for second, _text in told] == pytest.approx([5, 35, 65], abs=1)
+    assert told[0][1] == (
+        "waited 5 s for 1 of the 1 sessions that --device-max-sessions allows at once; "
+        f"held: 1 by run a (process {os.getpid()})"
+    )
+    give_back(held)
+
+
+def test_a_short_wait_is_not_told_of(slots_of: MakeSlots) -> None:
+    held, told = slots_of().take(2), list[str]()
+
+    with pytest.raises(LeaseTimeoutError):
+        slots_of(tell=told.append, timeout_seconds=4.9).take(1)
+
+    assert told == []
+    give_back(held)
+
+
+def test_more_than_there_may_ever_be_are_refused_at_once(slots_of: MakeSlots) -> None:
+    clock = FakeClock()
+
+    with pytest.raises(ConfigError, match="3 sessions are needed at once, --device-max-sessions allows 2: allow more"):
+        slots_of(clock=clock).take(3)
+
+    assert clock() == 0
+
+
+def test_a_slot_given_back_twice_does_not_free_the_next_ones(slots_of: MakeSlots) -> None:
+    (slot,) = slots_of(1).take(1)
+    slot.release()
+    held = slots_of(1, "the next run").take(1)
+
+    slot.release()
+
+    with pytest.raises(LeaseTimeoutError, match="held: 1 by the next run"):
+        slots_of(1).take(1)
+    give_back(held)
+
+
+def test_a_slot_can_be_given_back_by_another_thread(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
+    slots = slots_of().take(2)
+
+    thread = threading.Thread(target=give_back, args=(slots,))
+    thread.start()
+    thread.join(10)
+
+    assert are_free(2)
+
+
+def test_a_process_that_is_killed_frees_its_slots(
+    slots_of: MakeSlots, are_free: Callable[[int], bool], tmp_path: Path
+) -> None:
+    with another_process(HOLDS, tmp_path / "slots", 2) as process:
+        with pytest.raises(LeaseTimeoutError, match=rf"held: 1 by run other \(process {process.pid}\)"):
+            slots_of().take(2)
+        assert not are_free(1)
+
+        process.kill()
+        process.wait()
+
+        assert are_free(2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_forked_child_neither_frees_its_parents_slots_nor_keeps_them(
+    are_free: Callable[[int], bool], tmp_path: Path
+) -> None:
+    with another_process(FORKS, tmp_path / "slots", 2) as parent:
+        assert not are_free(1)
+        assert (tmp_path / "slots" / "0.txt").read_text() == f"run other (process {parent.pid})"
+
+        parent.kill()
+        parent.wait()
+
+        assert are_free(2)  # the child lives on until its input ends
+
+
+def test_an_interrupt_of_the_wait_leaves_nothing_taken(slots_of: MakeSlots, are_free: Callable[[int], bool]) -> None:
+    (held,) = slots_of().take(1)
+
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        slots_of(sleep=interrupt).take(2)
+
+    assert are_free(1)
+    held.release()
+    assert are_free(2)
+
+
+@pytest.mark.parametrize("held", [0, 1])
+def test_an_interrupt_at_any_point_leaves_nothing_taken(
+    slots_of: MakeSlots, are_free: Callable[[int], bool], held: int
+) -> None:
+    others = slots_of().take(2)
+    give_back(others[: 2 - held])  # the first, so that it is taken and given back again
+    point = 0
+    while interrupt := interrupted(lambda: slots_of(timeout_seconds=0).take(2), at=point):
+        assert are_free(2 - held), f"not after the interrupt at point {point}"
+        del interrupt  # only now, since what it refers to is freed with it
+        point += 1
+
+    assert point > 100
+    give_back(others)
+
+
+def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | None:
+    """Interrupt before the so-manieth instruction of the quota; return None when there are not so many."""
+    left = at
+
+    def trace(frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != quota.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        left -= event == "opcode" and not is_over(frame)
+        if left < 0:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # else the first trace of a process has none of them on Python 3.12.1
+    sys.settrace(trace)
+    try:
+        taken = act()
+    except LeaseTimeoutError:
+        return None
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+    finally:
+        sys.settrace(before)
+    give_back(taken)
+    return None
+
+
+def is_over(frame: FrameType) -> bool:
+    """Tell whether nothing but the return is left of ``take``: what is interrupted then is its caller."""
+    code = frame.f_code
+    return code.co_name == "take" and dis.opname[code.co_code[frame.f_lasti]] == "RETURN_VALUE"
+
+
+def test_runs_that_are_told_different_numbers_have_the_greatest_in_all(slots_of: MakeSlots) -> None:
+    (first,), second = slots_of(1, "small").take(1), slots_of(3, "great").take(2)
+
+    with pytest.raises(LeaseTimeoutError, match="held: 1 by small"):
+        slots_of(1).take(1)
+    with pytest.raises(LeaseTimeoutError, match=r"held: 1 by small .*, 2 by great"):
+        slots_of(3).take(1)
+
+    first.release()
+    give_back([*slots_of(1).take(1), *second])
+
+
+def test_each_service_has_slots_of_its_own_whose_name_does_not_tell_its_address(tmp_path: Path) -> None:
+    one, same, other = (
+        slots_directory(tmp_path, url)
+        for url in ("https://devices.example/api", "https://Devices.example/api/", "https://other.example/api")
+    )
+
+    assert one == same != other
+    assert one.parent == tmp_path
+    assert "example" not in one.name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such permissions")
+def test_nobody_else_may_look(tmp_path: Path) -> None:
+    directory = tmp_path / "state" / "slots"
+    before = os.umask(0)
+    try:
+        held = Slots(directory, 1, holder="run a", timeout_seconds=0, tell=print).take(1)
+    finally:
+        os.umask(before)
+
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [*tmp_path.rglob("*")]}
+    assert modes == {"state": 0o700, "slots": 0o700, "0.lock": 0o600, "0.txt": 0o600}
+    give_back(held)
+
+
+def test_a_place_that_cannot_hold_slots_is_an_error_of_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, tell=print)
+
+    with pytest.raises(ConfigError, match=r"--device-max-sessions cannot be kept: .*state.*--device-state-dir"):
+        slots.take(1)
+
+
+def test_a_run_that_waits_in_another_process_goes_on_when_a_slot_is_given_back(
+    slots_of: MakeSlots, tmp_path: Path
+) -> None:
+    held = slots_of().take(2)
+    command = [sys.executable, "-c", HOLDS, str(tmp_path / "slots"), "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            held.pop().release()
+            words = tmp_path / "slots" / "1.txt"
+            assert eventually(lambda: words.exists() and "run other" in words.read_text())
+        finally:
+            process.kill()
+    give_back(held)
