@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest_device
-from pytest_device import errors
+from pytest_device import DeviceArguments, errors, plugin
 from pytest_device.option_table import OPTIONS, Option
-from pytest_device.plugin import fixtures
-from pytest_device.sessions.request import SessionRequest
+from pytest_device.plugin import fixtures, hookspecs
+from pytest_device.sessions.request import SHARING, SessionRequest
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
@@ -29,13 +29,21 @@ def row_of(option: Option[Any]) -> str:
 
 
 def test_every_marker_argument_is_listed() -> None:
-    assert set(first_column("Marker")) == set(SessionRequest.model_fields)
+    assert set(first_column("Marker")) == {*SessionRequest.model_fields, *SHARING}
+    assert set(DeviceArguments.__annotations__) == {*SessionRequest.model_fields, *SHARING}
 
 
 def test_every_fixture_is_listed() -> None:
     defined = {name for name in vars(fixtures) if name.startswith("device_")}
 
-    assert set(first_column("Fixtures")) == defined
+    assert set(first_column("Fixtures")) == defined == set(plugin.__all__)
+
+
+def test_every_hook_is_listed_with_its_arguments() -> None:
+    specs = {name: spec for name, spec in vars(hookspecs).items() if name.startswith("pytest_device_")}
+    written = [f"{name}({', '.join(inspect.signature(spec).parameters)})" for name, spec in specs.items()]
+
+    assert re.findall(r"^\| `(pytest_device_.*?)` \|", section("Hooks"), flags=re.MULTILINE) == written
 
 
 def test_every_option_is_listed_as_the_table_has_it() -> None:

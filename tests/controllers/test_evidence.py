@@ -55,6 +55,7 @@ def test_of_a_killed_appium_there_is_none_and_that_is_told(
         says({"value": 7}),
         says({"value": {}}),
         says({"value": "no picture"}),
+        says({"value": "bm8gcGljdHVyZQ=="}),
         says([]),
         says(None),
         Answer(502, b"<html>Bad gateway</html>"),

@@ -4,16 +4,21 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.plugin.conftest import running_service, service
-
-__all__ = ["running_service", "service"]
+from pytest_device.testing import FaultyService
+from tests.plugin import conftest as plugin
 
 PEERS = ("pytest_asyncio", "pytest_bdd", "pytest_playwright", "pytest_rerunfailures", "pytest_selenium")
 
 collect_ignore_glob = [] if all(map(find_spec, PEERS)) else ["test_*.py"]
+running_service = plugin.running_service
+configured_service = plugin.service
 
 
-@pytest.fixture(autouse=True)
-def _runs_are_like_a_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let runs share sessions as they do by default."""
-    monkeypatch.delenv("DEVICE_SHARE", raising=False)
+@pytest.fixture
+def service(
+    configured_service: FaultyService, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester
+) -> FaultyService:
+    """The service, for a suite that shares sessions as suites do by default."""
+    monkeypatch.delenv("DEVICE_SHARE")
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")  # else pytest-asyncio warns
+    return configured_service

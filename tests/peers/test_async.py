@@ -65,7 +65,7 @@ def test_tests_of_pytest_asyncio_get_devices(
     tests = TESTS if mode == "auto" else TESTS.replace("def test_that_is_none", "async def test_that_is_none")
     pytester.makepyfile(tests.replace("MARK", mark))
 
-    result = pytester.runpytest_subprocess(f"--asyncio-mode={mode}", "-W", "error::pytest.PytestWarning")
+    result = pytester.runpytest(f"--asyncio-mode={mode}", "-W", "error::pytest.PytestWarning")
 
     result.assert_outcomes(passed=7)
     assert service.statuses() == ["stopped", "stopped"]
@@ -74,7 +74,7 @@ def test_tests_of_pytest_asyncio_get_devices(
 def test_asynchronous_fixtures_are_built_on_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(FIXTURES)
 
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest()
 
     result.assert_outcomes(passed=3)
     assert service.statuses() == ["stopped", "stopped"]
@@ -87,7 +87,7 @@ def test_tests_of_anyio_get_devices_on_each_of_its_backends(pytester: pytest.Pyt
         .replace("asyncio.", "anyio.")
     )
 
-    result = pytester.runpytest_subprocess("-v")
+    result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=13)
     result.stdout.fnmatch_lines_random(["*::test_both*asyncio*ios* PASSED *", "*::test_both*trio*android* PASSED *"])
@@ -107,7 +107,7 @@ def test_an_asynchronous_test_that_fails_or_is_cancelled_leaves_nothing(
         """
     )
 
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest()
 
     result.assert_outcomes(failed=2)
     assert service.statuses() == ["stopped", "stopped"]

@@ -44,15 +44,15 @@ def test_a_marked_scenario_gives_its_steps_a_device(pytester: pytest.Pytester, s
         + """
 @pytest.mark.device(platform="android")
 @scenario("devices.feature", "By argument")
-def test_marker_first(): pass
+def test_in_steps(): pass
 
-@scenario("devices.feature", "By name")
 @pytest.mark.device(platform="android")
-def test_scenario_first(): pass
+@scenario("devices.feature", "By name")
+def test_in_its_body(device_session): assert device_session.platform == "android"
 """
     )
 
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest()
 
     result.assert_outcomes(passed=2)
     assert service.statuses() == ["stopped"]
@@ -61,7 +61,7 @@ def test_scenario_first(): pass
 def test_all_scenarios_of_a_module_share_its_marker(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(STEPS + "pytestmark = pytest.mark.device(platform=['android'])\nscenarios('devices.feature')\n")
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+    pytester.runpytest().assert_outcomes(passed=2)
 
     assert service.statuses() == ["stopped"]
 
@@ -80,9 +80,9 @@ def test_a_tag_can_say_which_device(pytester: pytest.Pytester, service: FaultySe
     pytester.makefile(
         ".feature",
         tagged="""
-        @ios
         Feature: Tags
-          Scenario Outline: Of the feature
+          @ios
+          Scenario Outline: Of an outline
             Given a device
             Then it runs <platform>
 
@@ -90,22 +90,16 @@ def test_a_tag_can_say_which_device(pytester: pytest.Pytester, service: FaultySe
               | platform |
               | ios      |
 
-            @android
-            Examples:
-              | platform |
-              | android  |
-
           @android
-          Scenario: Of its own
+          Scenario: Of a scenario
             Given a device when it is asked for
             Then it runs android
         """,
     )
     pytester.makepyfile(STEPS + "scenarios('tagged.feature')\n")
 
-    result = pytester.runpytest_subprocess("-v")
+    pytester.runpytest().assert_outcomes(passed=2)
 
-    result.assert_outcomes(passed=3)
     assert service.statuses() == ["stopped", "stopped"]
 
 
@@ -135,7 +129,7 @@ def number(session, device_platform, n): assert session.platform is device_platf
 """
     )
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=4)
+    pytester.runpytest().assert_outcomes(passed=4)
 
     assert service.statuses() == ["stopped", "stopped"]
 
@@ -146,7 +140,7 @@ def test_a_step_that_fails_is_a_failure_and_its_device_is_stopped(
     pytester.makefile(".feature", failing="Feature: F\n  Scenario: S\n    Given a device\n    Then it fails\n")
     pytester.makepyfile(STEPS + "pytestmark = pytest.mark.device(platform='ios')\nscenarios('failing.feature')\n")
 
-    pytester.runpytest_subprocess().assert_outcomes(failed=1)
+    pytester.runpytest().assert_outcomes(failed=1)
 
     assert service.statuses() == ["stopped"]
 
@@ -154,7 +148,7 @@ def test_a_step_that_fails_is_a_failure_and_its_device_is_stopped(
 def test_a_scenario_without_a_marker_is_told_what_it_lacks(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(STEPS + "scenarios('devices.feature')\n")
 
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest()
 
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["*ConfigError: *@pytest.mark.device(platform=...)*"])

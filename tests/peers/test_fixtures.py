@@ -23,7 +23,7 @@ def test_fixtures_with_parameters_are_built_on_devices(pytester: pytest.Pytester
         """
     )
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=12)
+    pytester.runpytest().assert_outcomes(passed=12)
 
     assert service.statuses() == ["stopped", "stopped"]
 
@@ -45,7 +45,7 @@ def test_a_marked_test_can_ask_for_its_device_by_name(pytester: pytest.Pytester,
         """
     )
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+    pytester.runpytest().assert_outcomes(passed=2)
 
     assert service.statuses() == ["stopped"]
 
@@ -79,7 +79,7 @@ def test_fixtures_of_any_scope_can_have_sessions_of_their_own(
         """
     pytester.makepyfile(test_a=suite, test_b=suite)
 
-    result = pytester.runpytest_subprocess(*options)
+    result = pytester.runpytest(*options)
 
     workers = 2 if options else 1
     result.assert_outcomes(passed=6)
@@ -114,45 +114,48 @@ def test_defaults_are_built_upon_those_further_out(pytester: pytest.Pytester, se
         def test_limits(device_session):
             assert (device_session.max_duration_minutes, device_session.max_idle_time_minutes) == (15, {idle})
         """
-    directory = pytester.mkdir("inner")
+    pytester.mkdir("inner")
     pytester.makeconftest(outer)
     pytester.makepyfile(**{"test_outer": test.format(idle=10), "inner/test_inner": test.format(idle=3)})
     pytester.makepyfile(**{"inner/conftest": inner})
-    assert directory.is_dir()
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=2)
+    pytester.runpytest().assert_outcomes(passed=2)
 
     assert sorted(session["name"] for session in service.sessions()) == ["inner", "outer"]
     assert service.statuses() == ["stopped", "stopped"]
 
 
-@pytest.mark.parametrize("where", ["conftest", "module", "class"])
-def test_how_to_wait_can_be_said_by_a_fixture(pytester: pytest.Pytester, service: FaultyService, where: str) -> None:
-    service.add_fault("boot", "delay", seconds=3600)
-    policy = """
-from dataclasses import replace
-import pytest
-
-@pytest.fixture
-def device_wait_policy(device_wait_policy):
-    return replace(device_wait_policy, timeout_seconds=0.3)
+WAITS = """
+    @pytest.fixture
+    def device_wait_policy(SELF device_wait_policy):
+        return replace(device_wait_policy, timeout_seconds=1)
 """
-    test = """
+IN_MODULE = "import pytest\nfrom dataclasses import replace\nif True:" + WAITS.replace("SELF", "")
+IN_CLASS = WAITS.replace("SELF", "self,")
+DRIVEN = """
 import pytest
+from dataclasses import replace
+
 @pytest.mark.device(platform="ios")
 class TestIt:
     def test_driven(self, device_session): pass
 """
-    if where == "conftest":
-        pytester.makeconftest(policy)
-    head, _, fixture = policy.partition("@pytest")
-    in_class = "".join(
-        f"    {line}\n" for line in f"@pytest{fixture}".replace("(device_w", "(self, device_w").splitlines()
-    )
-    pytester.makepyfile({"conftest": test, "module": policy + test, "class": head + test + in_class}[where])
 
-    result = pytester.runpytest_subprocess()
+
+@pytest.mark.parametrize(
+    ("conftest", "module"),
+    [(IN_MODULE, DRIVEN), ("", IN_MODULE + DRIVEN), ("", DRIVEN + IN_CLASS)],
+    ids=["conftest", "module", "class"],
+)
+def test_how_to_wait_can_be_said_by_a_fixture(
+    pytester: pytest.Pytester, service: FaultyService, conftest: str, module: str
+) -> None:
+    service.add_fault("boot", "delay", seconds=3600)
+    pytester.makeconftest(conftest)
+    pytester.makepyfile(module)
+
+    result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: the session was not ready after 0.3 s*"])
+    result.stdout.fnmatch_lines(["infrastructure: the session was not ready after 1 s*"])
     assert service.statuses() == ["stopped"]

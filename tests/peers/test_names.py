@@ -41,7 +41,7 @@ def test_an_option_and_a_fixture_device_are_those_of_pytest_playwright(
         """
     )
 
-    result = pytester.runpytest_subprocess("--device", "iPhone 13")
+    result = pytester.runpytest("--device", "iPhone 13")
 
     result.assert_outcomes(passed=2)
     assert service.statuses() == ["stopped"]
@@ -68,7 +68,7 @@ def test_an_option_and_a_fixture_driver_are_those_of_pytest_selenium(
         """
     )
 
-    result = pytester.runpytest_subprocess("--driver=Firefox", "--html=report.html")
+    result = pytester.runpytest("--driver=Firefox", "--html=report.html")
 
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*--*pytest-selenium*--*", "URL: about:blank"])  # what theirs adds to a failure
@@ -79,14 +79,14 @@ def test_an_option_and_a_fixture_driver_are_those_of_pytest_selenium(
 def test_without_an_option_theirs_means_what_it_means_without_us(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_theirs(device): assert device is None")
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest().assert_outcomes(passed=1)
 
 
 @pytest.mark.usefixtures("service")
 def test_nobody_s_fixture_hides_another_one_s(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(): pass")
 
-    shown = pytester.runpytest_subprocess("--fixtures", "-v").outlines
+    shown = [line for line in pytester.runpytest("--fixtures", "-v").outlines if " -- " in line]
 
     def homes(name: str) -> list[str]:
         return [line.partition(" -- ")[2] for line in shown if line.partition(" ")[0] == name]
@@ -110,7 +110,7 @@ def test_a_run_with_workers_loads_all_of_them(pytester: pytest.Pytester) -> None
         """
     )
 
-    result = pytester.runpytest_subprocess("-n2", "--device=Pixel 5")
+    result = pytester.runpytest("-n2", "--device=Pixel 5")
 
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])

@@ -23,7 +23,7 @@ def test_a_test_that_is_run_again_has_the_shared_device_again(
 ) -> None:
     pytester.makepyfile(FLAKY)
 
-    result = pytester.runpytest_subprocess("--reruns=1", *options)
+    result = pytester.runpytest("--reruns=1", *options)
 
     assert result.parseoutcomes() == {"passed": 2, "rerun": 1}
     assert service.statuses() == ["stopped"]
@@ -34,7 +34,7 @@ def test_the_last_test_of_a_run_gets_a_fresh_device_when_it_is_run_again(
 ) -> None:
     pytester.makepyfile(FLAKY.partition("def test_steady")[0])
 
-    result = pytester.runpytest_subprocess("--reruns=1")
+    result = pytester.runpytest("--reruns=1")
 
     assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
     assert service.statuses() == ["stopped", "stopped"]
@@ -46,7 +46,7 @@ def test_a_device_that_does_not_start_is_had_at_the_second_attempt(
     service.add_fault("boot", "fail", times=1)
     pytester.makepyfile(FLAKY.partition("def test_flaky")[0] + "def test_steady(device_session): pass\n")
 
-    result = pytester.runpytest_subprocess("--reruns=1")
+    result = pytester.runpytest("--reruns=1")
 
     assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
     assert sorted(service.statuses()) == ["errored", "stopped"]
@@ -57,7 +57,7 @@ def test_each_attempt_with_a_device_of_its_own_leaves_nothing(
 ) -> None:
     pytester.makepyfile(FLAKY)
 
-    result = pytester.runpytest_subprocess("--reruns=2", "--device-share=test", "--only-rerun=AssertionError")
+    result = pytester.runpytest("--reruns=2", "--device-share=test", "--only-rerun=AssertionError")
 
     assert result.parseoutcomes() == {"passed": 2, "rerun": 1}
     assert service.statuses() == ["stopped"] * 3
@@ -85,7 +85,7 @@ async def test_flaky(device_session):
 """
     )
 
-    result = pytester.runpytest_subprocess("--reruns=1")
+    result = pytester.runpytest("--reruns=1")
 
     assert result.parseoutcomes() == {"passed": 2, "rerun": 2}
     assert set(service.statuses()) == {"stopped"}

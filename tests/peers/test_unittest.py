@@ -48,7 +48,7 @@ class Asynchronous(unittest.IsolatedAsyncioTestCase):
 def test_cases_of_unittest_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(CASES)
 
-    result = pytester.runpytest_subprocess("-v")
+    result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=6, skipped=1)
     result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
@@ -79,7 +79,7 @@ def test_a_case_that_fails_in_any_of_its_methods_leaves_nothing(
         """
     )
 
-    pytester.runpytest_subprocess().assert_outcomes(failed=4)
+    pytester.runpytest().assert_outcomes(failed=4)
 
     assert service.statuses() == ["stopped"] * 4
 
@@ -88,10 +88,10 @@ def test_a_case_that_fails_in_any_of_its_methods_leaves_nothing(
 def test_a_case_for_several_platforms_is_told_that_it_can_have_one(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(CASES.replace('platform="android"', 'platform=["android", "ios"]'))
 
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *::test_one: platform=[[]'android', 'ios'[]]: this test has one platform*"])
+    result.stderr.fnmatch_lines(["ERROR: *: test_one: platform=[[]'android', 'ios'[]]: this test has one platform*"])
 
 
 def test_classes_of_pytest_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
@@ -121,6 +121,6 @@ def test_classes_of_pytest_get_devices(pytester: pytest.Pytester, service: Fault
         """
     )
 
-    pytester.runpytest_subprocess().assert_outcomes(passed=5)
+    pytester.runpytest().assert_outcomes(passed=5)
 
     assert service.statuses() == ["stopped"] * 4

@@ -87,7 +87,7 @@ def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--device-local", "-n2", "--junitxml=report.xml")
 
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["sessions: created 4, proven stopped 4, unknown 0; *"])
+    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
     services = {line for line in Path("report.xml").read_text().split("<") if 'name="service"' in line}
     assert len(services) == 1
     assert programs() == []
@@ -153,7 +153,83 @@ def test_a_driver_whose_appium_session_or_server_is_gone_does_not_hold_up_the_en
     result = pytester.runpytest_subprocess("--device-local")
 
     result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+
+
+def test_each_test_has_a_driver_of_its_own_on_the_device_that_tests_share(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from appium.webdriver.common.appiumby import AppiumBy
+        pytestmark = pytest.mark.device(platform="ios", type="appium")
+        seen = set()
+
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_starts_afresh(device_session, device_driver, n):
+            name = device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "name")
+            assert not name.text
+            name.send_keys("Ada")
+            seen.add((device_session.id, device_driver.session_id))
+            assert len(seen) == n and len({session for session, _ in seen}) == 1
+        """
+    )
+
+    pytester.runpytest_subprocess("--device-local").assert_outcomes(passed=2)
+
+
+def test_a_server_that_is_gone_in_mid_test_is_an_error_of_the_infrastructure_and_is_replaced(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import psutil, pytest
+        from urllib.parse import urlsplit
+        pytestmark = pytest.mark.device(platform="ios", type="appium")
+        seen = []
+
+        def test_loses_its_server(device_session, device_driver):
+            seen.append(device_session.id)
+            port = urlsplit(device_session.remote_config.appium_url).port
+            for server in [p for p in psutil.process_iter(["cmdline"]) if str(port) in (p.info["cmdline"] or [])]:
+                server.kill()
+                server.wait()
+            device_driver.page_source
+
+        def test_goes_on(device_session, device_driver):
+            assert device_session.id not in seen
+            assert device_driver.page_source
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local")
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*ERROR at call of test_loses_its_server*", "infrastructure: the session is*"])
     result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+
+
+def test_a_failed_test_leaves_screenshot_and_source_and_several_devices_have_a_driver_each(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+
+        @pytest.mark.device("alice", platform="android", type="appium")
+        @pytest.mark.device("bob", platform="ios", type="appium")
+        def test_chats(device_drivers):
+            assert sorted(device_drivers) == ["alice", "bob"]
+            assert device_drivers["alice"].session_id == device_drivers["bob"].session_id
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local", "--device-artifacts-dir=left")
+
+    result.assert_outcomes(failed=1)
+    (place,) = (pytester.path / "left").glob("test_it.py-test_chats-*")
+    for name in ("alice", "bob"):
+        assert (place / name / "screenshot.png").read_bytes().startswith(b"\x89PNG")
+        assert "notes" in (place / name / "source.xml").read_text()
 
 
 SLOW = """

@@ -133,6 +133,38 @@ def test_ctrl_c_takes_the_live_line_away(pytester: pytest.Pytester, service: Fau
     assert any("KeyboardInterrupt" in line for line in run.lines())
 
 
+def test_the_live_line_tells_the_newest_state_and_goes_on_counting(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=3)
+    service.add_fault("get", "reply", status=503, body="漢字", times=3)  # signs that take two columns each
+    pytester.makepyfile(ONE)
+
+    run = TerminalRun().finish()
+
+    told = "  device android agent-device: get: the service failed (status 503): ??, "
+    assert f"{told}0 s" not in run.raw
+    assert f"{told}2 s" in run.raw
+
+
+@pytest.mark.usefixtures("service")
+def test_a_line_that_is_shown_takes_the_place_of_the_live_line(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        f"""{ONE}
+        @pytest.fixture(autouse=True)
+        def terminal(pytestconfig):
+            terminal = pytestconfig.pluginmanager.get_plugin("device-terminal")
+            terminal.draw("a live line that is longer than what comes next")
+            terminal.show("shown")
+        """.replace("\n        ", "\n")
+    )
+
+    lines = TerminalRun().finish().lines()
+
+    assert lines.count("  device shown") == 1
+    assert not [line for line in lines if "live line that" in line]
+
+
 @pytest.mark.parametrize(("name", "value"), [("CI", "true"), ("BUILD_NUMBER", "7"), ("TERM", "dumb")])
 def test_no_live_line_is_drawn_where_nobody_would_see_it_go(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, name: str, value: str
@@ -178,7 +210,7 @@ def test_the_usual_time_is_the_median_of_the_newest_twenty(pytester: pytest.Pyte
 
 
 @pytest.mark.parametrize(
-    "damaged", ["{", "[3]", '{"android agent-device": "48"}', '{"android agent-device": ["48", -1, 1e9]}']
+    "damaged", ["{", "[3]", '{"android agent-device": 48}', '{"android agent-device": ["48", -1, 1e9]}']
 )
 def test_remembered_times_that_are_damaged_are_ignored(
     pytester: pytest.Pytester, service: FaultyService, damaged: str

@@ -5,25 +5,37 @@ Every misuse stands with the complaint that it must get: both checkers report a 
 
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
+from appium.options.android import UiAutomator2Options
 from appium.webdriver.webdriver import WebDriver
 
 import pytest_device
 from pytest_device import (
     AppiumConfig,
     ConfigError,
+    ControllerError,
+    DeviceArguments,
     DeviceClient,
     DeviceError,
+    DeviceLease,
+    LeaseTimeoutError,
     NotFoundError,
     Platform,
     Session,
     SessionError,
     SessionRequest,
+    Sessions,
     SessionType,
+    Share,
     Status,
     StatusError,
+    StopDelayedError,
     WaitPolicy,
     lease,
 )
@@ -41,6 +53,64 @@ def test_shows_its_picture(device_session: Session) -> None:
 
     assert config is not None
     assert (config.web_preview_url or "").startswith("https://")
+
+
+@pytest.mark.device("alice", platform="android", type="appium")
+@pytest.mark.device("bob", platform="ios", type="appium", share=Share.TEST)
+def test_chats(device_sessions: Mapping[str, Session], device_drivers: Mapping[str, WebDriver]) -> None:
+    assert device_drivers["alice"].page_source != device_drivers["bob"].page_source
+    assert device_sessions["alice"].url.startswith("https://")
+
+
+@pytest.mark.device(platform=["android", "ios"])
+def test_has_a_room(
+    device_platform: Platform,
+    device_preview_url: str | None,
+    device_environment: Mapping[str, str],
+    device_process_environment: Mapping[str, str],
+    device_artifacts_dir: Path,
+) -> None:
+    (device_artifacts_dir / f"{device_platform.value}.txt").write_text(device_preview_url or "")
+    assert device_environment.keys() == device_process_environment.keys()
+
+
+@pytest.fixture(scope="module")
+def tablet(device_lease: DeviceLease) -> Iterator[Session]:
+    with device_lease(platform="ios", device_identifier="tablet", max_duration_minutes=20) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def page(device_client: Sessions, app_id: UUID) -> str:
+    session = device_client.create(request(app_id))
+    return device_client.get(session.id).url
+
+
+@pytest.fixture
+def device_request_defaults(device_request_defaults: DeviceArguments) -> DeviceArguments:
+    return {**device_request_defaults, "application_archive_url": "https://builds.example/app.apk"}
+
+
+@pytest.fixture
+def device_appium_options() -> UiAutomator2Options:
+    return UiAutomator2Options().load_capabilities({"appium:autoGrantPermissions": True})
+
+
+@pytest.fixture
+def device_wait_policy(device_wait_policy: WaitPolicy) -> WaitPolicy:
+    return replace(device_wait_policy, timeout_seconds=1200)
+
+
+def pytest_device_request(item: pytest.Item, name: str, arguments: dict[str, Any]) -> None:
+    arguments.setdefault("name", f"{item.name} {name}")
+
+
+def pytest_device_stopping(device_session: Session) -> None:
+    assert device_session.status is Status.IN_PROGRESS
+
+
+def pytest_device_infrastructure_error(error: DeviceError, device_session: Session | None) -> None:
+    assert device_session is None or isinstance(error, ControllerError | LeaseTimeoutError | StopDelayedError)
 
 
 def request(app_id: UUID) -> SessionRequest:
@@ -76,11 +146,14 @@ def reason(error: DeviceError) -> str:
             return str(error)
 
 
-def misuse(client: DeviceClient, session: Session, error: DeviceError) -> list[object]:
+def misuse(client: DeviceClient, session: Session, error: DeviceError, device_lease: DeviceLease) -> list[object]:
+    device_lease(platfrom="ios")  # type: ignore[call-arg]
+    device_lease(platform="windows")  # type: ignore[arg-type]
     SessionRequest(platform=Platform.IOS)  # type: ignore[call-arg]
     client.create({"platform": "ios"})  # type: ignore[arg-type]
     session.status = Status.STOPPED  # type: ignore[misc]
     return [
+        DeviceArguments(share="week"),  # type: ignore[typeddict-item]
         pytest_device.Sesion,  # type: ignore[attr-defined]
         client.list(),  # type: ignore[attr-defined]
         session.remote_config.web_preview_url,  # type: ignore[union-attr]

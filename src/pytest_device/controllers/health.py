@@ -147,7 +147,7 @@ def _answer(client: httpx.Client, address: httpx.URL, question: _Question, deadl
                 return f"answers with more than {MAX_REPLY_BYTES} bytes"
     try:
         is_alive = question.is_alive(json.loads(body))
-    except ValueError:
+    except (ValueError, RecursionError):
         return "answers with something that is not JSON"
     return None if is_alive else "answers, but does not say that it is ready"
 

@@ -68,9 +68,9 @@ class Progress:
 
 
 def _is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
-    """Tell whether a person sees the lines come and go; a pytest-xdist worker has no reporter at all."""
+    """Tell whether a person sees the line come and go; a pytest-xdist worker has no reporter at all."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not reporter.isatty or config.get_verbosity() < 0:
+    if reporter is None or not reporter.isatty:
         return False
     return environ.get("TERM") != "dumb" and not any(map(environ.get, _KEEPS_EVERY_LINE))
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -26,6 +26,7 @@ from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal, attach
 from pytest_device.report.verdict import Verdict, verdict_of
 from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import service_at
 from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings
@@ -187,10 +188,22 @@ class DeviceRun:
     def _give_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         if self._devices is None:  # pytest only plans
             return
-        sessions = self.devices.taken(item)
-        self.devices.release(item, nextitem, keep=self.keeps(item))
-        if error := item.stash.get(_BLAMED, None):
-            del item.stash[_BLAMED]
+        sessions = self._devices.taken(item)
+        try:
+            self._devices.release(item, nextitem, keep=self.keeps(item))
+        except DeviceError as error:
+            item.stash[_BLAMED] = error
+            raise
+        finally:
+            self._tell_hooks(item, sessions)
+
+    def _tell_hooks(self, item: pytest.Item, sessions: Mapping[str, Session]) -> None:
+        """Let hooks know of an error of the infrastructure, once."""
+        error = item.stash.get(_BLAMED, None)
+        if error is None:
+            return
+        del item.stash[_BLAMED]
+        if verdict_of(error) is Verdict.INFRASTRUCTURE:
             at_fault = [one for one in sessions.values() if str(one.id) == getattr(error, "session_id", None)]
             session = next(iter([*at_fault, *sessions.values()]), None)
             item.ihook.pytest_device_infrastructure_error(item=item, error=error, device_session=session)
@@ -205,12 +218,12 @@ class DeviceRun:
         error, verdict = _device_error(call), None
         if self._devices and report.failed and call.excinfo and call.when != "teardown":
             artifacts.save(item, self._devices, self._redactor)
-            error = self._look_up(item, report, call.excinfo) or error
+            error = self._look_up(item, report, call.excinfo, error)
         if error and call.excinfo:
             verdict = verdict_of(error)
-            if verdict is Verdict.INFRASTRUCTURE:
+            if call.when != "teardown":
                 item.stash[_BLAMED] = error
-            if call.excinfo.value is error or report.when == "call":
+            if call.excinfo.value is error:
                 notes = getattr(error, "__notes__", [])
                 report.longrepr = _plain(call.excinfo, "\n".join([f"{verdict}: {error}", *notes]))
             self._add_log(report)
@@ -221,15 +234,18 @@ class DeviceRun:
         return report
 
     def _look_up(
-        self, item: pytest.Item, report: pytest.TestReport, excinfo: pytest.ExceptionInfo[BaseException]
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        error: DeviceError | None,
     ) -> DeviceError | None:
-        """Look at the sessions of a test that failed; return what is to blame in its place."""
+        """Look at the sessions of a test that failed; return what is to blame if it is not the test."""
         problem = self.devices.loss(item, excinfo.value)
-        if problem is None or item.get_closest_marker("xfail"):
-            return None
-        if not isinstance(excinfo.value, DeviceError):
-            report.sections.append(("What the test saw", str(report.longrepr)))
-            report.longrepr = _plain(excinfo, f"{Verdict.INFRASTRUCTURE}: {problem}")
+        if error or problem is None or item.get_closest_marker("xfail"):
+            return error
+        report.sections.append(("What the test saw", str(report.longrepr)))
+        report.longrepr = _plain(excinfo, f"{Verdict.INFRASTRUCTURE}: {problem}")
         return problem
 
     def _add_log(self, report: pytest.TestReport) -> None:
