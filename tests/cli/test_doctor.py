@@ -168,9 +168,10 @@ def test_what_the_local_service_cannot_do_is_told(doctor: Doctor) -> None:
 
 def test_no_test_is_run_and_no_test_file_loaded_also_where_warnings_are_errors(doctor: Doctor) -> None:
     doctor.write("pytest.ini", "[pytest]\nfilterwarnings = error")
-    doctor.write("test_it.py", "raise RuntimeError('I am loaded')\n\ndef test_it(): pass\n")
+    doctor.write("test_it.py", "open('loaded', 'w').close()\n\ndef test_it(): pass\n")
 
     assert [one["status"] for one in doctor.found("configuration", DEVICE_LOCAL="1")] == ["ok"]
+    assert not (doctor.directory / "loaded").exists()
 
 
 @pytest.mark.parametrize(
@@ -352,6 +353,15 @@ def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
     assert reached.status == "fail"
     assert "HTTPS_PROXY" in reached.fix
+
+
+def test_the_proxy_on_the_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "")
+
+    _, reached = check_service("https://devices.invalid", TOKEN)
+
+    assert reached.text.startswith("https://devices.invalid through the proxy http://127.0.0.1:9: ")
 
 
 def test_a_service_that_says_nothing_is_not_waited_for_without_end() -> None:

@@ -51,3 +51,13 @@ def test_it_is_masked_in_what_the_files_of_a_suite_say(file: str, text: str, tmp
     assert result.returncode == 1
     assert TOKEN not in result.stdout + result.stderr
     assert "***" in result.stdout
+
+
+def test_it_is_masked_in_the_traceback_of_an_error_that_nobody_foresaw(tmp_path: Path) -> None:
+    (tmp_path / "boom.py").write_text(f"def pytest_addoption():\n    {CONFTEST.replace(chr(10), '; ')}")
+
+    result = run("doctor", cwd=tmp_path, DEVICE_TOKEN=TOKEN, PYTEST_ADDOPTS="-p boom")
+
+    assert result.returncode == 1
+    assert "RuntimeError: ***" in result.stderr
+    assert TOKEN not in result.stdout + result.stderr

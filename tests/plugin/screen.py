@@ -35,14 +35,15 @@ def lines_on_screen(text: str, columns: int) -> list[str]:
 class TerminalRun:
     """A run of pytest on a terminal; ``raw`` is what it has written."""
 
-    def __init__(self, *args: str, columns: int = 100) -> None:
+    def __init__(self, *args: str, columns: int = 100, keyboard: bool = False) -> None:
         self.raw = ""
         self._columns = columns
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (50, columns))
         command, environ = [sys.executable, "-m", "pytest", *args], dict(os.environ)  # without readline's COLUMNS
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, env=environ)
+        keys = slave if keyboard else subprocess.DEVNULL
+        self.process = subprocess.Popen(command, stdin=keys, stdout=slave, stderr=slave, env=environ)
         os.close(slave)
 
     def read_until(self, condition: Callable[[Self], bool]) -> Self:
@@ -50,6 +51,10 @@ class TerminalRun:
         while not condition(self) and (more := self._more()):
             self.raw += self._decoder.decode(more)
         return self
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
 
     def finish(self) -> Self:
         """Read to the end."""

@@ -1,6 +1,7 @@
 """Standard output and standard error without secrets."""
 
 import sys
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TextIO, cast
@@ -10,11 +11,15 @@ from pytest_device.redact import Redactor
 
 @contextmanager
 def masked(*secrets: str) -> Generator[None]:
-    """Mask these secrets, and what looks like one, in all that this process prints meanwhile."""
+    """Mask these secrets, and what looks like one, in all that this process prints meanwhile: in tracebacks, too."""
     redactor = Redactor(secrets)
     out, err = (cast("TextIO", _Masked(stream, redactor)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
-        yield
+        try:
+            yield
+        except Exception:  # noqa: BLE001  # it ends the command all the same
+            traceback.print_exc()  # here, since the interpreter would print it unmasked
+            raise SystemExit(1) from None
 
 
 class _Masked:

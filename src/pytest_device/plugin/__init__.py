@@ -80,18 +80,22 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
     return (yield)
 
 
-@pytest.hookimpl(trylast=True)  # after xdist has decided whether this process is a controller
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and the controller's part of an xdist run."""
+    """Register the marker; hide the token."""
     config.addinivalue_line("markers", _MARKER_LINE)
     if os.environ.get(TOKEN_VARIABLE):  # there is something to hide from now on: also in the names of tests
         from pytest_device.plugin.secrets import hide_token
 
         hide_token(config)
-    if config.pluginmanager.has_plugin("dsession"):
+
+
+@pytest.hookimpl(tryfirst=True)  # after pytest-xdist was configured, and before it starts its workers
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Register the controller's part of a pytest-xdist run."""
+    if session.config.pluginmanager.has_plugin("dsession"):
         from pytest_device.plugin.controller import Controller
 
-        config.pluginmanager.register(Controller(config), "device-controller")
+        session.config.pluginmanager.register(Controller(session.config), "device-controller")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -2,8 +2,10 @@
 
 import select
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
@@ -19,11 +21,14 @@ class Attendance:
     def __init__(self, config: pytest.Config, terminal: "Terminal | None") -> None:
         self._config, self._terminal = config, terminal
 
+    @cache  # noqa: B019  # one for each run
     def is_given(self) -> bool:
         """Tell whether somebody can press a key: there is a terminal on both sides, and it can be waited for."""
-        if self._terminal is None or sys.platform == "win32":
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if self._terminal is None or reporter is None or not reporter.isatty or sys.platform == "win32":
             return False
-        return all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__))
+        with self._keyboard() as keyboard:
+            return keyboard is not None and keyboard.isatty()
 
     def attend(self, sessions: Mapping[str, Session], *, keep: bool) -> bool:
         """Show where the devices are, and wait when asked to keep them; return whether a person has had them."""
@@ -42,15 +47,21 @@ class Attendance:
 
     def _wait(self, minutes: int) -> None:
         """Wait for the return key, for as long as the session may last at most."""
-        if self._terminal is None or sys.__stdin__ is None:
+        if self._terminal is None:
             return
         self._terminal.show(f"kept for up to {minutes} minutes: press Enter to stop it and go on")
+        with self._keyboard() as keyboard:
+            if keyboard and select.select([keyboard], [], [], minutes * 60)[0]:
+                keyboard.readline()
+
+    @contextmanager
+    def _keyboard(self) -> Generator[TextIO | None]:
+        """Give the standard input, of which pytest's capturing puts nothing into its place meanwhile."""
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         if capture:
             capture.suspend(in_=True)
         try:
-            if select.select([sys.__stdin__], [], [], minutes * 60)[0]:
-                sys.__stdin__.readline()
+            yield sys.__stdin__
         finally:
             if capture:
                 capture.resume()

@@ -149,6 +149,7 @@ class Life:
                 raise
             if self._waited() >= self._policy.timeout_seconds:
                 raise timed_out(known, self._waited(), last_answer=str(error)) from error
+            self._told = (str(error), self._clock())
             self._tell(Kind.STATUS, str(error))
             return known
         if session.id != known.id:
