@@ -18,6 +18,7 @@ async def test_several(device_sessions):
     await asyncio.sleep(0)
     assert [session.platform for session in device_sessions.values()] == ["android", "ios"]
 
+@pytest.mark.device(name="marker only")
 async def test_with_the_marker_only():
     await asyncio.sleep(0)
 
@@ -68,7 +69,7 @@ def test_tests_of_pytest_asyncio_get_devices(
     result = pytester.runpytest(f"--asyncio-mode={mode}", "-W", "error::pytest.PytestWarning")
 
     result.assert_outcomes(passed=7)
-    assert service.statuses() == ["stopped", "stopped"]
+    assert service.statuses() == ["stopped"] * 3
 
 
 def test_asynchronous_fixtures_are_built_on_devices(pytester: pytest.Pytester, service: FaultyService) -> None:
@@ -91,7 +92,7 @@ def test_tests_of_anyio_get_devices_on_each_of_its_backends(pytester: pytest.Pyt
 
     result.assert_outcomes(passed=13)
     result.stdout.fnmatch_lines_random(["*::test_both*asyncio*ios* PASSED *", "*::test_both*trio*android* PASSED *"])
-    assert service.statuses() == ["stopped", "stopped"]
+    assert service.statuses() == ["stopped"] * 3
 
 
 def test_an_asynchronous_test_that_fails_or_is_cancelled_leaves_nothing(

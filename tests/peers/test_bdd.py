@@ -145,11 +145,14 @@ def test_a_step_that_fails_is_a_failure_and_its_device_is_stopped(
     assert service.statuses() == ["stopped"]
 
 
-def test_a_scenario_without_a_marker_is_told_what_it_lacks(pytester: pytest.Pytester, service: FaultyService) -> None:
-    pytester.makepyfile(STEPS + "scenarios('devices.feature')\n")
+@pytest.mark.parametrize("others", ["", "@pytest.mark.device(platform='ios')\ndef test_other(): pass\n"])
+def test_a_scenario_without_a_marker_is_told_what_it_lacks(
+    pytester: pytest.Pytester, service: FaultyService, others: str
+) -> None:
+    pytester.makepyfile(STEPS + "scenarios('devices.feature')\n" + others)
 
     result = pytester.runpytest()
 
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*ConfigError: *@pytest.mark.device(platform=...)*"])
-    assert service.sessions() == []
+    result.assert_outcomes(failed=2, passed=1 if others else 0)
+    result.stdout.fnmatch_lines(["*ConfigError: *::test_by_argument *@pytest.mark.device(platform=...)*"])
+    assert service.statuses() == (["stopped"] if others else [])

@@ -65,6 +65,9 @@ def test_fixtures_of_any_scope_can_have_sessions_of_their_own(
         @pytest.fixture(scope="module")
         def of_module(device_lease):
             with device_lease(platform="android", name="module's own") as session: yield session
+
+        def pytest_device_stopping(item, device_session):
+            with open("stopped.txt", "a") as file: print(item.path.name, device_session.name, file=file)
         """
     )
     suite = """
@@ -85,6 +88,8 @@ def test_fixtures_of_any_scope_can_have_sessions_of_their_own(
     result.assert_outcomes(passed=6)
     names = [session["name"] for session in service.sessions()]
     assert (names.count("run's own"), names.count("module's own")) == (workers, 2)
+    stopped = (pytester.path / "stopped.txt").read_text().splitlines()
+    assert {"test_a.py module's own", "test_b.py module's own"} < set(stopped)  # each at the end of its module
     assert service.statuses() == ["stopped"] * (2 * workers + 2)
 
 

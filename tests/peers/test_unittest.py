@@ -7,7 +7,7 @@ from pytest_device.testing import FaultyService
 CASES = """
 import unittest, pytest
 
-@pytest.mark.device(platform="android")
+@pytest.mark.device(platform="android", name="marker only")
 class MarkerOnly(unittest.TestCase):
     def test_one(self): pass
     @pytest.mark.device(platform="ios")
@@ -51,8 +51,8 @@ def test_cases_of_unittest_get_devices(pytester: pytest.Pytester, service: Fault
     result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=6, skipped=1)
-    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
-    assert service.statuses() == ["stopped", "stopped"]
+    result.stdout.fnmatch_lines(["sessions: created 4, proven stopped 4, unknown 0; *"])
+    assert service.statuses() == ["stopped"] * 4
 
 
 def test_a_case_that_fails_in_any_of_its_methods_leaves_nothing(

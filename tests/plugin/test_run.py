@@ -316,6 +316,34 @@ def test_a_wrong_token_is_told_without_being_shown(pytester: pytest.Pytester, mo
     result.stdout.no_fnmatch_line("*a-wrong-token-0815*")
 
 
+def test_a_token_that_was_refused_is_not_tried_again(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_TOKEN", "a-wrong-token-0815")
+    pytester.makepyfile(test_a=ONE, test_b=ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=2)
+    assert sum(line.startswith("config: create: the access token is not valid") for line in result.outlines) == 2
+    assert [operation for operation, _ in service.requests()] == ["create"]
+
+
+@pytest.mark.parametrize("order", ["pytest_device.plugin,xdist.plugin", "xdist.plugin,pytest_device.plugin"])
+def test_workers_are_counted_whichever_plugin_is_loaded_first(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", order)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest_subprocess("-n1")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    assert all_stopped(service, 1)
+
+
 @pytest.mark.usefixtures("service")
 def test_an_unknown_project_is_told(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -69,3 +70,6 @@ def _outcome(run: Callable[[argparse.Namespace], int], parsed: argparse.Namespac
     except KeyboardInterrupt:
         print("pytest-device: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except Exception:  # noqa: BLE001  # it ends the command all the same, but the interpreter would not mask it
+        traceback.print_exc()
+        raise SystemExit(1) from None

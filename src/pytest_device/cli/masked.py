@@ -1,7 +1,6 @@
 """Standard output and standard error without secrets."""
 
 import sys
-import traceback
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TextIO, cast
@@ -11,15 +10,11 @@ from pytest_device.redact import Redactor
 
 @contextmanager
 def masked(*secrets: str) -> Generator[None]:
-    """Mask these secrets, and what looks like one, in all that this process prints meanwhile: in tracebacks, too."""
+    """Mask these secrets, and what looks like one, in all that this process prints meanwhile."""
     redactor = Redactor(secrets)
     out, err = (cast("TextIO", _Masked(stream, redactor)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
-        try:
-            yield
-        except Exception:  # noqa: BLE001  # it ends the command all the same
-            traceback.print_exc()  # here, since the interpreter would print it unmasked
-            raise SystemExit(1) from None
+        yield
 
 
 class _Masked:

@@ -1,0 +1,273 @@
+"""Rows: sessions that tests share, several devices in one test, boots that are tried again."""
+
+from typing import Final
+
+from tests.faults.acts import INT, KILL, TERM, at_once, in_test, inside, sends, sends_worker, service_fault, slow
+from tests.faults.acts import while_booting as booting
+from tests.faults.row import NOBODY, Promise, Row, stopped
+from tests.faults.suites import files
+
+_SHARED: Final = {"DEVICE_SHARE": "run"}
+_IDLE: Final = files(
+    """
+    pytestmark = []
+
+    @pytest.mark.device(platform="android")
+    def test_first(device_session): pass
+
+    def test_plain(): hold()
+
+    @pytest.mark.device(platform="android")
+    def test_last(device_session): pass
+    """
+)
+"""A suite that stands in a test without a device while a session waits for the last one."""
+
+
+def _three(body: str, *, conftest: str = "") -> dict[str, str]:
+    return dict(
+        files(
+            f"""
+            @pytest.mark.parametrize("n", range(3))
+            @pytest.mark.device(platform="android")
+            def test_driven(device_session, n):
+                {body}
+            """,
+            conftest=conftest,
+        )
+    )
+
+
+_TWO: Final = files(
+    """
+    @pytest.mark.device("alice", platform="android")
+    @pytest.mark.device("bob", platform="ios")
+    def test_chats(device_sessions): hold()
+    """
+)
+_FAILS_TO_BOOT_ONCE: Final = at_once(
+    service_fault("boot", "fail", times=1, reason="no booted device"),
+    service_fault("boot", "delay", seconds=3600, times=None),
+)
+_AGAIN: Final = {"DEVICE_START_ATTEMPTS": "2"}
+_OF_ONES_OWN: Final = files(
+    """
+    @pytest.fixture(scope="module")
+    def phone(device_lease):
+        with device_lease(platform="ios") as session:
+            yield session
+
+    def test_one(phone): pass
+    def test_two(phone): {body}
+    """
+)
+
+
+def _own(body: str) -> dict[str, str]:
+    return {name: text.replace("{body}", body) for name, text in _OF_ONES_OWN.items()}
+
+
+ROWS: Final = (
+    Row(
+        "SIGKILL while a shared session lies idle",
+        "Stopped by the reaper.",
+        _IDLE,
+        settings=_SHARED,
+        when=in_test,
+        fault=sends(KILL),
+        told=NOBODY,
+    ),
+    Row(
+        "Ctrl-C while a shared session lies idle",
+        "Stopped before the run ends.",
+        _IDLE,
+        settings=_SHARED,
+        when=in_test,
+        fault=sends(INT),
+        status=2,
+    ),
+    Row(
+        "SIGTERM while a shared session lies idle",
+        "The same.",
+        _IDLE,
+        settings=_SHARED,
+        when=in_test,
+        fault=sends(TERM),
+        status=143,
+    ),
+    Row(
+        "SIGKILL of a worker while its shared session lies idle",
+        "Stopped; the worker that replaces it has a session of its own.",
+        _IDLE,
+        settings=_SHARED,
+        options=("-n1",),
+        when=in_test,
+        fault=sends_worker(KILL),
+        told=stopped(2),
+        sessions=2,
+        status=1,
+    ),
+    Row(
+        "-x while others need the session", "Stopped.", _three("assert n"), settings=_SHARED, options=("-x",), status=1
+    ),
+    Row(
+        "a shared session and a test that ends its process",
+        "Stopped.",
+        _three("os._exit(3)"),
+        settings=_SHARED,
+        told=NOBODY,
+    ),
+    Row(
+        "workers that hold shared sessions to their end",
+        "Each stops its own.",
+        _three("pass"),
+        settings=_SHARED,
+        options=("-n2",),
+        told=r"created [12], proven stopped [12], unknown 0",
+        status=0,
+    ),
+    Row(
+        "a worker's last stop is answered with 503 for a while",
+        "It is tried again until it succeeds.",
+        _three("pass"),
+        settings=_SHARED,
+        options=("-n1",),
+        arm=service_fault("stop", "reply", status=503, times=4),
+        status=0,
+    ),
+    Row(
+        "a hook that is told of the stop raises",
+        "Stopped all the same; the error is the test's.",
+        _three("pass", conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')"),
+        settings=_SHARED,
+        status=1,
+    ),
+    Row(
+        "a hook that is told of the stop raises at a worker's end",
+        "Stopped all the same.",
+        _three("pass", conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')"),
+        settings=_SHARED,
+        options=("-n1",),
+        told=NOBODY,
+    ),
+    Row(
+        "a shared session is kept when a test fails",
+        "Kept; the next test has a new one.",
+        _three("assert n"),
+        settings=_SHARED,
+        options=("--device-keep-on-failure",),
+        promise=Promise.KEPT,
+        told="created 2, proven stopped 1, kept 1, unknown 0",
+        sessions=2,
+        status=1,
+    ),
+    Row(
+        "a test is run again after its failure",
+        "Its session is stopped as after any other.",
+        _three("assert n"),
+        settings=_SHARED,
+        options=("--reruns=1",),
+        told=r"created [12], proven stopped [12], unknown 0",
+        status=1,
+    ),
+    Row(
+        "SIGKILL while two devices boot",
+        "Both stopped.",
+        _TWO,
+        arm=service_fault("boot", "delay", seconds=3600, times=None),
+        when=booting,
+        fault=sends(KILL),
+        told=NOBODY,
+    ),
+    Row(
+        "Ctrl-C while two devices boot",
+        "Both stopped.",
+        _TWO,
+        arm=service_fault("boot", "delay", seconds=3600, times=None),
+        when=booting,
+        fault=sends(INT),
+        told=r"created [12], proven stopped [12], unknown 0",
+        status=2,
+    ),
+    Row(
+        "Ctrl-C while a test has two devices",
+        "Both stopped.",
+        _TWO,
+        when=in_test,
+        fault=sends(INT),
+        told=stopped(2),
+        sessions=2,
+        status=2,
+    ),
+    Row(
+        "SIGKILL while a test has two devices",
+        "Both stopped.",
+        _TWO,
+        when=in_test,
+        fault=sends(KILL),
+        told=NOBODY,
+        sessions=2,
+    ),
+    Row(
+        "SIGTERM inside the create call of the second device",
+        "Both stopped.",
+        _TWO,
+        arm=slow("create"),
+        when=inside("create"),
+        fault=sends(TERM),
+        told=r"proven stopped [12], unknown 0",
+        status=143,
+    ),
+    Row(
+        "the second of two devices is refused",
+        "The first one is stopped.",
+        _TWO,
+        arm=at_once(
+            service_fault("boot", "delay", seconds=3600, times=None), service_fault("get", "reply", status=403)
+        ),
+        told=stopped(2),
+        sessions=2,
+        status=1,
+    ),
+    Row(
+        "Ctrl-C while a boot is tried again",
+        "Both stopped.",
+        _three("pass"),
+        settings=_AGAIN,
+        arm=_FAILS_TO_BOOT_ONCE,
+        when=lambda room: room.wait_for(lambda: len(room.service.sessions()) == 2, "a second session"),
+        fault=sends(INT),
+        told=stopped(2),
+        sessions=2,
+        status=2,
+    ),
+    Row(
+        "SIGKILL while a boot is tried again",
+        "Both stopped.",
+        _three("pass"),
+        settings=_AGAIN,
+        arm=_FAILS_TO_BOOT_ONCE,
+        when=lambda room: room.wait_for(lambda: len(room.service.sessions()) == 2, "a second session"),
+        fault=sends(KILL),
+        told=NOBODY,
+        sessions=2,
+    ),
+    Row("a session of one's own and a test that ends its process", "Stopped.", _own("os._exit(3)"), told=NOBODY),
+    Row("a session of one's own and Ctrl-C", "Stopped.", _own("hold()"), when=in_test, fault=sends(INT), status=2),
+    Row("a session of one's own and SIGKILL", "Stopped.", _own("hold()"), when=in_test, fault=sends(KILL), told=NOBODY),
+    Row(
+        "a session that a test created by the client itself and did not stop",
+        "Stopped at the end of the run.",
+        files(
+            """
+            from pytest_device import SessionRequest
+
+            def test_creates(device_client):
+                device_client.create(
+                    SessionRequest.from_arguments(app_id=os.environ["DEVICE_APP_ID"], platform="ios")
+                )
+            """
+        ),
+        status=0,
+    ),
+)
