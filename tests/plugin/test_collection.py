@@ -65,6 +65,25 @@ def test_a_mistake_in_a_marker_is_told_with_file_line_and_rule(
     assert problems_of(result) == [f"test_it.py:3: test_driven: {problem}"]
 
 
+def test_a_mistake_in_an_argument_is_the_only_one_that_is_told_of_a_good_fixture(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=ANDROID.replace('type="appium"', 'type="appium", max_duration_minutes=300'))
+
+    (problem,) = problems_of(pytester.runpytest(*SERVICE))
+
+    assert "max_duration_minutes=300" in problem
+
+
+def test_a_test_that_is_defined_elsewhere_is_told_by_its_name(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(maker="def made():\n    def test_made(): pass\n    return test_made\n")
+    pytester.makepyfile(
+        test_it="import pytest\nfrom maker import made\ntest_here = pytest.mark.device(platform='x')(made())\n"
+    )
+
+    (problem,) = problems_of(pytester.runpytest(*SERVICE))
+
+    assert problem == "test_it.py::test_here: platform='x' must be android or ios"
+
+
 def test_all_mistakes_of_a_run_are_told_at_once(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_a="import pytest\n@pytest.mark.device(platform='x', type='y')\ndef test_one(): pass\n",

@@ -1,7 +1,7 @@
 """What is decided while tests are collected: platforms, needs, order; and all mistakes, told at once."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -104,10 +104,16 @@ def _read(wanted: list[pytest.Item], run: "DeviceRun") -> list[str]:
         try:
             _read_one(item, run.settings, names)
         except ConfigError as error:
-            path, line, _ = item.location
-            name = getattr(item, "originalname", item.name)
-            problems += [f"{path}:{(line or 0) + 1}: {name}: {problem}" for problem in error.problems]
+            problems += [f"{_place(item)}: {problem}" for problem in error.problems]
     return list(dict.fromkeys(problems))  # a parametrized test makes each mistake once
+
+
+def _place(item: pytest.Item) -> str:
+    """Return where a test is written, as far as that is known: what a plugin has made is defined in its files."""
+    path, line, _ = item.location
+    if (item.config.rootpath / path).resolve() != item.path.resolve():
+        return item.nodeid
+    return f"{path}:{(line or 0) + 1}: {getattr(item, 'originalname', item.name)}"
 
 
 def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
@@ -122,7 +128,7 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
             needs[name] = need_of(item, arguments, settings, names)
         except ConfigError as error:
             problems += [f"{name}: {problem}" if name else problem for problem in error.problems]
-    problems += _wrong_fixtures(item, needs)
+    problems += _wrong_fixtures(item, devices, needs)
     problems += _unknown_to_local(needs, settings)
     problems += _too_many(needs, settings)
     if problems:
@@ -131,15 +137,16 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
     _provide(item)
 
 
-def _wrong_fixtures(item: pytest.Item, needs: Mapping[str, "Need"]) -> Iterator[str]:
+def _wrong_fixtures(item: pytest.Item, devices: Collection[str], needs: Mapping[str, "Need"]) -> Iterator[str]:
     if not isinstance(item, pytest.Function):
         yield "device() needs a test function: this kind of test has no fixtures"
         return
     asked = set(item.fixturenames)
     types = {need.request.type for need in needs.values()}
-    if ONLY not in needs:
+    if ONLY not in devices:
         for name in sorted(OF_ONE & asked - {PLATFORM_ARGUMENT}):
-            yield f"{name} is for tests with one device, this one has {', '.join(needs)}: use device_sessions, by name"
+            named = ", ".join(devices)
+            yield f"{name} is for tests with one device, this one has {named}: use device_sessions, by name"
     if _DRIVERS & asked and types - {SessionType.APPIUM}:
         shown = min(types - {SessionType.APPIUM})
         yield f"{min(_DRIVERS & asked)} needs type='appium', the marker says type={shown.value!r}"
