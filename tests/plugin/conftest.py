@@ -8,6 +8,7 @@ from pathlib import Path
 import httpcore as httpcore  # noqa: PLC0414
 import pytest
 
+from pytest_device.plugin import run as run  # noqa: PLC0414  # once, not anew by each run inside this process
 from pytest_device.testing import FaultyService, faulty_service
 
 

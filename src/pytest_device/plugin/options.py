@@ -107,10 +107,12 @@ def _value(value: object) -> str:
 
 def is_dry_run(config: pytest.Config) -> bool:
     """Tell whether the run is only to say what it would do; not when the settings are wrong, which is told later."""
+    if not _is_given(config, DRY_RUN.ini, DRY_RUN.variable):
+        return False
     from pytest_device.errors import ConfigError
 
     try:
-        return _is_given(config, DRY_RUN.ini, DRY_RUN.variable) and settings_of(config).dry_run.value
+        return settings_of(config).dry_run.value
     except ConfigError:
         return False
 

@@ -78,7 +78,8 @@ class DeviceRun:
         """Tell what is missing to run the tests."""
         if not will_run(self._config) or self.settings.dry_run.value:
             return []
-        return list(self.settings.service_problems(attended=self._attendance.is_given()))
+        attended = self.settings.keep_on_failure.value and self._attendance.is_given()
+        return list(self.settings.service_problems(attended=attended))
 
     def register(self) -> None:
         """Take part in the run from here on."""

@@ -88,6 +88,8 @@ class Life:
         self._session: Session | None = None
         self._is_known = False
         """Whether the service has answered by the session's id."""
+        self._is_answered = True
+        """Whether the last look at it was."""
         self._is_ready = False
         self._is_over = False
 
@@ -132,7 +134,7 @@ class Life:
                 return 0.0
             case PollAgain(after_seconds):
                 state, (told, at) = described(self.session), self._told
-                if state != told or self._clock() - at >= HEARTBEAT_SECONDS:
+                if self._is_answered and (state != told or self._clock() - at >= HEARTBEAT_SECONDS):
                     self._told = (state, self._clock())
                     self._tell(Kind.STATUS, state)
                 return after_seconds
@@ -149,12 +151,13 @@ class Life:
                 raise
             if self._waited() >= self._policy.timeout_seconds:
                 raise timed_out(known, self._waited(), last_answer=str(error)) from error
-            self._told = (str(error), self._clock())
+            self._is_answered, self._told = False, (str(error), self._clock())
             self._tell(Kind.STATUS, str(error))
             return known
         if session.id != known.id:
             raise UnexpectedReplyError(f"get: asked for session {known.id}, the service answered with {session.id}")
-        self._is_known, self._session = True, session
+        self._is_known = self._is_answered = True
+        self._session = session
         return session
 
     def stop(self) -> None:

@@ -134,6 +134,8 @@ class Owner:
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; raises StopDelayedError when that takes longer and goes on beside what follows."""
         asked = self._of(session_id)
+        if asked.last["what"] == "stopped":  # by an earlier call
+            return _stop_answer(asked.last)
         self._unwant(asked)
         until = time.monotonic() + self._stop_seconds
         while news := self._next(asked, until - time.monotonic()):
