@@ -1,13 +1,16 @@
 """Settings: sources in their order, values at fault told with source and rule."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import OPTIONS
+from pytest_device.option_table import ARTIFACTS_DIR, IDENTIFIER, OPTIONS, Option
 from pytest_device.settings import LOCAL_APP_ID, Settings, checked_token, checked_url, resolve
 
+_TEXTS = (ARTIFACTS_DIR, IDENTIFIER)
+"""Options that any text is a good value of."""
 APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
 
@@ -67,6 +70,19 @@ def test_a_value_at_fault_is_told_with_its_source(key: str, text: str) -> None:
         (problem,) = caught.value.problems
         assert problem.startswith(source)
         assert repr(text) in problem
+
+
+@pytest.mark.parametrize("option", [one for one in OPTIONS if one not in _TEXTS], ids=lambda option: option.ini)
+def test_a_value_at_fault_is_told_without_its_credentials_and_its_query(option: Option[Any]) -> None:
+    text = "ftp://user:pw123456@archives.example/a\0.zip?sig=abcdefgh"
+
+    with pytest.raises(ConfigError) as caught:
+        resolved({}, {option.variable: text})
+
+    (problem,) = caught.value.problems
+    assert "ftp://***@archives.example/a" in problem
+    assert "pw123456" not in problem
+    assert "abcdefgh" not in problem
 
 
 def test_all_values_at_fault_are_told_at_once() -> None:

@@ -30,6 +30,12 @@ LOCAL_APP_ID: Final = "00000000-0000-4000-8000-000000000001"
 """The project of a local service that is told no other."""
 
 
+def shown(text: str) -> str:
+    """Return a value without what it may hide: credentials, and the query, which signs many an archive's address."""
+    start, query, _ = Redactor().text(text).partition("?")
+    return f"{start}?…" if query else start
+
+
 def checked_url(url: str) -> str:
     """Return the service's base address without a slash at its end.
 
@@ -230,7 +236,7 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
         except ConfigError as error:
             problems.extend(f"{source}: {problem}" for problem in error.problems)
         except (ValueError, KeyError):
-            problems.append(f"{source}={text!r} must be {rule}")
+            problems.append(f"{source}={shown(text)!r} must be {rule}")
         return Setting(option.default, "default", 3)
 
     durations = _number(1, DURATION_MAX_MINUTES, " of minutes")

@@ -143,6 +143,19 @@ def test_each_setting_that_is_not_a_default_is_listed_with_its_source(doctor: Do
     assert doctor.found("configuration")[0]["text"] == str(doctor.directory / "pytest.ini")
 
 
+def test_an_address_is_listed_without_credentials_and_without_the_query_that_may_sign_it(doctor: Doctor) -> None:
+    address = "https://user:pw123456@archives.example/a.zip"
+
+    (good,) = doctor.found("setting", DEVICE_APPLICATION_ARCHIVE_URL=f"{address}?sig=abcdefgh")
+    bad = doctor.told(DEVICE_APPLICATION_ARCHIVE_URL=f"{address.replace('https', 'ftp')}?sig=abcdefgh").stdout
+
+    assert good["text"] == (
+        "device_application_archive_url = https://***@archives.example/a.zip?…, from DEVICE_APPLICATION_ARCHIVE_URL"
+    )
+    assert "ftp://***@archives.example/a.zip?…" in bad
+    assert "abcdefgh" not in bad
+
+
 def test_every_value_at_fault_is_a_finding(doctor: Doctor) -> None:
     doctor.write("pytest.ini", "[pytest]\ndevice_type = tricorder")
 

@@ -135,7 +135,7 @@ def test_the_appium_driver_needs_an_appium_session(pytester: pytest.Pytester) ->
 
     (problem,) = problems_of(pytester.runpytest(*SERVICE))
 
-    assert "device_driver needs type='appium', the marker says type='agent-device'" in problem
+    assert "device_driver needs type='appium', not 'agent-device': add type='appium' to the marker" in problem
 
 
 def test_deselected_tests_are_not_looked_at(pytester: pytest.Pytester) -> None:

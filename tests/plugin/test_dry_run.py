@@ -33,8 +33,35 @@ def test_it_tells_sessions_and_minutes_runs_nothing_and_needs_no_service(
             "ios agent-device for 2 tests (run): *",
             "android agent-device for 1 test (test test_*.py::test_alone): max_duration_minutes=10, *",
             "3 sessions, up to 85 minutes with 5 each for cleaning up; nothing was sent",
+            "for one process: each worker of pytest-xdist has sessions of its own; *",
         ]
     )
+
+
+def test_it_shows_neither_credentials_nor_signatures_nor_what_an_app_is_told_at_launch(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(
+            platform="android",
+            application_archive_url="https://user:pw123456@archives.example/a.zip?X-Amz-Signature=abcdefgh&x=hidden",
+            launch_args=["--key", "sesame"],
+            open_url="app://open/sesame",
+        )
+        def test_one(): pass
+        """
+    )
+
+    result = pytester.runpytest("--device-dry-run")
+
+    result.stdout.fnmatch_lines(
+        ["*application_archive_url='https://[*][*][*]@archives.example/a.zip?…', launch_args=…, open_url=…"]
+    )
+    for secret in ("pw123456", "abcdefgh", "hidden", "sesame"):
+        result.stdout.no_fnmatch_line(f"*{secret}*")
 
 
 def test_mistakes_are_told_all_the_same(pytester: pytest.Pytester) -> None:

@@ -193,3 +193,86 @@ def test_a_unittest_class_has_one_platform(pytester: pytest.Pytester) -> None:
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*test_old: platform=[[]'android', 'ios'[]]: this test has one platform*"])
+
+
+def test_other_marks_of_a_package_stay_unread_as_pytest_leaves_them(pytester: pytest.Pytester) -> None:
+    pytester.mkpydir("package")
+    (pytester.path / "package" / "__init__.py").write_text("import pytest\npytestmark = pytest.mark.skip('not read')\n")
+    (pytester.path / "package" / "test_it.py").write_text("def test_it(): pass\n")
+    (pytester.path / "test_notes.txt").write_text(">>> 1 + 1\n2\n")  # an item of a module that is none
+
+    pytester.runpytest("--doctest-glob=*.txt").assert_outcomes(passed=2)
+
+
+def test_a_class_is_closer_than_its_bases_and_a_later_mark_of_a_list_closer_than_an_earlier_one(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = [pytest.mark.device(type="argent"), pytest.mark.device(type="agent-device")]
+
+        @pytest.mark.device(platform="ios", max_duration_minutes=10)
+        class Base:
+            def test_it(self, device_session):
+                assert device_session.max_duration_minutes == self.minutes
+                assert device_session.type == "argent"
+
+        class TestBase(Base):
+            minutes = 10
+
+        @pytest.mark.device(max_duration_minutes=20)
+        class TestDerived(Base):
+            minutes = 20
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=2)
+
+
+def test_a_closer_marker_takes_back_what_its_arguments_cannot_go_with(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.device(
+            platform="ios", build_id="11111111-2222-4333-8444-555555555555", max_idle_time_minutes=5
+        )
+
+        @pytest.mark.device(application_archive_url="https://builds.example/app.zip")
+        def test_archive(device_session): assert device_session.build_id is None
+
+        @pytest.mark.device(type="web-preview-only")
+        def test_preview(device_session): assert device_session.max_idle_time_minutes is None
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=2)
+
+
+def test_a_set_of_parameters_has_no_platform_of_its_own_where_the_test_runs_on_several(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+
+        @pytest.mark.device(platform=["android", "ios"])
+        @pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.device(platform="ios"))])
+        def test_it(n): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: test_it.py:3: test_it: platform='ios' of one set of parameters, and*"])
+
+
+def test_tests_are_spread_over_the_platforms_that_the_run_is_for(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import pytest\npytestmark = pytest.mark.device(platform={'android', 'ios'})\n"
+        + "".join(f"def test_{letter}(): pass\n" for letter in "abcdef")
+    )
+
+    pytester.runpytest("--device-spread", "--device-platform=ios").assert_outcomes(passed=6)
+    pytester.runpytest("-n2").assert_outcomes(passed=12)  # workers agree on the order of a set

@@ -89,7 +89,7 @@ def test_when_one_does_not_start_the_other_is_stopped_and_the_error_is_of_the_in
         (
             ['"alice", platform="ios", type="appium"', '"bob", platform="ios"'],
             "device_drivers",
-            "device_drivers needs type='appium', the marker says type='agent-device'",
+            "device_drivers needs type='appium', not 'agent-device': add type='appium' to the marker",
         ),
     ],
 )

@@ -276,3 +276,183 @@ def test_a_boot_that_fails_is_tried_again_by_default_and_told(
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["  device android agent-device: *did not start*", "sessions: created 3, *"])
     assert sorted(sharing.statuses()) == ["errored", "stopped", "stopped"]
+
+
+@pytest.mark.parametrize("teardown", ["pytest.fail('teardown')", "pytest.skip('teardown')", "raise ValueError"])
+def test_a_session_is_given_back_however_a_teardown_ends(
+    pytester: pytest.Pytester, sharing: FaultyService, teardown: str
+) -> None:
+    pytester.makepyfile(
+        f"""
+        import pytest
+        pytestmark = pytest.mark.device(platform="android", share="test")
+
+        @pytest.fixture
+        def theirs():
+            yield
+            {teardown}
+
+        def test_one(device_session, theirs): pass
+        def test_two(device_session): pass
+        """
+    )
+
+    pytester.runpytest()
+
+    assert sharing.statuses() == ["stopped", "stopped"]
+    assert one_after_the_other(told(sharing))
+
+
+def test_requests_that_fixtures_make_different_for_each_test_do_not_pile_up(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture
+        def device_request_defaults(request): return {"name": request.node.name}
+
+        @pytest.mark.parametrize("n", range(3))
+        @pytest.mark.device(platform="android")
+        def test_it(device_session, n): pass
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=3)
+
+    assert names(sharing) == ["test_it[0]", "test_it[1]", "test_it[2]"]
+    assert one_after_the_other(told(sharing))
+
+
+def test_no_more_equal_sessions_are_held_than_a_test_to_come_needs_at_once(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device("a", platform="ios")
+        @pytest.mark.device("b", platform="ios")
+        def test_two(device_sessions): pass
+
+        @pytest.mark.device(platform="ios")
+        def test_one(device_session, device_client):
+            assert len(seen) == 0
+            seen.append(device_session.id)
+
+        @pytest.mark.device(platform="ios")
+        def test_last(device_session): assert seen == [device_session.id]
+
+        seen = []
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=3)
+
+    first, second = sorted(told(sharing), key=lambda session: session.finished_at or session.created_at)
+    assert first.finished_at
+    assert second.finished_at
+    assert (second.finished_at - first.finished_at).total_seconds() > 0
+    assert len(names(sharing)) == 2
+
+
+def test_pytests_own_order_elsewhere_does_not_keep_those_who_share_apart(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(
+        test_a=TWO_PLATFORMS,
+        test_z="""
+        import pytest
+
+        @pytest.fixture(scope="module", params=[1, 2])
+        def theirs(request): return request.param
+
+        def test_x(theirs): pass
+        def test_y(theirs): pass
+        """,
+    )
+
+    pytester.runpytest().assert_outcomes(passed=8)
+
+    assert one_after_the_other(told(sharing))
+
+
+@pytest.mark.parametrize(
+    "body", ["with device_lease(platform='ios'): pass", "request.getfixturevalue('device_session')"]
+)
+def test_a_device_that_is_asked_for_while_a_test_runs_is_no_fault_of_the_test(
+    pytester: pytest.Pytester, sharing: FaultyService, body: str
+) -> None:
+    sharing.add_fault("boot", "fail", times=1, reason="no booted device")
+    pytester.makepyfile(f"def test_it(request, device_lease):\n    {body}\n")
+
+    result = pytester.runpytest("--device-platform=android")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["infrastructure: the session became errored before it was ready*"])
+
+
+def test_an_expected_failure_that_is_not_expected_here_is_judged_as_any_other(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    marked = STOPS_IT.replace("BODY", "assert False").replace(
+        "def test_two", "@pytest.mark.xfail(CONDITION)\ndef test_two"
+    )
+    pytester.makepyfile(marked.replace("CONDITION", "False, reason='elsewhere'"))
+    pytester.runpytest().assert_outcomes(passed=2, errors=1)
+
+    pytester.makepyfile(marked.replace("CONDITION", "reason='here'"))
+    pytester.runpytest().assert_outcomes(passed=2, xfailed=1)
+    assert set(sharing.statuses()) == {"stopped"}
+
+
+def test_a_session_that_is_gone_is_not_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    pytester.makepyfile(STOPS_IT.replace("BODY", "assert False"))
+
+    result = pytester.runpytest("--device-keep-on-failure")
+
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    assert sharing.statuses() == ["stopped", "stopped"]
+
+
+def test_a_test_does_not_wait_for_a_session_that_its_own_fixtures_hold(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def phone(device_lease):
+            with device_lease(platform="android") as session: yield session
+
+        @pytest.mark.device(platform="ios")
+        def test_it(phone, device_session): pass
+
+        def test_wrong(device_lease):
+            with device_lease(platform="ios", share="run"): pass
+        """
+    )
+
+    result = pytester.runpytest("--device-max-sessions=1")
+
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["config: 1 more beside 1 of this process*--device-max-sessions allows (1)*"])
+    result.stdout.fnmatch_lines(["config: device_lease() gives a session of one's own: leave out share"])
+    assert sharing.statuses() == ["stopped"]
+
+
+def test_what_a_hook_raises_at_the_end_of_the_run_hides_no_failure(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    pytester.makeconftest("def pytest_device_stopping(): raise ValueError('nothing saved')\n")
+    pytester.makepyfile(
+        TWO_PLATFORMS.replace("def test_one(device_session): pass", "def test_one(device_session): 1/0")
+    )
+
+    result = pytester.runpytest("-x")
+
+    result.stdout.fnmatch_lines(["*ZeroDivisionError*", "*at the end of the run: ValueError: nothing saved*"])
+    assert sharing.statuses() == ["stopped"]

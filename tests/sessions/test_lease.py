@@ -290,7 +290,7 @@ def test_a_session_that_cannot_be_stopped_is_told_with_page_bound_and_the_call_t
 
     message = str(caught.value)
     assert "25 more minutes" in message
-    assert f"/v2/device-run-sessions/{caught.value.session_id}/stop" in message
+    assert f"pytest-device stop --url {client.base_url} {caught.value.session_id}" in message
     assert (caught.value.url or "no page") in message
     assert world.kinds()[-1] is Kind.STOP_FAILED
 

@@ -55,8 +55,8 @@ class House:
             )
         )
 
-    def _stopping(self, session: Session) -> None:
-        self.hook(session)
+    def _stopping(self, held: Held) -> None:
+        self.hook(held.session)
 
     def take(self, *needs: Need, timeout_seconds: float = 900.0) -> list[Held]:
         return self.pool.take(needs, WaitPolicy(timeout_seconds=timeout_seconds))
@@ -272,3 +272,17 @@ def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, wor
     there.take(IOS)
     there.pool.give_back([taken], lambda _need: False)
     here.use(IOS)
+
+
+def test_the_time_of_each_device_counts_from_when_it_was_ready_itself(house: House, world: World) -> None:
+    def still_new(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        data = carry_out().json()["data"] | {"status": "new", "remoteConfig": None}
+        return httpx.Response(200, json={"data": data})
+
+    both = [lambda _request, carry_out: carry_out()] * 5
+    world.faults["get"] = [*both, *[still_new] * 120]  # the first one is ready with the third look
+
+    first, second = house.take(ANDROID, IOS)
+
+    assert not first.has_left(15, world.clock())
+    assert second.has_left(15, world.clock())

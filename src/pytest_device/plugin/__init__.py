@@ -123,12 +123,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if wanted:
         from pytest_device.plugin.collection import begin
 
-        places = [before.get(item, -1) for item in items]
+        places = [before.get(item, -1) for item in wanted]
         begin(config, items, wanted, may_order=places == sorted(places))
 
 
 def _wants_device(item: pytest.Item) -> bool:
     adopt_package_marks(item)
     if item.get_closest_marker("device") is not None:
-        return True
+        # A doctest has no fixtures: a marker that it only inherits is not meant for it.
+        return isinstance(item, pytest.Function) or not isinstance(item, pytest.DoctestItem)
     return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))

@@ -53,6 +53,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         return  # told when all are
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
         return
+    if settings.spread.value and settings.platform.rank <= 1:  # what the run is not for is not chosen
+        platforms = tuple(platform for platform in platforms if platform in settings.platform.value) or platforms
     if settings.spread.value:  # by the test's name: the same one in every process, and in a run of this test alone
         platforms = (platforms[crc32(metafunc.definition.nodeid.encode()) % len(platforms)],)
     if PLATFORM_ARGUMENT not in metafunc.fixturenames:
@@ -149,7 +151,7 @@ def _wrong_fixtures(item: pytest.Item, devices: Collection[str], needs: Mapping[
             yield f"{name} is for tests with one device, this one has {named}: use device_sessions, by name"
     if _DRIVERS & asked and types - {SessionType.APPIUM}:
         shown = min(types - {SessionType.APPIUM})
-        yield f"{min(_DRIVERS & asked)} needs type='appium', the marker says type={shown.value!r}"
+        yield f"{min(_DRIVERS & asked)} needs type='appium', not {shown.value!r}: add type='appium' to the marker"
     if _ENVIRONMENTS & asked and SessionType.WEB_PREVIEW_ONLY in types:
         yield f"{min(_ENVIRONMENTS & asked)} needs a controller, type='web-preview-only' has none"
 
@@ -157,7 +159,10 @@ def _wrong_fixtures(item: pytest.Item, devices: Collection[str], needs: Mapping[
 def _unknown_to_local(needs: Mapping[str, "Need"], settings: "Settings") -> Iterator[str]:
     if settings.local.value:
         for kind in {need.request.type for need in needs.values()} - {SessionType.APPIUM}:
-            yield f"the local service drives type='appium' only, the marker says type={kind.value!r}"
+            yield (
+                f"the local service drives type='appium' only, not {kind.value!r}: add type='appium' to the marker, or "
+                "set device_type"
+            )
 
 
 def _too_many(needs: Mapping[str, "Need"], settings: "Settings") -> Iterator[str]:

@@ -14,6 +14,7 @@ from pytest_device.plugin.options import settings_of, usage_error, will_run
 from pytest_device.plugin.secrets import redactor_of
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal
+from pytest_device.sessions.events import Event, Kind
 
 if TYPE_CHECKING:
     from pytest_device.plugin.household import Household
@@ -100,10 +101,17 @@ class Controller:
         if self._household:
             seconds = settings_of(self._config).stop_timeout_seconds.value
             self._household.finish(session, until=time.monotonic() + seconds, others=True)
+            self._save_receipt()
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
+
+    def _save_receipt(self) -> None:
+        from pytest_device.plugin.artifacts import save_receipt
+
+        if note := save_receipt(settings_of(self._config), self._terminal.receipt, self._config):
+            self._terminal.count([Event(Kind.NOTE, text=note).to_json()])
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Say what was wrong."""

@@ -5,7 +5,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from pytest_device.errors import ConfigError, ControllerError, DeviceError, UnauthorizedError
 from pytest_device.plugin.access import Access
 from pytest_device.plugin.collection import ARGUMENTS, NEEDS, needs_of
-from pytest_device.plugin.markers import ONLY, Names, need_of
+from pytest_device.plugin.markers import ONLY, Names, devices_of, need_of, platforms_of
 from pytest_device.redact import Redactor
 from pytest_device.sessions.events import Emit
 from pytest_device.sessions.life import Life
@@ -31,6 +32,8 @@ _TAKEN: Final = pytest.StashKey[dict[str, Held]]()
 _DONE: Final = pytest.StashKey[bool]()
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """The Appium drivers that a test has, by its devices' names."""
+PROVIDING: Final = pytest.StashKey[DeviceError]()
+"""The error that was met last while a device or a driver was provided to a test."""
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that are needed before the first test runs."""
 _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"})
@@ -58,9 +61,10 @@ class Devices:
         self.settings, self.access, self._names = settings, access, names
         self._redactor, self._emit, self._sleep, self._tell = redactor, emit, sleep, tell
         self._pid = os.getpid()
-        self._left: Counter[Need] | None = None
+        self._left: Counter[tuple[Need, int]] | None = None
+        """How many tests that are left have each need, with how often they have it."""
         if tests is not None:
-            self._left = Counter(need for test in tests for need in _planned(test))
+            self._left = Counter(one for test in tests for one in _planned(test).items())
         self._planned: dict[Need, Need] = {}
         """Of each need what it was before fixtures added to it."""
         self.item: pytest.Item | None = None
@@ -75,8 +79,9 @@ class Devices:
     def take(self, item: pytest.Item, defaults: Mapping[str, Any], policy: WaitPolicy) -> Mapping[str, Session]:
         """Return the test's sessions by its devices' names, the same ones until ``release``."""
         if not _taken_by(item):
-            needs = self._needs(item, defaults)
-            held = self._taken(item, list(needs.values()), policy)
+            with providing(item):
+                needs = self._needs(item, defaults)
+                held = self._taken(item, list(needs.values()), policy)
             item.stash[_TAKEN] = dict(zip(needs, held, strict=True))
             for one in held:
                 if one.is_new:
@@ -89,10 +94,9 @@ class Devices:
         item = self.item
         if item is None:
             raise RuntimeError("device_lease() is used outside of tests and their fixtures")
-        if isinstance(arguments.get("platform"), list | tuple | set | frozenset):
-            raise ConfigError("device_lease() gives one session: name one platform")
-        need = need_of(item, {"share": Share.TEST} | dict(arguments), self.settings, self._names)
-        (held,) = self._taken(item, [need], self.policy())
+        with providing(item):
+            need = self._need_of_ones_own(item, arguments)
+            (held,) = self._taken(item, [need], self.policy())
         try:
             yield held.session
         finally:
@@ -105,14 +109,18 @@ class Devices:
         item.stash[_TAKEN] = {}
         if self._left is not None and not item.stash.get(_DONE, False):  # a plugin may run a test again
             item.stash[_DONE] = True
-            self._left.subtract(_planned(item))
-        if keep:
-            for held in taken.values():
-                self.access.keep(str(held.session.id))
-                self._pool.leave(held)
-            taken = {}
+            self._left.subtract(_planned(item).items())
+        for held in [held for held in taken.values() if keep and not held.is_lost]:
+            self.access.keep(str(held.session.id))
+            self._pool.leave(held)
         if taken:
-            self._pool.give_back(taken.values(), lambda need: self._is_needed(need, nextitem))
+            kept: Counter[Need] = Counter()
+
+            def is_needed(need: Need) -> bool:
+                kept[need] += 1
+                return kept[need] <= self._needed_at_once(need, nextitem)
+
+            self._pool.give_back(taken.values(), is_needed)
 
     def taken(self, item: pytest.Item) -> Mapping[str, Session]:
         """Return the sessions that a test has now."""
@@ -142,8 +150,14 @@ class Devices:
 
     def _needs(self, item: pytest.Item, defaults: Mapping[str, Any]) -> dict[str, Need]:
         planned = item.stash.get(NEEDS, None)
-        if planned is None:
-            raise ConfigError(f"{item.nodeid} has no @pytest.mark.device(platform=...) to say which device it needs")
+        if planned is None:  # asked for while it runs, by a test that did not say so before
+            item.stash[ARGUMENTS] = devices_of(item, self.settings)
+            one = item.stash[ARGUMENTS].items()
+            planned = {name: need_of(item, arguments, self.settings, self._names) for name, arguments in one}
+            item.stash[NEEDS] = planned
+            item.stash[_DONE] = True  # it was not counted among those that are left
+        if not isinstance(cast("object", defaults), Mapping):  # a suite's fixture may return anything
+            raise ConfigError(f"device_request_defaults gives {defaults!r}, which is no mapping of arguments")
         if not defaults:
             return planned
         if wrong := sorted(_DECIDED.intersection(defaults)):
@@ -154,7 +168,19 @@ class Devices:
         arguments = item.stash[ARGUMENTS]
         needs = {name: need_of(item, arguments[name], self.settings, self._names, defaults) for name in planned}
         self._planned |= {needs[name]: planned[name] for name in needs}
+        # What an earlier test added to the same plan is not expected to come again.
+        plans, wanted = set(planned.values()), set(needs.values())
+        self._pool.give_back([], lambda need: need in wanted or self._planned.get(need) not in plans)
         return needs
+
+    def _need_of_ones_own(self, item: pytest.Item, arguments: Mapping[str, Any]) -> Need:
+        if wrong := sorted(set(SHARING).intersection(arguments)):
+            raise ConfigError(f"device_lease() gives a session of one's own: leave out {' and '.join(wrong)}")
+        platforms = platforms_of(arguments, self.settings)
+        if len(platforms) > 1:
+            raise ConfigError(f"device_lease() gives one session: name one platform, not {' and '.join(platforms)}")
+        chosen = dict(zip(["platform"], platforms, strict=False))
+        return need_of(item, {"share": Share.TEST, **arguments, **chosen}, self.settings, self._names)
 
     def _taken(self, item: pytest.Item, needs: Sequence[Need], policy: WaitPolicy) -> list[Held]:
         if self._refusal is not None:  # nothing has changed since: the token comes from the environment
@@ -167,6 +193,7 @@ class Devices:
             self._refusal = error
             raise
         for one in held:
+            one.user = item
             self._hide(one.session)
             if not one.is_new:
                 item.user_properties += [
@@ -180,13 +207,16 @@ class Devices:
             public = {urlsplit(url).hostname for url in (session.url, self.access.service.url)}
             self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
-    def _is_needed(self, need: Need, nextitem: pytest.Item | None) -> bool:
+    def _needed_at_once(self, need: Need, nextitem: pytest.Item | None) -> float:
+        """Return how many sessions of a need one of the tests to come has at once."""
         planned = self._planned.get(need, need)
         if self._left is not None:
-            return self._left[planned] > 0
+            return max((count for (one, count), tests in self._left.items() if one == planned and tests > 0), default=0)
+        if nextitem is None:
+            return 0
         if planned.among == Share.RUN and self.settings.max_sessions.value is None:
-            return nextitem is not None  # with few sessions for many workers, none is held on the chance of a test
-        return nextitem is not None and planned in _planned(nextitem)
+            return inf  # with few sessions for many workers, none is held on the chance of a test
+        return _planned(nextitem)[planned]
 
     def _new_pool(self) -> Pool:
         return Pool(
@@ -204,9 +234,9 @@ class Devices:
     def _begin(self, request: SessionRequest, policy: WaitPolicy) -> Life:
         return Life(self.access.sessions(), request, policy=policy, clock=time.monotonic, emit=self._emit)
 
-    def _stopping(self, session: Session) -> None:
-        if self.item is not None:
-            self.item.ihook.pytest_device_stopping(item=self.item, device_session=session)
+    def _stopping(self, held: Held) -> None:
+        if isinstance(held.user, pytest.Item):
+            held.user.ihook.pytest_device_stopping(item=held.user, device_session=held.session)
 
 
 def session_of(sessions: Mapping[str, Session]) -> Session:
@@ -223,8 +253,18 @@ def check_type(session: Session, fixture: str, *types: SessionType) -> None:
         raise ConfigError(f"{fixture} needs type={needed}, the marker says type={str(session.type)!r}")
 
 
-def _planned(item: pytest.Item) -> list[Need]:
-    return list(needs_of(item).values())
+@contextmanager
+def providing(item: pytest.Item) -> Generator[None]:
+    """Note an error that is met while providing something to a test: it is not the test's, whenever it strikes."""
+    try:
+        yield
+    except DeviceError as error:
+        item.stash[PROVIDING] = error
+        raise
+
+
+def _planned(item: pytest.Item) -> Counter[Need]:
+    return Counter(needs_of(item).values())
 
 
 def _taken_by(item: pytest.Item) -> dict[str, Held]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_device.controllers.appium import driver
-from pytest_device.plugin.devices import DRIVERS, check_type
+from pytest_device.plugin.devices import DRIVERS, check_type, providing
 from pytest_device.plugin.run import keeps
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
@@ -24,13 +24,15 @@ def started(
     item: pytest.Item, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]"
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Start a driver on each session and quit them all at the end, but for those of a failed test that are kept."""
-    for session in sessions.values():
-        check_type(session, "an Appium driver", SessionType.APPIUM)
     drivers: dict[str, WebDriver] = {}
-    with ExitStack() as stack:
+    with ExitStack() as stack, ExitStack() as starting:
+        starting.enter_context(providing(item))
+        for session in sessions.values():
+            check_type(session, "an Appium driver", SessionType.APPIUM)
         for name, session in sessions.items():
             started_one = driver(session, _options_of(name, sessions, options), leave=lambda: keeps(item))
             drivers[name] = stack.enter_context(started_one)
+        starting.close()
         item.stash[DRIVERS] = drivers
         try:
             yield drivers

@@ -2,12 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pytest
 
 from pytest_device.plugin.collection import needs_of
 from pytest_device.sessions.pool import Need
+from pytest_device.settings import shown
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+
+_HIDDEN: Final = frozenset({"launch_args", "open_url"})
+"""What an app is told at launch may be a credential anywhere in it."""
 
 
 def plan(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
@@ -27,12 +32,24 @@ def _lines(needs: Counter[Need]) -> Iterator[str]:
         asked = request.model_dump(
             mode="json", exclude_none=True, exclude_defaults=True, exclude={"app_id", "platform"}
         )
-        more = ", ".join(f"{name}={value!r}" for name, value in asked.items() if name not in {"type", "name"})
+        more = ", ".join(
+            f"{name}={_shown(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
+        )
         tests = "1 test" if count == 1 else f"{count} tests"
         yield f"{request.platform} {request.type} for {tests} ({need.among}): {more}"
     minutes = sum(_longest(need) for need in needs)
     sessions = "1 session" if len(needs) == 1 else f"{len(needs)} sessions"
     yield f"{sessions}, up to {minutes} minutes with {CLEANUP_MINUTES} each for cleaning up; nothing was sent"
+    yield (
+        "for one process: each worker of pytest-xdist has sessions of its own; "
+        "boots that are tried again and device_lease are not counted"
+    )
+
+
+def _shown(name: str, value: object) -> str:
+    if name in _HIDDEN:
+        return "…"
+    return repr(shown(value) if isinstance(value, str) else value)
 
 
 def _longest(need: Need) -> int:

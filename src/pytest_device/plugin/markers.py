@@ -8,7 +8,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.packages import adopt_package_marks
-from pytest_device.spec import DURATION_MAX_MINUTES, NAME_MAX_LENGTH, Platform, Share
+from pytest_device.spec import DURATION_MAX_MINUTES, NAME_MAX_LENGTH, Platform, SessionType, Share
 
 if TYPE_CHECKING:
     from pytest_device.sessions.pool import Need
@@ -29,12 +29,22 @@ Arguments = Mapping[str, Any]
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
     """Return the device markers of a test, the closest first: those of its set of parameters before its own."""
     adopt_package_marks(node)
-    marks = list(node.iter_markers("device"))
+    if node.get_closest_marker("device") is None:
+        return []
     callspec = getattr(node, "callspec", None)
-    if callspec is None or not marks:
-        return marks
-    given: list[pytest.Mark] = [mark for mark in callspec.marks if mark.name == "device"]
+    given: list[pytest.Mark] = [mark for mark in (callspec.marks if callspec else ()) if mark.name == "device"]
+    marks = [mark for parent in reversed(node.listchain()) for mark in _own_marks(parent)]
     return [*given, *(mark for mark in marks if not any(mark is one for one in given))]
+
+
+def _own_marks(node: object) -> list[pytest.Mark]:
+    """Return the markers of a node, the closest first; pytest has those of a class's bases before its own."""
+    marks: list[pytest.Mark] = [mark for mark in getattr(node, "own_markers", ()) if mark.name == "device"]
+    if not isinstance(node, pytest.Class):
+        return marks
+    written: list[list[pytest.Mark]] = [vars(kind).get("pytestmark", []) for kind in cast("type", node.obj).__mro__]
+    places = {id(mark): place for place, of_class in enumerate(written) for mark in of_class}
+    return sorted(marks, key=lambda mark: places.get(id(mark), -1))
 
 
 def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]:
@@ -47,8 +57,22 @@ def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]
     devices: dict[str, dict[str, Any]] = {name: {} for name in named}
     for mark in reversed(marks):
         for name in [_name_of(mark)] if mark.args else named:
-            devices[name] |= {key: value for key, value in mark.kwargs.items() if value is not None}
+            devices[name] = _over(
+                devices[name], {key: value for key, value in mark.kwargs.items() if value is not None}
+            )
     return devices
+
+
+def _over(outer: Arguments, closer: Arguments) -> dict[str, Any]:
+    """Return the arguments of a closer marker over those of an outer one, without what these cannot go with."""
+    from pytest_device.sessions.request import SOURCES
+
+    dropped: set[str] = set()
+    if any(closer.get(source) for source in SOURCES):
+        dropped |= set(SOURCES)
+    if closer.get("type") == SessionType.WEB_PREVIEW_ONLY:
+        dropped.add("max_idle_time_minutes")
+    return {name: value for name, value in outer.items() if name not in dropped} | dict(closer)
 
 
 def _name_of(mark: pytest.Mark) -> str:
@@ -69,8 +93,10 @@ def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
     match arguments.get("platform", settings.platform.value):
         case str(platform):
             return (platform,)
-        case platforms if isinstance(platforms, list | tuple | set | frozenset):
+        case platforms if isinstance(platforms, list | tuple):
             return tuple(dict.fromkeys(map(str, cast("Iterable[object]", platforms))))
+        case platforms if isinstance(platforms, set | frozenset):  # in one order in all processes
+            return tuple(sorted(map(str, cast("Iterable[object]", platforms))))
         case other:
             return (str(other),)
 
@@ -129,10 +155,15 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
 
 def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: "Settings") -> dict[str, str]:
     platforms = platforms_of(arguments, settings)
-    if len(platforms) < 2:  # noqa: PLR2004
-        return {"platform": platforms[0]} if platforms else {}
     parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     chosen = parameters.get(PLATFORM_ARGUMENT)
+    if len(platforms) == 1 and name == ONLY and chosen not in {None, platforms[0]}:
+        raise ConfigError(
+            f"platform={platforms[0]!r} of one set of parameters, and [{chosen}] of the test's own marker: a set of "
+            "parameters cannot have a platform of its own where the test runs on several"
+        )
+    if len(platforms) < 2:  # noqa: PLR2004
+        return {"platform": platforms[0]} if platforms else {}
     if name != ONLY or chosen is None:
         shown = f"platform={list(platforms)!r}"
         where = f"the device {name!r} of several has one platform" if name != ONLY else "this test has one platform"
@@ -145,14 +176,11 @@ def need_of(
 ) -> "Need":
     """Return the need that arguments make, over ``defaults``, over the settings; raises ConfigError."""
     from pytest_device.sessions.pool import Need
-    from pytest_device.sessions.request import SHARING, SOURCES, SessionRequest, whole_minutes
+    from pytest_device.sessions.request import SHARING, SessionRequest, whole_minutes
 
     given = {name: whole_minutes(value) for name, value in arguments.items()}
     sharing: dict[str, Any] = {name: given.pop(name) for name in SHARING if name in given}
-    below = dict(defaults or {})
-    if any(given.get(source) for source in SOURCES):
-        below = {name: value for name, value in below.items() if name not in SOURCES}
-    given = below | given
+    given = _over(defaults or {}, given)
     share, problems = _share(sharing, settings)
     request = None
     try:
@@ -169,7 +197,7 @@ def need_of(
 
 def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
     share = sharing.get("share", settings.share.value)
-    if share in list(Share):
+    if isinstance(share, str) and share in list(Share):
         return str(share), []
     return settings.share.value, [f"share={share!r} must be one of {', '.join(Share)}"]
 
@@ -222,5 +250,5 @@ def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, i
     """Yield the limits; no idle limit where the document forbids it: without a controller, or with a short duration."""
     longest = arguments.get("max_duration_minutes", settings.max_duration_minutes.value)
     yield "max_duration_minutes", longest
-    if arguments["type"] != "web-preview-only" and isinstance(longest, int) and longest > 1:
+    if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and isinstance(longest, int) and longest > 1:
         yield "max_idle_time_minutes", min(settings.max_idle_time_minutes.value, longest - 1)

@@ -15,7 +15,7 @@ from pytest_device.plugin import artifacts
 from pytest_device.plugin.access import Access, LocalAccess, RemoteAccess, joined
 from pytest_device.plugin.attendance import Attendance
 from pytest_device.plugin.controller import LOCAL, RUN
-from pytest_device.plugin.devices import Devices
+from pytest_device.plugin.devices import PROVIDING, Devices
 from pytest_device.plugin.dry_run import plan
 from pytest_device.plugin.household import Household
 from pytest_device.plugin.markers import Names
@@ -177,7 +177,9 @@ class DeviceRun:
     def _given_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
         try:
             yield
-        except Exception as error:
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise  # the end of the run stops what is left
+        except BaseException as error:  # also what pytest.fail() raises
             item.stash[_FAILED] = True
             try:
                 self._give_back(item, nextitem)
@@ -209,16 +211,16 @@ class DeviceRun:
             session = next(iter([*at_fault, *sessions.values()]), None)
             item.ihook.pytest_device_infrastructure_error(item=item, error=error, device_session=session)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)  # within what masks secrets, so that it sees the report as it ends up
+    @pytest.hookimpl(wrapper=True)  # within what masks secrets, and around what makes expected failures of some
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Say plainly what is not the test's fault, and add what the local service logged."""
         report = yield
         item.stash[_FAILED] = report.failed or (report.when != "setup" and item.stash.get(_FAILED, False))
-        error, verdict = _device_error(call), None
+        error, verdict = _device_error(item, call), None
         if self._devices and report.failed and call.excinfo and call.when != "teardown":
-            artifacts.save(item, self._devices, self._redactor)
+            artifacts.save(item, self._devices, self._redactor, self._note)
             error = self._look_up(item, report, call.excinfo, error)
         if error and call.excinfo:
             verdict = verdict_of(error)
@@ -226,7 +228,7 @@ class DeviceRun:
                 item.stash[_BLAMED] = error
             if call.excinfo.value is error:
                 notes = getattr(error, "__notes__", [])
-                report.longrepr = _plain(call.excinfo, "\n".join([f"{verdict}: {error}", *notes]))
+                report.longrepr = self._plain(call.excinfo, "\n".join([f"{verdict}: {error}", *notes]))
             self._add_log(report)
         attach(report, self._events, verdict)
         self._events.clear()
@@ -243,11 +245,20 @@ class DeviceRun:
     ) -> DeviceError | None:
         """Look at the sessions of a test that failed; return what is to blame if it is not the test."""
         problem = self.devices.loss(item, excinfo.value)
-        if error or problem is None or item.get_closest_marker("xfail"):
+        if error or problem is None:
             return error
         report.sections.append(("What the test saw", str(report.longrepr)))
-        report.longrepr = _plain(excinfo, f"{Verdict.INFRASTRUCTURE}: {problem}")
+        report.longrepr = self._plain(excinfo, f"{Verdict.INFRASTRUCTURE}: {problem}")
         return problem
+
+    def _plain(self, error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
+        """Return the error as its message alone: a traceback through the plugin would tell a user nothing."""
+        message = self._redactor.text(message)
+        shown = error.getrepr(style="value", chain=False)
+        if shown.reprcrash:
+            shown.reprcrash.message = message
+        shown.reprtraceback.reprentries[0].lines = message.splitlines()
+        return shown
 
     def _add_log(self, report: pytest.TestReport) -> None:
         log_path = self._access.log_path if self._access else None
@@ -280,8 +291,10 @@ class DeviceRun:
         try:
             if self._devices:
                 self._devices.close()
-        finally:
-            self._finish(session, until)
+        except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to tell
+            self._note(f"pytest_device_stopping at the end of the run: {type(error).__name__}: {error}")
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        self._finish(session, until)
 
     def _finish(self, session: pytest.Session, until: float) -> None:
         if self._access:
@@ -292,7 +305,8 @@ class DeviceRun:
             self._terminal.count(events)
             if self._household:
                 self._household.finish(session, until=until, others=False)
-            artifacts.save_receipt(self.settings, self._terminal.receipt)
+            if note := artifacts.save_receipt(self.settings, self._terminal.receipt, self._config):
+                self._terminal.count([Event(Kind.NOTE, text=note).to_json()])
         else:
             output: dict[str, Any] = vars(self._config)["workeroutput"]
             output[EVENTS] = events
@@ -311,21 +325,15 @@ class DeviceRun:
         self._signals.restore()
 
 
-def _device_error(call: pytest.CallInfo[None]) -> DeviceError | None:
+def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:
     """Return the error of providing a device, also from among several; what the test itself raises is the test's."""
-    if call.excinfo is None or call.when == "call":
+    if call.excinfo is None:
         return None
     error: object = call.excinfo.value
+    if call.when == "call":
+        provided = item.stash.get(PROVIDING, None)
+        return provided if error is provided else None
     errors: list[object] = [error]
     if isinstance(error, BaseExceptionGroup):
         errors += cast("BaseExceptionGroup[BaseException]", error).exceptions
     return next((one for one in errors if isinstance(one, DeviceError)), None)
-
-
-def _plain(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
-    """Return the error as its message alone: a traceback through the plugin would tell a user nothing."""
-    shown = error.getrepr(style="value", chain=False)
-    if shown.reprcrash:
-        shown.reprcrash.message = message
-    shown.reprtraceback.reprentries[0].lines = message.splitlines()
-    return shown

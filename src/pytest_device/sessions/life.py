@@ -18,7 +18,6 @@ from pytest_device.errors import (
     TransportError,
     UnexpectedReplyError,
 )
-from pytest_device.option_table import TOKEN_VARIABLE
 from pytest_device.sessions.client import is_passing
 from pytest_device.sessions.events import Emit, Event, Kind, running_seconds
 from pytest_device.sessions.lifecycle import (
@@ -32,7 +31,7 @@ from pytest_device.sessions.lifecycle import (
 )
 from pytest_device.sessions.models import Session, named_device
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, SESSIONS_PATH, TERMINAL, Status
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, TERMINAL, Status
 
 HEARTBEAT_SECONDS: Final = 30.0
 """How often a wait in which nothing changes says so."""
@@ -90,7 +89,8 @@ class Life:
         """Whether the service has answered by the session's id."""
         self._is_answered = True
         """Whether the last look at it was."""
-        self._is_ready = False
+        self.ready_at: float | None = None
+        """Since when it may have been in progress, on this machine's clock: one look before it was seen to be."""
         self._is_over = False
 
     @property
@@ -128,8 +128,8 @@ class Life:
         """Return after how many seconds to look again, 0 when it is ready; raises a SessionError to give up."""
         match next_step(self.session, self._waited(), self._policy):
             case Ready():
-                if not self._is_ready:
-                    self._is_ready = True
+                if self.ready_at is None:
+                    self.ready_at = self._clock() - self._policy.poll_interval_seconds
                     self._tell(Kind.READY, named_device(self.session))
                 return 0.0
             case PollAgain(after_seconds):
@@ -222,8 +222,8 @@ class Life:
         session_id, url, minutes = str(self._session_id), self._url(), self._event(Kind.CREATED).minutes
         message = (
             f"the session could not be stopped: {reason}. It may run for up to {minutes} more "
-            f"minutes, {CLEANUP_MINUTES} of them for cleaning up. Stop it with: curl -X POST -H "
-            f'"Authorization: Bearer ${TOKEN_VARIABLE}" {self._client.base_url}{SESSIONS_PATH}/{session_id}/stop'
+            f"minutes, {CLEANUP_MINUTES} of them for cleaning up. Stop it with: "
+            f"pytest-device stop --url {self._client.base_url} {session_id}"
         )
         return StopFailedError(f"{message} (its page: {url})" if url else message, session_id=session_id, url=url)
 

@@ -3,17 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Final
 
-from pytest_device.errors import SessionFailedError, StopFailedError
+from pytest_device.errors import ConfigError, SessionFailedError, StopFailedError
+from pytest_device.option_table import MAX_SESSIONS
 from pytest_device.sessions.life import Life, wait_for
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.request import SessionRequest
-
-_MARGIN_SECONDS: Final = 5.0
-"""A session may have been ready for so long when it was seen to be: the recommended pause between two looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +28,13 @@ class Need:
 class Held:
     """A session of the pool, in progress."""
 
-    def __init__(self, need: Need, life: Life, slot: Slot | None, ready_at: float) -> None:
+    def __init__(self, need: Need, life: Life, slot: Slot | None) -> None:
         self.need = need
         self.life = life
         self.slot = slot
         self.session: Session = life.session
-        self.ready_at = ready_at
+        self.user: object = None
+        """Who has it, or had it last."""
         self.is_taken = True
         self.is_new = True
         """Whether no test has had it before."""
@@ -45,8 +43,8 @@ class Held:
 
     def has_left(self, minutes: int, now: float) -> bool:
         """Tell whether it may run for so long; never with a limit of 0, which the document does not explain."""
-        left = self.session.max_duration_minutes * 60 - (now - self.ready_at) - _MARGIN_SECONDS
-        return left >= minutes * 60
+        since = now if self.life.ready_at is None else self.life.ready_at
+        return self.session.max_duration_minutes * 60 - (now - since) >= minutes * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class World:
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     leaves_unknown: Callable[[BaseException], bool]
-    stopping: Callable[[Session], None]
+    stopping: Callable[[Held], None]
     """Is told of each session that was in progress before it is stopped."""
     start_attempts: int = 1
     slots: Slots | None = None
@@ -139,8 +137,7 @@ class Pool:
             for slot in filter(None, slots):
                 slot.release()
             raise
-        ready_at = self._world.clock()
-        fresh = [Held(need, life, slot, ready_at) for need, life, slot in zip(needs, lives, slots, strict=True)]
+        fresh = [Held(need, life, slot) for need, life, slot in zip(needs, lives, slots, strict=True)]
         self._held += fresh
         return fresh
 
@@ -161,7 +158,15 @@ class Pool:
 
     def _slots(self, count: int) -> Sequence[Slot | None]:
         slots = self._world.slots
-        return [None] * count if slots is None else slots.take(count, self._give_way)
+        if slots is None:
+            return [None] * count
+        taken = len(self._held) - len(self._idle())
+        if taken + count > slots.most:
+            raise ConfigError(
+                f"{count} more beside {taken} of this process that are in use would be more sessions than "
+                f"{MAX_SESSIONS.option} allows ({slots.most}), and none of them ends before: allow more"
+            )
+        return slots.take(count, self._give_way)
 
     def _give_way(self) -> bool:
         """Stop a session that lies idle, so that others can be had; False when none does."""
@@ -180,4 +185,4 @@ class Pool:
             if held.slot:
                 steps.callback(held.slot.release)
             steps.callback(held.life.stop)
-            self._world.stopping(held.session)
+            self._world.stopping(held)

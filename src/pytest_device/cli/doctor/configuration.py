@@ -14,7 +14,7 @@ from pytest_device.cli.doctor.plugins import check_plugins
 from pytest_device.errors import ConfigError
 from pytest_device.option_table import APP_ID, TOKEN_VARIABLE, URL
 from pytest_device.plugin.options import settings_of
-from pytest_device.settings import Setting, Settings
+from pytest_device.settings import Setting, Settings, shown
 
 _NAME: Final = "configuration"
 _DEFAULT_RANK: Final = 3
@@ -90,7 +90,7 @@ def _shown(value: object) -> str:
         case float():
             return f"{value:g}"
         case _:
-            return str(value)
+            return shown(str(value))
 
 
 def _missing(settings: Settings) -> Iterator[Finding]:

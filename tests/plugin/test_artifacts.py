@@ -1,0 +1,105 @@
+"""What is left in the artifacts directory: under which names, without secrets, and what is told where that fails."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+FAILING = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_fails(): assert 1 == 2, "the test's own error"
+"""
+ADDRESS = "https://user:pw123456@archives.example/app.zip"
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+def test_a_directory_that_cannot_be_made_is_noted_once_and_the_tests_keep_their_own_errors(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makepyfile(FAILING, test_other=FAILING)
+    (pytester.path / "left").touch()
+
+    result = pytester.runpytest_subprocess("--device-artifacts-dir=left", *options)
+
+    result.assert_outcomes(failed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    result.stdout.fnmatch_lines(["E*the test's own error*"])
+    (note,) = [line for line in result.outlines if "artifacts cannot be saved" in line]
+    assert note.startswith(f"artifacts cannot be saved in {pytester.path / 'left'} (")
+    assert "--device-artifacts-dir" in note
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "distributed"])
+def test_a_receipt_that_cannot_be_written_is_noted(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    pytester.makepyfile(FAILING.replace("assert", "pass #"))
+    (pytester.path / "left").touch()
+
+    result = pytester.runpytest_subprocess("--device-artifacts-dir=left", *options)
+
+    assert (result.ret, service.statuses()) == (pytest.ExitCode.OK, ["stopped"])
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    result.stdout.fnmatch_lines(["artifacts cannot be saved in *"])
+
+
+def test_the_receipt_of_all_workers_is_saved_where_pytest_was_started(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(FAILING, test_other=FAILING)
+
+    pytester.runpytest_subprocess("--device-artifacts-dir=left", "-n2")
+
+    receipt = json.loads((pytester.path / "left" / "receipt.json").read_text())
+    assert (receipt["created"], receipt["stopped"]) == (2, 2) == (len(service.sessions()), 2)
+
+
+def test_the_receipt_is_beside_the_tests_artifacts_also_where_the_directory_was_changed(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(FAILING)
+    pytester.makeconftest("import os\nos.mkdir('elsewhere')\nos.chdir('elsewhere')")
+
+    pytester.runpytest_subprocess("--device-artifacts-dir=left").assert_outcomes(failed=1)
+
+    assert len(service.sessions()) == 1
+    assert [path.name for path in (pytester.path / "left").glob("*.json")] == ["receipt.json"]
+    assert len(list((pytester.path / "left").glob("*/session.json"))) == 1
+    assert list((pytester.path / "elsewhere").iterdir()) == []
+
+
+def test_each_device_has_a_directory_of_its_own_below_the_tests_whatever_its_name(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    names = ["..", "a b", "a-b", "a/b", "x" * 300]
+    markers = "\n".join(f"@pytest.mark.device({name!r}, platform='android')" for name in names)
+    pytester.makepyfile(f"import pytest\n\n{markers}\ndef test_fails(): assert False")
+
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
+
+    (test,) = [path for path in (pytester.path / "left").iterdir() if path.is_dir()]
+    saved = {path.parent: json.loads(path.read_text())["id"] for path in pytester.path.rglob("session.json")}
+    assert {place.parent for place in saved} == {test}
+    assert sorted(saved.values()) == sorted(session["id"] for session in service.sessions())
+    assert "a-b" in {place.name for place in saved}
+
+
+def test_the_facts_of_a_session_hold_neither_the_query_of_an_archive_nor_what_the_app_is_told_at_launch(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    told = {"applicationArchiveUrl": f"{ADDRESS}?sig=abcdefgh", "launchArgs": ["--key=sesame"], "openUrl": "app://open"}
+    service.add_fault("get", "change", fields=told, times=None)
+    pytester.makepyfile(FAILING)
+
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
+
+    (path,) = Path("left").rglob("session.json")
+    facts = json.loads(path.read_text())
+    assert facts["applicationArchiveUrl"] == "https://***@archives.example/app.zip?…"
+    assert facts.keys().isdisjoint({"launchArgs", "openUrl", "remoteConfig"})
