@@ -129,6 +129,7 @@ def _run(suite: Path, service: FaultyService, options: Sequence[str]) -> None:
         "DEVICE_APP_ID": service.app_id,
         "DEVICE_POLL_INTERVAL_SECONDS": str(POLL_SECONDS),
         "DEVICE_STATE_DIR": str(suite / "state"),
+        "DEVICE_SHARE": "test",  # as the plain fixture has it: a session for each test
     }
     command = [sys.executable, "-m", "pytest", "-q", *options]
     subprocess.run(command, cwd=suite, env=environment, check=True, stdout=subprocess.PIPE)

@@ -57,13 +57,13 @@ class Terminal:
                 _end_line(reporter)
                 # Under -s others may have left the cursor behind a text, which must not be overwritten: so many blanks
                 # end in the next line then, but at the margin when they begin a line.
-                reporter.write_raw(f"{' ' * _columns()}\r")
+                _write_raw(reporter, f"{' ' * _columns()}\r")
             self._is_drawn = bool(line)  # before it is: an interrupt may come while it is written
             # Not rewrite(), after which pytest would misjudge the width of what it writes next.
-            reporter.write_raw(line[: _columns() - 1], flush=True)
+            _write_raw(reporter, line[: _columns() - 1])
 
     def _erase(self, reporter: Any) -> None:
-        reporter.write_raw(f"\r{' ' * (_columns() - 1)}\r")
+        _write_raw(reporter, f"\r{' ' * (_columns() - 1)}\r")
         self._is_drawn = False
 
     @contextmanager
@@ -106,12 +106,10 @@ class Terminal:
             ]
             self.receipt.incidents.append(Incident(carried[VERDICT], report.nodeid, _error(report), pages))
 
-    def pytest_report_teststatus(
-        self, report: pytest.TestReport
-    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Let what is not the test's fault be an error in the middle of a test, too."""
         if report.when == "call" and report.failed and VERDICT in vars(report):
-            return "error", "E", ("ERROR", {"red": True})
+            return "error", "E", "ERROR"
         return None
 
     def pytest_sessionfinish(self) -> None:
@@ -155,3 +153,10 @@ def _error(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (crash.message if crash else report.longreprtext).strip().splitlines()
     return lines[0] if lines else "no error text"
+
+
+def _write_raw(reporter: Any, text: str) -> None:
+    """Write what pytest is not to count as part of its own lines; its public way is younger than the oldest pytest."""
+    stream = reporter._tw._file  # noqa: SLF001
+    stream.write(text)
+    stream.flush()
