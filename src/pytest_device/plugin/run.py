@@ -211,7 +211,7 @@ class DeviceRun:
             session = next(iter([*at_fault, *sessions.values()]), None)
             item.ihook.pytest_device_infrastructure_error(item=item, error=error, device_session=session)
 
-    @pytest.hookimpl(wrapper=True)  # within what masks secrets, and around what makes expected failures of some
+    @pytest.hookimpl(wrapper=True)  # around what makes expected failures of some
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
