@@ -42,7 +42,7 @@ def programs() -> list[psutil.Process]:
 def _workplace(process: psutil.Process) -> str:
     try:
         return " ".join([process.cwd(), process.environ().get("TMPDIR", "")])
-    except psutil.Error:
+    except (psutil.Error, FileNotFoundError):  # the latter from older versions of psutil for what has just gone
         return ""
 
 
