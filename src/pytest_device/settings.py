@@ -158,6 +158,11 @@ class Setting(Generic[T]):
     rank: int
     """0 for the command line, 1 for the environment, 2 for the ini file, 3 for the default."""
 
+    @property
+    def is_default(self) -> bool:
+        """Tell whether nothing gave the value."""
+        return self.rank == 3  # noqa: PLR2004
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -323,5 +328,5 @@ def _one_service(settings: Settings) -> Settings:
         settings,
         url=Setting(None, source, rank),
         app_id=app_id if app_id.value else Setting(LOCAL_APP_ID, source, rank),
-        poll_interval_seconds=interval if interval.rank < 3 else Setting(LOCAL_POLL_INTERVAL_SECONDS, source, rank),  # noqa: PLR2004
+        poll_interval_seconds=Setting(LOCAL_POLL_INTERVAL_SECONDS, source, rank) if interval.is_default else interval,
     )

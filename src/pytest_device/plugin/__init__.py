@@ -131,5 +131,5 @@ def _wants_device(item: pytest.Item) -> bool:
     adopt_package_marks(item)
     if item.get_closest_marker("device") is not None:
         # A doctest has no fixtures: a marker that it only inherits is not meant for it.
-        return isinstance(item, pytest.Function) or not isinstance(item, pytest.DoctestItem)
+        return not isinstance(item, pytest.DoctestItem)
     return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))

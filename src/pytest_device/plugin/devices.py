@@ -246,11 +246,10 @@ def session_of(sessions: Mapping[str, Session]) -> Session:
     raise ConfigError(f"this test has the devices {', '.join(sessions)}: use device_sessions, by name")
 
 
-def check_type(session: Session, fixture: str, *types: SessionType) -> None:
+def check_type(session: Session, fixture: str, needed: SessionType) -> None:
     """Raise ConfigError when a fixture does not go with a session's type."""
-    if session.type not in types:
-        needed = " or ".join(repr(kind.value) for kind in types)
-        raise ConfigError(f"{fixture} needs type={needed}, the marker says type={str(session.type)!r}")
+    if session.type != needed:
+        raise ConfigError(f"{fixture} needs type={needed.value!r}, the marker says type={str(session.type)!r}")
 
 
 @contextmanager

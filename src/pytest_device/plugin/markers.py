@@ -205,8 +205,8 @@ def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
 def _minutes(sharing: Arguments, settings: "Settings", duration: int, problems: list[str]) -> int:
     """Return how many minutes have to be left for the test; the default gives way to sessions that are short."""
     if "test_minutes" not in sharing:
-        by_default = settings.test_minutes.rank == 3  # noqa: PLR2004
-        return min(settings.test_minutes.value, duration // 2 if by_default else duration)
+        setting = settings.test_minutes
+        return min(setting.value, duration // 2 if setting.is_default else duration)
     minutes = sharing["test_minutes"]
     if type(minutes) is not int or not 1 <= minutes <= DURATION_MAX_MINUTES:
         problems.append(f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}")

@@ -9,7 +9,6 @@ import pytest
 from pytest_device.option_table import DRY_RUN, LOCAL, OPTIONS, TOKEN_VARIABLE, URL
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
-_DEFAULT_RANK: Final = 3
 
 if TYPE_CHECKING:
     from pytest_device.settings import Settings
@@ -85,7 +84,7 @@ def _sources(settings: "Settings") -> Iterator[str]:
     for option in OPTIONS:
         name = option.ini.removeprefix("device_")
         setting = getattr(settings, name)
-        if setting.rank < _DEFAULT_RANK and setting.value is not None and option not in {URL, LOCAL}:
+        if not setting.is_default and setting.value is not None and option not in {URL, LOCAL}:
             yield f"device {name.replace('_', ' ')}: {_value(setting.value)} ({setting.source})"
 
 

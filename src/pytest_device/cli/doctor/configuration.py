@@ -17,7 +17,6 @@ from pytest_device.plugin.options import settings_of
 from pytest_device.settings import Setting, Settings, shown
 
 _NAME: Final = "configuration"
-_DEFAULT_RANK: Final = 3
 _ARGUMENTS: Final = ("--assert=plain",)
 """Without it pytest warns, or fails, since this package is loaded already and cannot be rewritten."""
 
@@ -77,7 +76,7 @@ def _given(settings: Settings) -> Iterator[Finding]:
         value: object = getattr(settings, field.name)
         if isinstance(value, Setting):
             setting = cast("Setting[object]", value)
-            if setting.rank < _DEFAULT_RANK and setting.value is not None:
+            if not setting.is_default and setting.value is not None:
                 yield ok("setting", f"device_{field.name} = {_shown(setting.value)}, from {setting.source}")
 
 
