@@ -7,7 +7,7 @@ import httpx
 
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
-from pytest_device.service.runners.base import Boot, Booting, Failed, Running
+from pytest_device.service.runners.base import Boot, Booting, Failed, Moment, Running
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.testing import transport_of
@@ -59,6 +59,17 @@ class ObedientRunner:
     def last_activity(self, session_id: str) -> float | None:
         del session_id
         return None
+
+    def device(self, session_id: str) -> None:
+        del session_id
+
+    def moments(self, session_id: str) -> tuple[Moment, ...]:
+        del session_id
+        return ()
+
+    def log(self, session_id: str) -> str:
+        del session_id
+        return ""
 
     def stop(self, session_id: str) -> None:
         """Leave the device as it is: what a stopped session shows must not depend on it."""

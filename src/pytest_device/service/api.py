@@ -1,6 +1,7 @@
 """The REST interface of the document as an ASGI application."""
 
 import json
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -39,12 +40,13 @@ def create_app(
     base_url: str,
     any_host: bool = False,
     faults: Faults | None = None,
+    more: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
     """Return the service as an application that needs no lifespan and no background task.
 
     ``base_url`` is where it can be reached: the sessions' pages lie there. Requests whose Host header does not name
     this machine are refused unless ``any_host``: a web page must not reach the service under a name of its own.
-    ``faults`` adds the test interface.
+    ``faults`` adds the test interface. ``more`` are routes with keys of their own: they see no access token.
     """
     api = _Api(sessions, accounts, base_url)
     routes: list[BaseRoute] = [
@@ -53,6 +55,7 @@ def create_app(
         Route(f"{SESSIONS_PATH}/{{session_id}}/stop", api.stop, methods=["POST"]),
         Route("/sessions/{session_id}", api.page, methods=["GET"]),
         Route("/openapi.json", _document, methods=["GET"]),
+        *more,
     ]
     if faults:
         routes += testing_routes(faults, sessions, api.authenticate)

@@ -37,11 +37,12 @@ The routes, all of which need a valid token:
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pytest_device.service.runners.base import Boot, Booting, Failed, Runner
+from pytest_device.service.devices.base import Device
+from pytest_device.service.runners.base import Boot, Booting, Failed, Moment, Runner
 
 BOOT: Final = "boot"
 BOOT_EFFECTS: Final = ("delay", "fail")
@@ -141,6 +142,18 @@ class FaultyRunner:
     def last_activity(self, session_id: str) -> float | None:
         """Tell when the controller was last used."""
         return self._runner.last_activity(session_id)
+
+    def device(self, session_id: str) -> Device | None:
+        """Return the device of a session that is up."""
+        return self._runner.device(session_id)
+
+    def moments(self, session_id: str) -> Sequence[Moment]:
+        """Tell what happened to the session's programs."""
+        return self._runner.moments(session_id)
+
+    def log(self, session_id: str) -> str:
+        """Return the last lines of the controller's log."""
+        return self._runner.log(session_id)
 
     def stop(self, session_id: str) -> None:
         """Stop the session."""

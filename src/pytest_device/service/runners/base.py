@@ -1,8 +1,10 @@
 """What the local service asks of the real programs behind a session."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from pytest_device.service.devices.base import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,14 @@ class Failed:
 Boot = Booting | Running | Failed
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happened to the programs of a session, in words for its page; ``at`` in Unix seconds."""
+
+    at: float
+    text: str
+
+
 class Runner(Protocol):
     """Starts and ends the programs of sessions, each session's as one group that leaves nothing behind."""
 
@@ -40,6 +50,18 @@ class Runner(Protocol):
 
     def last_activity(self, session_id: str) -> float | None:
         """Tell when the controller was last used (Unix seconds), None when not since it is ready."""
+        ...
+
+    def device(self, session_id: str) -> Device | None:
+        """Return the device of a session that is up, None before, after, and where there is none to be seen."""
+        ...
+
+    def moments(self, session_id: str) -> Sequence[Moment]:
+        """Tell what happened to the session's programs, also some time after its end; the oldest first."""
+        ...
+
+    def log(self, session_id: str) -> str:
+        """Return the last lines of the controller's log, without secrets, also some time after the session's end."""
         ...
 
     def stop(self, session_id: str) -> None:

@@ -1,10 +1,11 @@
 """Simulated devices: the rules of the service without any program behind a session."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_device.service.runners.base import Boot, Booting, Running
+from pytest_device.service.devices.base import Device
+from pytest_device.service.runners.base import Boot, Booting, Moment, Running
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
 
@@ -48,6 +49,20 @@ class SimulatedRunner:
     def last_activity(self, session_id: str) -> float | None:
         """Tell when ``use`` was last called for the session."""
         return self._devices[session_id].last_activity
+
+    def device(self, session_id: str) -> Device | None:
+        """Return None: there is nothing to see."""
+        del session_id
+
+    def moments(self, session_id: str) -> Sequence[Moment]:
+        """Tell nothing: nothing happens."""
+        del session_id
+        return ()
+
+    def log(self, session_id: str) -> str:
+        """Return nothing: no program runs."""
+        del session_id
+        return ""
 
     def stop(self, session_id: str) -> None:
         """Forget the session."""

@@ -1,0 +1,19 @@
+"""What is known of an app that is ready to be installed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An app on this machine, or a web app that is served elsewhere: either ``path`` or ``url`` is given.
+
+    ``path`` is an .apk, an .app directory, or the directory of a web build with its ``index.html``.
+    ``application_id`` is the package name or bundle identifier, None where only the device can tell.
+    ``scheme`` is that of its deep links, None where it is not known.
+    """
+
+    path: Path | None = None
+    url: str | None = None
+    application_id: str | None = None
+    scheme: str | None = None

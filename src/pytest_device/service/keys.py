@@ -1,0 +1,29 @@
+"""Addresses that only those can use who were told them: one for each purpose of each session."""
+
+import hmac
+import secrets
+from typing import Final, Literal
+
+Purpose = Literal["preview", "controllers", "devices"]
+"""The live picture; the controller, for a test; the device, for the controller."""
+
+_BYTES: Final = 24
+
+
+class Keys:
+    """Makes the addresses and knows them again; those of one service are good for as long as it lives."""
+
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+        self._secret = secrets.token_bytes(_BYTES)
+
+    def url(self, purpose: Purpose, session_id: str) -> str:
+        """Return ``{base_url}/{purpose}/{session_id}/{key}``. It is a secret."""
+        return f"{self._base_url}/{purpose}/{session_id}/{self._key(purpose, session_id)}"
+
+    def fits(self, purpose: Purpose, session_id: str, key: str) -> bool:
+        """Tell whether a key is the one of a session's address."""
+        return hmac.compare_digest(key.encode(), self._key(purpose, session_id).encode())
+
+    def _key(self, purpose: Purpose, session_id: str) -> str:
+        return hmac.new(self._secret, f"{purpose} {session_id}".encode(), "sha256").hexdigest()[: 2 * _BYTES]
