@@ -1,1 +1,1 @@
-"""The devices behind sessions, each a real program of this machine. Knows nothing of controllers and of the interface."""
+"""The devices behind sessions, each a real program of this machine. Knows nothing of controllers or the interface."""

@@ -53,6 +53,7 @@ class SimulatedRunner:
     def device(self, session_id: str) -> Device | None:
         """Return None: there is nothing to see."""
         del session_id
+        return None
 
     def moments(self, session_id: str) -> Sequence[Moment]:
         """Tell nothing: nothing happens."""
