@@ -14,13 +14,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.redact import is_loopback
-from pytest_device.service import replies
+from pytest_device.service import page, replies
 from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
 from pytest_device.service.effects import FaultyApp
 from pytest_device.service.faults import Faults
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.openapi import DOCUMENT
-from pytest_device.service.page import page
 from pytest_device.service.replies import RefusalError, refusal, success
 from pytest_device.service.rules import CreateBody, InvalidBodyError, check, check_limit, is_uuid
 from pytest_device.service.sessions import Sessions
@@ -31,6 +30,9 @@ MAX_BODY_BYTES: Final = 64 * 1024
 """Ours: far more than the options of a request need."""
 MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
 """A fault may hold a large answer."""
+MAX_CONTROLLER_BODY_BYTES: Final = 2 * 1024 * 1024
+"""agent-device takes 1 MiB, and refuses more in its own words."""
+_MOST_BYTES: Final = {"/testing/": MAX_TESTING_BODY_BYTES, "/controllers/": MAX_CONTROLLER_BODY_BYTES}
 
 
 def create_app(
@@ -53,8 +55,8 @@ def create_app(
         Route(SESSIONS_PATH, api.create, methods=["POST"]),
         Route(f"{SESSIONS_PATH}/{{session_id}}", api.get, methods=["GET"]),
         Route(f"{SESSIONS_PATH}/{{session_id}}/stop", api.stop, methods=["POST"]),
-        Route("/sessions/{session_id}", api.page, methods=["GET"]),
         Route("/openapi.json", _document, methods=["GET"]),
+        *page.routes(sessions, base_url, api.session),
         *more,
     ]
     if faults:
@@ -93,10 +95,6 @@ class _Api:
     async def stop(self, request: Request) -> Response:
         return self._success(self._sessions.stop(self._permitted(request, MAY_CREATE_AND_STOP).id))
 
-    async def page(self, request: Request) -> Response:
-        """Answer a browser, which has no token: the id is the key, and the page shows no secret."""
-        return page(self._session(request.path_params["session_id"]))
-
     def authenticate(self, request: Request) -> Caller:
         header = request.headers.get("authorization")
         if header is None:
@@ -109,20 +107,21 @@ class _Api:
             raise RefusalError(401, replies.INVALID_TOKEN, message, headers={"WWW-Authenticate": "Bearer"})
         return caller
 
-    def _permitted(self, request: Request, least: Role) -> Session:
-        """Return the session of a path, for a caller who has a role on its project."""
-        caller = self.authenticate(request)
-        session = self._session(request.path_params["session_id"])
-        _permit(caller, least, self._owner(session.app_id))
-        return session
-
-    def _session(self, session_id: str) -> Session:
+    def session(self, session_id: str) -> Session:
+        """Return a session as it is now, for whoever knows its id."""
         if not is_uuid(session_id):
             message = f"the session id must be a UUID, not {session_id[:80]!r}"
             raise RefusalError(400, replies.VALIDATION_ERROR, message)
         session = self._sessions.get(session_id.lower())
         if session is None:
             raise RefusalError(404, replies.NOT_FOUND, f"there is no session {session_id}")
+        return session
+
+    def _permitted(self, request: Request, least: Role) -> Session:
+        """Return the session of a path, for a caller who has a role on its project."""
+        caller = self.authenticate(request)
+        session = self.session(request.path_params["session_id"])
+        _permit(caller, least, self._owner(session.app_id))
         return session
 
     def _owner(self, app_id: str) -> Account:
@@ -193,7 +192,7 @@ class _Bounded:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most = MAX_TESTING_BODY_BYTES if scope["path"].startswith("/testing/") else MAX_BODY_BYTES
+        most = next((most for path, most in _MOST_BYTES.items() if scope["path"].startswith(path)), MAX_BODY_BYTES)
         left = most
 
         async def bounded() -> Message:

@@ -1,6 +1,6 @@
 """The life of a session as a table: which event leads from which status where."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from typing import Final
@@ -134,20 +134,24 @@ def due(session: Session, boot: Boot, last_activity: float | None, now: float) -
             return None
 
 
-def _limit(session: Session, last_activity: float | None) -> Occurrence | None:
-    """Return the automatic stop that comes first, None while the session's clocks stand still.
+def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence]:
+    """Return the automatic stops ahead: at the end of the duration, then of the idle time where that is limited.
 
     Ours: both clocks start when the session is ready, and idle means that its controller is not used.
     """
     if session.started_at is None:
-        return None
+        return ()
     duration = session.max_duration_minutes
     end = Occurrence(
         Event.EXPIRE, session.started_at + 60 * duration, f"its maximum duration of {duration} min is over"
     )
     idle = session.max_idle_time_minutes
     if idle is None:
-        return end
+        return (end,)
     idle_since = max(session.started_at, last_activity or session.started_at)
-    idle_end = Occurrence(Event.EXPIRE, idle_since + 60 * idle, f"its controller was not used for {idle} min")
-    return min(end, idle_end, key=lambda occurrence: occurrence.at)
+    return end, Occurrence(Event.EXPIRE, idle_since + 60 * idle, f"its controller was not used for {idle} min")
+
+
+def _limit(session: Session, last_activity: float | None) -> Occurrence | None:
+    """Return the automatic stop that comes first, None while the session's clocks stand still."""
+    return min(limits(session, last_activity), key=lambda occurrence: occurrence.at, default=None)

@@ -1,0 +1,80 @@
+"""The pages of sessions, for a reader in a browser: what a session is, what happened to it, what it said, and its stop.
+
+They need no token: a session's id is their key, and they show no connection details.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from pytest_device.redact import Redactor
+from pytest_device.service.lifecycle import Session
+from pytest_device.service.page import document, parts
+from pytest_device.service.page.moments import timeline
+from pytest_device.service.replies import spelled, timestamp
+from pytest_device.service.sessions import Sessions
+from pytest_device.spec import Status
+
+STOPPED_HERE: Final = "it was stopped on its page"
+_FILES: Final = Path(__file__).parent
+
+
+def routes(sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> Sequence[BaseRoute]:
+    """Return the routes below ``/sessions``; ``find`` returns a session by its id or raises RefusalError."""
+    pages = _Pages(sessions, base_url, find)
+    return (
+        document.files("page", _FILES, "style.css", "live.js", "session.js"),
+        Route("/sessions/{session_id}", pages.page, methods=["GET"]),
+        Route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
+        Route("/sessions/{session_id}/log", pages.log, methods=["GET"]),
+        Route("/sessions/{session_id}/stop", pages.stop, methods=["POST"]),
+    )
+
+
+class _Pages:
+    def __init__(self, sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> None:
+        self._sessions = sessions
+        self._base_url = base_url
+        self._find = find
+
+    @document.in_words(root="../")
+    async def page(self, request: Request) -> Response:
+        session = self._of(request)
+        return document.page(request, _FILES / "session.html", self._parts(session))
+
+    async def facts(self, request: Request) -> Response:
+        """Answer with what the page shows, for programs: the session without connection details, and its timeline."""
+        session = self._of(request)
+        facts = spelled(session, self._base_url, None)
+        del facts["remoteConfig"], facts["applicationArchiveUrl"]  # the latter may hold a secret
+        happened = timeline(session, self._sessions.runner.moments(session.id))
+        told = [{"at": timestamp(moment.at), "text": moment.text} for moment in happened]
+        reason = session.reason and Redactor().text(session.reason)
+        return JSONResponse({"data": facts | {"reason": reason, "timeline": told}}, headers=document.HEADERS)
+
+    async def log(self, request: Request) -> Response:
+        log = self._sessions.runner.log(self._of(request).id)
+        return PlainTextResponse(Redactor().text(log), headers=document.HEADERS)
+
+    async def stop(self, request: Request) -> Response:
+        await document.posted(request)
+        session = self._sessions.stop(self._of(request).id, STOPPED_HERE)
+        return JSONResponse({"data": {"status": session.status}}, headers=document.HEADERS)
+
+    def _of(self, request: Request) -> Session:
+        return self._find(request.path_params["session_id"])
+
+    def _parts(self, session: Session) -> Mapping[str, str]:
+        runner = self._sessions.runner
+        device = runner.device(session.id) if session.status is Status.IN_PROGRESS else None
+        return {
+            **parts.of(session),
+            "times": parts.times(session, runner),
+            "facts": parts.facts(session, device),
+            "timeline": parts.timeline(session, timeline(session, runner.moments(session.id))),
+            **parts.log(Redactor().text(runner.log(session.id))),
+        }

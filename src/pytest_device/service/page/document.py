@@ -1,0 +1,113 @@
+"""What every page of the service is made of: its headers, its files, its refusals in words."""
+
+import functools
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.routing import Route
+
+from pytest_device.service.replies import FORBIDDEN, NOT_FOUND, NOT_STORED, VALIDATION_ERROR, RefusalError
+
+_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    **NOT_STORED,
+}
+"""Nothing from elsewhere, nothing to elsewhere: an address may hold a key."""
+_TYPES: Final = {".css": "text/css", ".js": "text/javascript"}  # what the system calls them differs
+_WORDS: Final = Path(__file__).parent / "words.html"
+
+Endpoint = Callable[[Any, Request], Awaitable[Response]]
+
+
+def page(request: Request, template: Path, values: Mapping[str, str]) -> Response:
+    """Return a page that is looked at again and again: 304 without a body while the reader has it already."""
+    body = _template(template).substitute(values)
+    return unless_known(request, HTMLResponse(body, headers=HEADERS))
+
+
+def unless_known(request: Request, response: Response) -> Response:
+    """Return a response with its ETag, or 304 to those who have it."""
+    etag = f'"{sha256(bytes(response.body)).hexdigest()[:32]}"'
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers={**HEADERS, "ETag": etag})
+    response.headers["ETag"] = etag
+    return response
+
+
+def in_words(*, root: str) -> Callable[[Endpoint], Endpoint]:
+    """Let an endpoint refuse with a page; ``root`` leads from its path to that of the service."""
+
+    def decorated(endpoint: Endpoint) -> Endpoint:
+        @functools.wraps(endpoint)
+        async def endpoint_in_words(self: Any, request: Request) -> Response:
+            try:
+                return await endpoint(self, request)
+            except RefusalError as refused:
+                values = {"root": root, "words": escape(str(refused))}
+                return HTMLResponse(_template(_WORDS).substitute(values), refused.status, headers=HEADERS)
+
+        return endpoint_in_words
+
+    return decorated
+
+
+def files(room: str, directory: Path, *names: str) -> Route:
+    """Return the route ``/assets/{room}/{name}`` of some files of a directory."""
+
+    async def file(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in names:
+            raise RefusalError(404, NOT_FOUND, "there is nothing at this path")
+        path, headers = directory / name, {**HEADERS, "Cache-Control": "no-cache"}
+        return FileResponse(path, headers=headers, media_type=_TYPES[path.suffix])
+
+    return Route(f"/assets/{room}/{{name}}", file, methods=["GET"])
+
+
+async def posted(request: Request) -> Mapping[str, object]:
+    """Return the JSON object that one of our pages sent.
+
+    Raises RefusalError: 403 for another page's request, 400 for anything else than a JSON object that says so.
+    """
+    if not _is_ours(request.headers):
+        raise RefusalError(403, FORBIDDEN, "only the service's own pages may send this")
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RefusalError(400, VALIDATION_ERROR, "the body must be JSON: send 'Content-Type: application/json'")
+    try:
+        body = json.loads(await request.body())
+    except (ValueError, RecursionError) as error:
+        raise RefusalError(400, VALIDATION_ERROR, f"the body is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise RefusalError(400, VALIDATION_ERROR, "the body must be a JSON object")
+    return cast("dict[str, object]", body)
+
+
+def _is_ours(headers: Headers) -> bool:
+    """Tell whether a browser says that the request comes from a page of this host. Every browser says so on POST."""
+    try:
+        origin = urlsplit(headers.get("origin", "")).netloc
+    except ValueError:
+        return False
+    return origin != "" and origin == headers.get("host") and headers.get("sec-fetch-site") in {None, "same-origin"}
+
+
+@functools.cache
+def _template(path: Path) -> Template:
+    return Template(path.read_text("utf-8"))

@@ -1,0 +1,105 @@
+// Keeps the parts of a page that are marked data-live as the service has them, and counts its times down.
+
+const PATIENCE_MS = 10_000;
+const served = new Map();
+let known = null; // the ETag of what is shown
+let skew = 0; // how far this machine's clock is behind the service's, in ms
+
+for (const part of document.querySelectorAll("[data-live]")) served.set(part.id, part.innerHTML);
+
+/** Fetch the page again and show what has changed; true when something has. Throws when the service does not answer. */
+export async function refresh() {
+  const headers = known ? { "If-None-Match": known } : {};
+  const reply = await fetch(location.pathname, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+  adjust(reply.headers.get("Date"));
+  if (reply.status === 304) return false;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  if (!reply.ok) throw new Error(page.querySelector("main p")?.textContent ?? `the service answered ${reply.status}`);
+  known = reply.headers.get("ETag");
+  document.title = page.title;
+  for (const part of document.querySelectorAll("[data-live]")) show(part, page.getElementById(part.id));
+  countDown();
+  return true;
+}
+
+/** Call a function again and again, `pause()` ms after it has ended, and at once when the page is looked at again; return how to call it now. */
+export function repeat(work, pause) {
+  let timer = 0;
+  let busy = false;
+  const run = async () => {
+    if (busy) return;
+    busy = true;
+    clearTimeout(timer);
+    try {
+      await work();
+    } finally {
+      busy = false;
+      timer = setTimeout(run, pause());
+    }
+  };
+  document.addEventListener("visibilitychange", () => document.hidden || run());
+  run();
+  return run;
+}
+
+/** Send one of the things that the service's own pages may ask; throws what the service answers when it refuses. */
+export async function send(path, body) {
+  const reply = await fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(6 * PATIENCE_MS),
+  });
+  if (!reply.ok) throw new Error(await refusal(reply));
+}
+
+/** Return in words what an answer refuses. */
+export async function refusal(reply) {
+  const told = (await reply.json().catch(() => null))?.errors?.map((error) => error.message);
+  return told?.join("\n") ?? `the service answered ${reply.status}`;
+}
+
+/** Put an error in words: those of the network differ from browser to browser. */
+export function inWords(error) {
+  return error instanceof TypeError || error.name === "TimeoutError" ? "The service does not answer." : sentence(error.message);
+}
+
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+}
+
+function show(part, fresh) {
+  for (const name of ["class", "hidden"]) {
+    if (fresh.hasAttribute(name)) part.setAttribute(name, fresh.getAttribute(name));
+    else part.removeAttribute(name);
+  }
+  if (part.dataset.live === "attributes" || served.get(part.id) === fresh.innerHTML) return;
+  served.set(part.id, fresh.innerHTML);
+  const atEnd = part.scrollTop + part.clientHeight >= part.scrollHeight - 4;
+  part.innerHTML = fresh.innerHTML;
+  if (atEnd) part.scrollTop = part.scrollHeight;
+}
+
+function adjust(date) {
+  const difference = Date.parse(date) - Date.now();
+  if (Math.abs(difference - skew) > 2000) skew = difference; // the header tells whole seconds
+}
+
+function countDown() {
+  const now = (Date.now() + skew) / 1000;
+  for (const span of document.querySelectorAll("span[data-until]")) span.textContent = clock(span.dataset.until - now);
+  for (const bar of document.querySelectorAll("progress[data-until]")) {
+    const { since, until } = bar.dataset;
+    bar.value = Math.min(1, Math.max(0, (until - now) / (until - since || 1)));
+  }
+}
+
+function clock(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  const two = (number) => String(number).padStart(2, "0");
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
+countDown();
+setInterval(countDown, 1000);

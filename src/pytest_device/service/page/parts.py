@@ -1,0 +1,128 @@
+"""The parts of the pages, as HTML: each says one thing about a session."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from html import escape
+from typing import Final
+from urllib.parse import urlsplit
+
+from pytest_device.redact import Redactor
+from pytest_device.service.devices.base import Device
+from pytest_device.service.lifecycle import TERMINAL, Session, limits
+from pytest_device.service.replies import timestamp
+from pytest_device.service.runners.base import Moment, Runner
+from pytest_device.spec import Platform, SessionType, Status
+
+WORDS: Final[Mapping[Status, str]] = {
+    Status.NEW: "Starting",
+    Status.IN_PROGRESS: "Running",
+    Status.STOPPED: "Stopped",
+    Status.ERRORED: "Failed",
+}
+PLATFORMS: Final[Mapping[Platform, str]] = {Platform.ANDROID: "Android", Platform.IOS: "iOS"}
+
+
+def of(session: Session) -> Mapping[str, str]:
+    """Return what stands in every page: ``title``, ``name``, ``status``, ``state``, ``outcome``, ``running``."""
+    name = session.name or f"Session {session.id[:8]}"
+    return {
+        "title": escape(f"{WORDS[session.status]} · {name}"),
+        "name": escape(name),
+        "id": session.id,
+        "status": session.status,
+        "state": WORDS[session.status],
+        "outcome": _outcome(session),
+        "hidden_when_ended": "hidden" if session.status in TERMINAL else "",
+    }
+
+
+def times(session: Session, runner: Runner) -> str:
+    """Return the limits ahead: counted down by a script, told as times of day without one."""
+    if session.status is Status.NEW:
+        return _time("Time left", f"{session.max_duration_minutes} min once it is ready")
+    if session.status in TERMINAL or session.started_at is None:
+        return ""
+    end, *idle = limits(session, runner.last_activity(session.id))
+    told = _time("Time left", _until(end.at, session.started_at))
+    minutes = session.max_idle_time_minutes
+    if idle and minutes:
+        told += _time("Time left if it is not used", _until(idle[0].at, idle[0].at - 60 * minutes))
+    return told
+
+
+def facts(session: Session, device: Device | None) -> str:
+    """Return what is known of a session, without secrets: an archive's URL may hold one."""
+    archive = session.application_archive_url
+    rows = (
+        ("Status", session.status),
+        ("Type", session.type),
+        ("Platform", PLATFORMS[session.platform]),
+        ("Device", f"{device.name} ({device.kind})" if device else None),
+        ("Session", session.id),
+        ("Project", session.app_id),
+        ("Package", session.package_version),
+        ("Build", session.build_id),
+        ("App", archive and _source(archive)),
+        ("Created", _day(session.created_at)),
+        ("Ready", _day(session.started_at)),
+        ("Stopped", _day(session.finished_at)),
+        ("Time limit", f"{session.max_duration_minutes} min"),
+        ("Idle limit", _idle(session)),
+    )
+    return "".join(f"<div><dt>{label}</dt><dd>{escape(fact)}</dd></div>" for label, fact in rows if fact)
+
+
+def timeline(session: Session, happened: Iterable[Moment]) -> str:
+    """Return what happened, each with the time since the session was created."""
+    return "".join(
+        f'<li><time datetime="{timestamp(moment.at)}">+{_passed(moment.at - session.created_at)}</time>'
+        f"<span>{escape(moment.text)}</span></li>"
+        for moment in happened
+    )
+
+
+def log(text: str) -> Mapping[str, str]:
+    """Return the last lines of a log; what has said nothing has no place on the page."""
+    return {"log": escape(text.strip("\n")), "hidden_without_log": "" if text.strip() else "hidden"}
+
+
+def _outcome(session: Session) -> str:
+    """Return why a session ended: its first line in large letters, what else there is as it was said."""
+    if session.status not in TERMINAL:
+        return ""
+    reason = Redactor().text(session.reason or "nobody said why").strip()
+    first, _, rest = reason.partition("\n")
+    told = f'<h2 tabindex="-1">{WORDS[session.status]}: {escape(first)}</h2>'
+    return f"{told}<pre>{escape(rest)}</pre>" if rest.strip() else told
+
+
+def _source(url: str) -> str:
+    """Return a file's name and where it is from: all else in an address may be secret."""
+    parts = urlsplit(url)
+    return f"{parts.path.rpartition('/')[2]} from {parts.hostname}"
+
+
+def _time(label: str, value: str) -> str:
+    return f"<div><dt>{label}</dt><dd>{value}</dd></div>"
+
+
+def _until(at: float, since: float) -> str:
+    clock = datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+    bar = f'<progress max="1" value="1" data-since="{since:.0f}" data-until="{at:.0f}" aria-hidden="true"></progress>'
+    return f'<span class="left" data-until="{at:.0f}">until {clock} UTC</span>{bar}'
+
+
+def _idle(session: Session) -> str:
+    if session.max_idle_time_minutes:
+        return f"{session.max_idle_time_minutes} min"
+    return "none: it has no controller" if session.type is SessionType.WEB_PREVIEW_ONLY else "none"
+
+
+def _day(moment: float | None) -> str | None:
+    return None if moment is None else datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _passed(seconds: float) -> str:
+    if seconds < 60:  # noqa: PLR2004 - seconds of a minute
+        return f"{max(seconds, 0):.1f} s"
+    return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"

@@ -1,0 +1,136 @@
+"""The live preview of a session: the picture of its device, taps and turns through it, and how long it lasts.
+
+``routes(sessions, keys)`` are those below ``/preview/{session_id}/{key}``, the address that ``keys.url("preview", id)``
+returns; give them to ``create_app`` as ``more``. The key is the permission to look and to touch.
+
+Neither looking nor touching counts as use of the controller: a forgotten browser window must not keep a session alive.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Final, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from pytest_device.errors import ControllerError
+from pytest_device.redact import Redactor
+from pytest_device.service.devices.base import Device, Orientation
+from pytest_device.service.keys import Keys
+from pytest_device.service.lifecycle import Session
+from pytest_device.service.page import document, parts
+from pytest_device.service.preview import words
+from pytest_device.service.preview.screens import Screens
+from pytest_device.service.replies import NOT_FOUND, VALIDATION_ERROR, RefusalError
+from pytest_device.service.sessions import Sessions
+from pytest_device.spec import Status
+
+DEVICE_ERROR: Final = "DEVICE_ERROR"
+"""The device did not do it, or could not; the message says why."""
+NOT_RUNNING: Final = "NOT_RUNNING"
+"""There is no device: the session is not ready yet, or it has ended."""
+_FILES: Final = Path(__file__).parent
+_ORIENTATIONS: Final[tuple[Orientation, ...]] = get_args(Orientation)
+
+
+def routes(sessions: Sessions, keys: Keys) -> Sequence[BaseRoute]:
+    """Return the routes of the preview."""
+    preview = _Preview(sessions, keys)
+    path = "/preview/{session_id}/{key}"
+    return (
+        document.files("preview", _FILES, "style.css", "script.js"),
+        Route(path, preview.page, methods=["GET"]),
+        Route(f"{path}/screen", preview.screen, methods=["GET"]),
+        Route(f"{path}/tap", preview.tap, methods=["POST"]),
+        Route(f"{path}/orientation", preview.rotate, methods=["POST"]),
+    )
+
+
+class _Preview:
+    def __init__(self, sessions: Sessions, keys: Keys) -> None:
+        self._sessions = sessions
+        self._keys = keys
+        self._screens = Screens()
+
+    @document.in_words(root="../../")
+    async def page(self, request: Request) -> Response:
+        session = self._session(request)
+        runner = self._sessions.runner
+        device = self._device(session)
+        values = {**parts.of(session), **words.of(session, device), "times": parts.times(session, runner)}
+        return document.page(request, _FILES / "page.html", values)
+
+    async def screen(self, request: Request) -> Response:
+        """Answer with the picture, 204 while there is none, 503 with the reason when the device fails to give it."""
+        session = self._session(request)
+        device = self._device(session)
+        if device is None:
+            return Response(status_code=204, headers=document.HEADERS)
+        try:
+            picture = await self._screens.picture(session.id, device)
+        except ControllerError as error:
+            raise _refused(503, error) from error
+        response = Response(picture.data, media_type=picture.media_type, headers=document.HEADERS)
+        return document.unless_known(request, response)
+
+    async def tap(self, request: Request) -> Response:
+        body = await document.posted(request)
+        x, y = _fraction(body, "x"), _fraction(body, "y")
+        session, device = self._running(request)
+        try:
+            await device.tap(x, y)
+        except ControllerError as error:
+            raise _refused(409, error) from error
+        return self._done(session)
+
+    async def rotate(self, request: Request) -> Response:
+        orientation = _orientation(await document.posted(request))
+        session, device = self._running(request)
+        try:
+            await device.rotate(orientation)
+        except ControllerError as error:
+            raise _refused(409, error) from error
+        return self._done(session)
+
+    def _done(self, session: Session) -> Response:
+        self._screens.has_changed(session.id)
+        return Response(status_code=204, headers=document.HEADERS)
+
+    def _session(self, request: Request) -> Session:
+        session_id, key = request.path_params["session_id"], request.path_params["key"]
+        session = self._sessions.get(session_id) if self._keys.fits("preview", session_id, key) else None
+        if session is None:
+            message = "there is no preview at this address: it was mistyped, or the service was started anew since"
+            raise RefusalError(404, NOT_FOUND, message)
+        return session
+
+    def _device(self, session: Session) -> Device | None:
+        return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
+
+    def _running(self, request: Request) -> tuple[Session, Device]:
+        session = self._session(request)
+        device = self._device(session)
+        if device is None:
+            raise RefusalError(409, NOT_RUNNING, f"the session has no device now: {words.absence(session)}")
+        return session, device
+
+
+def _fraction(body: Mapping[str, object], name: str) -> float:
+    value = body.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not 0 <= value <= 1:
+        message = f"{name} is a fraction of the screen, from 0 to 1, not {str(value)[:80]}"
+        raise RefusalError(400, VALIDATION_ERROR, message)
+    return value
+
+
+def _orientation(body: Mapping[str, object]) -> Orientation:
+    for orientation in _ORIENTATIONS:
+        if body.get("orientation") == orientation:
+            return orientation
+    raise RefusalError(400, VALIDATION_ERROR, f"orientation is one of {', '.join(_ORIENTATIONS)}")
+
+
+def _refused(status: int, error: ControllerError) -> RefusalError:
+    return RefusalError(status, DEVICE_ERROR, Redactor().text(str(error)))

@@ -1,0 +1,85 @@
+"""The pictures of devices: each is taken once for all who look."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.devices.base import Device
+
+SECONDS_BETWEEN: Final = 0.3
+SHARE: Final = 4
+"""A picture that takes long is taken less often, so that most of the device's time belongs to the test."""
+MOST_SECONDS_BETWEEN: Final = 5.0
+KEEP_SECONDS: Final = 30.0
+"""How long a picture is held that nobody asks for any more."""
+
+_KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a screen showed, as its device encoded it."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(slots=True)
+class _Screen:
+    """The last picture of a device, or why there is none, and when (by the clock) the next may be taken."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    last: Picture | ControllerError | None = None
+    due: float = 0.0
+    changed: bool = True
+    """Whether something was done to the device since its last picture was begun."""
+
+
+class Screens:
+    """Takes pictures at a modest rate, however many look; ``clock`` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._screens: dict[str, _Screen] = {}
+
+    async def picture(self, session_id: str, device: Device) -> Picture:
+        """Return what a session's device shows, as it was a moment ago at most. Raises ControllerError."""
+        self._forget_old()
+        screen = self._screens.setdefault(session_id, _Screen())
+        async with screen.lock:
+            if screen.last is None or screen.changed or self._clock() >= screen.due:
+                await self._take(screen, device)
+            if isinstance(screen.last, Picture):
+                return screen.last
+            raise ControllerError(str(screen.last))
+
+    def has_changed(self, session_id: str) -> None:
+        """Let the next picture of a session be taken at once."""
+        if session_id in self._screens:
+            self._screens[session_id].changed = True
+
+    async def _take(self, screen: _Screen, device: Device) -> None:
+        began, screen.changed = self._clock(), False
+        screen.last = await _taken(device)
+        now = self._clock()
+        screen.due = now + min(max(SECONDS_BETWEEN, SHARE * (now - began)), MOST_SECONDS_BETWEEN)
+
+    def _forget_old(self) -> None:
+        limit = self._clock() - KEEP_SECONDS
+        self._screens = {
+            one: screen for one, screen in self._screens.items() if screen.lock.locked() or screen.due > limit
+        }
+
+
+async def _taken(device: Device) -> Picture | ControllerError:
+    try:
+        data = await device.screenshot()
+    except ControllerError as error:
+        return error
+    for beginning, media_type in _KINDS:
+        if data.startswith(beginning):
+            return Picture(data, media_type)
+    return ControllerError("the device gave something else than a PNG or JPEG picture")

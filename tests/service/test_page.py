@@ -1,0 +1,171 @@
+"""The session's page over HTTP: what it tells, and its stop."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from pytest_device.service.page import STOPPED_HERE
+from pytest_device.service.runners.base import Moment, Running
+from pytest_device.spec import Status
+from tests.service.stage import Stage
+from tests.service.test_preview import FOREIGN
+from tests.service.world import NOW, UNKNOWN_ID, Clock
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def stage(clock: Clock) -> Stage:
+    return Stage(clock=clock)
+
+
+def status(stage: Stage) -> Status:
+    session = stage.sessions.get(stage.id)
+    assert session
+    return session.status
+
+
+def test_the_title_says_the_state_and_the_name(stage: Stage) -> None:
+    assert "<title>Running · login works</title>" in stage.get(stage.page).text
+
+
+def test_the_facts_name_the_device_while_there_is_one(stage: Stage) -> None:
+    assert "<dd>Pixel 8 (drawn)</dd>" in stage.get(stage.page).text
+    stage.runner.fail("the device died")
+    assert "Pixel 8" not in stage.get(stage.page).text
+
+
+def test_a_session_without_a_name_is_called_by_its_id() -> None:
+    stage = Stage(name=None)
+
+    assert f"<h1>Session {stage.id[:8]}</h1>" in stage.get(stage.page).text
+
+
+def test_the_timeline_tells_in_order_what_happened(clock: Clock) -> None:
+    stage = Stage(clock=clock, ready=False)
+    stage.runner.told = [Moment(NOW + 2, "app installed"), Moment(NOW + 0.5, "device: Pixel <8>")]
+    clock.now += 3
+    stage.runner.boot = Running({})
+    stage.get(stage.page)
+    clock.now += 120
+    stage.runner.fail("the controller died\nand this is what it said")
+    timeline = stage.get(stage.page).text.partition('id="timeline"')[2].partition("</ol>")[0]
+    told = [entry.partition("</time>")[::2] for entry in timeline.split("<li>")[1:]]
+
+    assert [
+        (when.rpartition(">")[2], text.removeprefix("<span>").removesuffix("</span></li>")) for when, text in told
+    ] == [
+        ("+0.0 s", "the session was created"),
+        ("+0.5 s", "device: Pixel &lt;8&gt;"),
+        ("+2.0 s", "app installed"),
+        ("+3.0 s", "the session is ready"),
+        ("+2 min 3 s", "the session failed: the controller died"),
+    ]
+
+
+def test_a_reason_of_many_lines_is_told_as_it_was_said(stage: Stage) -> None:
+    stage.runner.fail("the controller died:\n  at <Server> (node:net)\n  at listen")
+    text = stage.get(stage.page).text
+
+    assert (
+        '<h2 tabindex="-1">Failed: the controller died:</h2><pre>  at &lt;Server&gt; (node:net)\n  at listen</pre>'
+        in text
+    )
+
+
+def test_the_time_left_is_that_of_the_limits(stage: Stage, clock: Clock) -> None:
+    stage = Stage(clock=clock, maxDurationMinutes=40, maxIdleTimeMinutes=5)
+    stage.get(stage.page)
+    stage.runner.used = NOW + 60
+    text = stage.get(stage.page).text
+
+    assert f'<span class="left" data-until="{NOW + 40 * 60:.0f}">' in text
+    assert f'<span class="left" data-until="{NOW + 60 + 5 * 60:.0f}">' in text
+
+
+def test_an_ended_session_has_no_time_left_and_no_stop(stage: Stage) -> None:
+    stage.runner.fail("the device died")
+    text = stage.get(stage.page).text
+
+    assert "data-until" not in text
+    assert '<div id="stopping" data-live="attributes" hidden>' in text
+
+
+def test_the_log_is_shown_and_can_be_had_as_text(stage: Stage) -> None:
+    stage.runner.said = "one\n<two>\nat https://user:hunter2@example.com\n"
+
+    assert "one\n&lt;two&gt;\nat https://***@example.com</pre>" in stage.get(stage.page).text
+    assert stage.get(f"{stage.page}/log").text == "one\n<two>\nat https://***@example.com\n"
+    assert stage.get(f"{stage.page}/log").headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+def test_a_session_whose_controller_said_nothing_has_no_log(stage: Stage) -> None:
+    assert 'id="said" data-live="attributes" hidden' in stage.get(stage.page).text
+
+
+def test_the_facts_can_be_had_as_json(stage: Stage) -> None:
+    stage.runner.fail("the device died\nat once")
+    facts = stage.get(f"{stage.page}/facts").json()["data"]
+
+    assert (facts["id"], facts["status"], facts["reason"]) == (stage.id, "errored", "the device died\nat once")
+    assert [entry["text"] for entry in facts["timeline"]] == [
+        "the session was created",
+        "the session failed: the device died",
+    ]
+
+
+def test_no_page_shows_a_secret() -> None:
+    stage = Stage(applicationArchiveUrl="https://user:hunter2@files.example.com/hunter3/notes.zip?key=hunter4")
+    stage.runner.boot = Running({"toolsUrl": "https://hunter5.example.com", "toolsAuthToken": "hunter6"})
+    stage.runner.told = [Moment(NOW, "downloaded https://hunter7@files.example.com/?token=hunter8")]
+    texts = [stage.get(address).text for address in (stage.page, f"{stage.page}/facts", stage.preview)]
+
+    assert not [text for text in texts if "hunter" in text]
+    assert "notes.zip from files.example.com" in texts[0]
+
+
+@pytest.mark.parametrize(("session_id", "status"), [(UNKNOWN_ID, 404), ("1", 400)])
+def test_an_unknown_session_is_refused_in_words(stage: Stage, session_id: str, status: int) -> None:
+    reply = stage.get(f"{stage.base_url}/sessions/{session_id}")
+
+    assert reply.status_code == status
+    assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "session" in reply.text
+
+
+def test_a_refusal_repeats_an_address_as_text(stage: Stage) -> None:
+    assert "&lt;b&gt;" in stage.get(f"{stage.base_url}/sessions/%3Cb%3E").text
+
+
+def test_the_page_stops_its_session(stage: Stage) -> None:
+    assert stage.post(f"{stage.page}/stop", {}).status_code == 200
+    assert status(stage) is Status.STOPPED
+    assert f"Stopped: {STOPPED_HERE}" in stage.get(stage.page).text
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+def test_another_site_cannot_stop_a_session(stage: Stage, headers: Mapping[str, str | None]) -> None:
+    assert stage.post(f"{stage.page}/stop", {}, **headers).status_code == 403
+    assert status(stage) is Status.IN_PROGRESS
+
+
+def test_a_form_cannot_stop_a_session(stage: Stage) -> None:
+    assert stage.post(f"{stage.page}/stop", {}, Content_Type="application/x-www-form-urlencoded").status_code == 400
+    assert status(stage) is Status.IN_PROGRESS
+
+
+def test_a_stop_is_no_link(stage: Stage) -> None:
+    assert stage.get(f"{stage.page}/stop").status_code == 405
+    assert status(stage) is Status.IN_PROGRESS
+
+
+def test_stopping_twice_changes_nothing(stage: Stage, clock: Clock) -> None:
+    stage.runner.fail("the device died")
+    stage.get(stage.page)
+    clock.now += 1
+    stage.post(f"{stage.page}/stop", {})
+
+    assert "Failed: the device died" in stage.get(stage.page).text

@@ -1,0 +1,271 @@
+"""The preview and the session's page as a person has them: in a real Chromium, by mouse and by keyboard."""
+
+import json
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver import ActionChains, Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+from pytest_device.service.runners.base import Moment, Running
+from tests.service.process import config, running
+from tests.service.stage import COLOURS, PATIENCE_SECONDS, Stage, browser, on_stage
+from tests.service.world import UNKNOWN_ID, data
+from tests.waiting import eventually
+
+COLOUR = """
+const copy = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+const picture = document.getElementById('picture');
+if (!('seen' in document.getElementById('stage').dataset)) return null;
+copy.drawImage(picture, picture.width / 2, picture.height / 2, 1, 1, 0, 0, 1, 1);
+return [...copy.getImageData(0, 0, 1, 1).data];
+"""
+FROM = "return performance.getEntriesByType('resource').map((one) => new URL(one.name).origin)"
+FAINT = """
+const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const linear = (value) => (value / 255 <= .03928 ? value / 3294.6 : ((value / 255 + .055) / 1.055) ** 2.4);
+const light = ([red, green, blue]) => .2126 * linear(red) + .7152 * linear(green) + .0722 * linear(blue);
+const ground = (node) => {
+  const colour = channels(getComputedStyle(node).backgroundColor);
+  return colour[3] === 0 ? ground(node.parentElement) : colour;
+};
+const contrast = (node) => {
+  const [less, more] = [channels(getComputedStyle(node).color), ground(node)].map(light).sort((a, b) => a - b);
+  return (more + .05) / (less + .05);
+};
+const isText = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
+return [...document.querySelectorAll('body *')]
+  .filter((node) => node.checkVisibility() && [...node.childNodes].some(isText) && contrast(node) < 4.5)
+  .map((node) => node.outerHTML);
+"""
+"""What stands out too little from its ground to be read."""
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Chrome]:
+    with browser() as chrome:
+        yield chrome
+
+
+@pytest.fixture
+def look(chrome: Chrome) -> Iterator[Chrome]:
+    """Give a browser that looks at nothing, before and after."""
+    yield chrome
+    chrome.get("about:blank")
+    complaints(chrome)
+
+
+@pytest.fixture
+def stage(look: Chrome) -> Iterator[Stage]:
+    with on_stage(maxDurationMinutes=40, maxIdleTimeMinutes=5) as stage:
+        yield stage
+        look.get("about:blank")
+
+
+def wait(chrome: Chrome, condition: Callable[[], Any]) -> Any:
+    return WebDriverWait(chrome, PATIENCE_SECONDS, 0.05).until(lambda _: condition())
+
+
+def complaints(chrome: Chrome) -> list[Any]:
+    """Return what the browser has had to say of its pages since this was asked last."""
+    told: list[Any] = chrome.execute("getLog", {"type": "browser"})["value"]
+    return told
+
+
+def by_id(chrome: Chrome, name: str) -> WebElement:
+    return chrome.find_element(By.ID, name)
+
+
+def says(chrome: Chrome, name: str, text: str) -> None:
+    """Wait until a part of the page has a text."""
+    wait(chrome, lambda: text in by_id(chrome, name).text)
+
+
+def shows(chrome: Chrome, number: int) -> None:
+    """Wait until the picture has one of the colours."""
+    wait(chrome, lambda: chrome.execute_script(COLOUR) == [*COLOURS[number], 255])
+
+
+def press(chrome: Chrome, *keys: str) -> None:
+    ActionChains(chrome).send_keys(*keys).perform()
+
+
+def focused(chrome: Chrome) -> str:
+    return chrome.switch_to.active_element.get_attribute("id") or chrome.switch_to.active_element.text
+
+
+@contextmanager
+def window(chrome: Chrome, width: int, *, dark: bool = False) -> Generator[None]:
+    """Let the window be this wide, and its user prefer light or dark."""
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    try:
+        yield
+    finally:
+        chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_the_picture_appears_and_changes_with_the_screen(look: Chrome, stage: Stage) -> None:
+    look.get(stage.preview)
+    shows(look, 0)
+    stage.device.taps.append((0, 0))
+    shows(look, 1)
+
+    assert set(look.execute_script(FROM)) == {stage.base_url}
+    assert not complaints(look)
+
+
+def test_a_click_on_the_picture_is_a_tap_there(look: Chrome, stage: Stage) -> None:
+    look.get(stage.preview)
+    shows(look, 0)
+    picture = by_id(look, "picture")
+    width, height = picture.size["width"], picture.size["height"]
+    ActionChains(look).move_to_element_with_offset(picture, round(width / 4), round(-height / 4)).click().perform()
+    shows(look, 1)
+
+    assert stage.device.taps[0] == pytest.approx((0.75, 0.25), abs=0.01)
+    says(look, "done", "from the left")
+
+
+def test_the_keyboard_taps_too(look: Chrome, stage: Stage) -> None:
+    look.get(stage.preview)
+    shows(look, 0)
+    press(look, Keys.TAB)
+    assert focused(look) == "screen"
+    wait(look, lambda: by_id(look, "cross").value_of_css_property("opacity") == "1")
+    press(look, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ENTER)
+    shows(look, 1)
+
+    assert stage.device.taps == [(0.6, 0.45)]
+
+
+def test_the_device_is_turned_by_keyboard(look: Chrome, stage: Stage) -> None:
+    look.get(stage.preview)
+    shows(look, 0)
+    portrait, landscape = look.find_elements(By.CSS_SELECTOR, "[data-orientation]")
+    assert portrait.get_attribute("aria-pressed") == "true"
+    press(look, Keys.TAB, Keys.TAB, Keys.TAB)
+    assert focused(look) == "Landscape"
+    press(look, Keys.SPACE)
+    wait(look, lambda: landscape.get_attribute("aria-pressed") == "true")
+
+    assert stage.device.held == "LANDSCAPE"
+    assert portrait.get_attribute("aria-pressed") == "false"
+
+
+def test_what_a_device_refuses_is_told_in_words(look: Chrome, stage: Stage) -> None:
+    look.get(stage.preview)
+    shows(look, 0)
+    stage.device.broken = "simctl cannot tap"
+    by_id(look, "picture").click()
+
+    says(look, "message", "Not done: simctl cannot tap.")
+    stage.device.broken = None
+    wait(look, lambda: "no picture" not in by_id(look, "message").text)
+
+
+def test_a_session_that_becomes_ready_shows_its_picture_without_a_reload(look: Chrome) -> None:
+    with on_stage(ready=False) as stage:
+        look.get(stage.preview)
+        says(look, "absence", "The device is starting")
+        stage.runner.boot = Running({})
+        shows(look, 0)
+        assert look.title == "Running · login works"
+        assert not complaints(look)
+        look.get("about:blank")
+
+
+def test_the_end_of_a_session_is_told_where_its_picture_was(look: Chrome, stage: Stage) -> None:
+    look.get(stage.preview)
+    shows(look, 0)
+    stage.runner.fail("the device died:\n  signal 9")
+    says(look, "outcome", "Failed: the device died:\n  signal 9")
+
+    assert look.title == "Failed · login works"
+    assert "The session has ended" in by_id(look, "stage").text
+    look.find_element(By.LINK_TEXT, "Session page").click()
+    wait(look, lambda: look.current_url == stage.page)
+    assert "signal 9" in by_id(look, "outcome").text
+
+
+def test_a_service_that_is_gone_is_told_in_words(look: Chrome) -> None:
+    with on_stage() as stage:
+        look.get(stage.preview)
+        shows(look, 0)
+
+    says(look, "message", "The service does not answer.")
+
+
+def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
+    look.get(stage.page)
+    session = stage.sessions.get(stage.id)
+    assert session
+    stage.runner.told = [Moment(session.created_at + 1, "app installed")]
+    stage.runner.said = "one\ntwo"
+
+    says(look, "timeline", "app installed")
+    says(look, "log", "one\ntwo")
+    assert by_id(look, "times").text.startswith("Time left\n39:")
+    assert not complaints(look)
+
+
+def test_a_session_is_stopped_only_when_that_is_confirmed(look: Chrome, stage: Stage) -> None:
+    look.get(stage.page)
+    press(look, Keys.TAB, Keys.ENTER)
+    assert focused(look) == "Keep it running"
+    press(look, Keys.ENTER)
+    press(look, Keys.ENTER, Keys.ESCAPE)
+    assert "Running" in by_id(look, "state").text
+    press(look, Keys.ENTER, Keys.TAB, Keys.ENTER)
+    says(look, "outcome", "Stopped: it was stopped on its page")
+
+    assert look.title == "Stopped · login works"
+    assert not by_id(look, "stop").is_displayed()
+    assert not complaints(look)
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["running", "failed"])
+def test_the_pages_fit_a_small_window_and_can_be_read_in_light_and_dark(
+    look: Chrome, stage: Stage, *, ended: bool
+) -> None:
+    stage.runner.said = "a log\n" + "with-a-very-long-word-" * 20
+    if ended:
+        stage.runner.fail("the-device-died-of-a-very-long-word-" * 10 + "\n" + "and-more-" * 50)
+    for address in (stage.page, stage.preview):
+        look.get(address)
+        for dark in (False, True):
+            with window(look, 320, dark=dark):
+                assert look.execute_script("return document.documentElement.scrollWidth") == 320
+                assert look.execute_script(FAINT) == []
+
+
+def test_a_real_device_is_seen_and_touched_through_the_preview(look: Chrome, tmp_path: Path) -> None:
+    build = tmp_path / "builds" / UNKNOWN_ID
+    (build / "app").mkdir(parents=True)
+    (build / "build.json").write_text(json.dumps({"archive": "app"}))
+    dark_until_touched = "<body style='background:#000' onclick='this.style.background = `#fff`'>"
+    (build / "app" / "index.html").write_text(
+        f"<meta name=viewport content='width=device-width'><style>body {{ height: 90vh }}</style>{dark_until_touched}"
+    )
+    settings = config(tmp_path, runner="real", types=[], builds_dir=str(build.parent))
+    with running(settings) as service:
+        session_id = data(service.create(type="web-preview-only", buildId=UNKNOWN_ID))["id"]
+        assert eventually(lambda: data(service.get(session_id))["status"] == "in-progress")
+        look.get(data(service.get(session_id))["remoteConfig"]["webPreviewUrl"])
+        wait(look, lambda: look.execute_script(COLOUR) == [0, 0, 0, 255])
+        by_id(look, "picture").click()
+        wait(look, lambda: look.execute_script(COLOUR) == [255, 255, 255, 255])
+        look.find_element(By.CSS_SELECTOR, "[data-orientation=LANDSCAPE]").click()
+        wait(look, lambda: by_id(look, "picture").size["width"] > by_id(look, "picture").size["height"])
+
+        assert not complaints(look)
+        look.get("about:blank")
