@@ -1,0 +1,148 @@
+// Alerts of the page, which hold everything up, shown as the native elements that they would be.
+
+import { readFileSync } from 'node:fs';
+import { errors } from 'appium/driver.js';
+import { util } from 'appium/support.js';
+
+const PREFIX = 'alert:';
+const BUTTONS = { accept: 'OK', dismiss: 'Cancel' };
+const ANDROID_IDS = { accept: 'android:id/button1', dismiss: 'android:id/button2', message: 'android:id/message' };
+
+const pageFile = (name) => readFileSync(new URL(name, import.meta.url), 'utf8');
+const { walked, descendants } = new Function(
+  `${pageFile('page-tree.js')}\n${pageFile('page-find.js')}\nreturn { walked, descendants };`,
+)();
+
+/** WebDriver does not tell where an alert is: somewhere on the screen. */
+export const rect = { x: 0, y: 0, width: 0, height: 0 };
+
+export const commands = {
+  async postAcceptAlert() {
+    await this.toBrowser('/alert/accept', 'POST');
+  },
+
+  async postDismissAlert() {
+    await this.toBrowser('/alert/dismiss', 'POST');
+  },
+
+  async getAlertText() {
+    return await this.toBrowser('/alert/text', 'GET');
+  },
+};
+
+/** What happens to an alert that a command meets. */
+export function behavior(opts) {
+  if (opts.autoAcceptAlerts) return 'accept';
+  if (opts.autoDismissAlerts) return 'dismiss';
+  return opts.unhandledPromptBehavior ?? 'ignore';
+}
+
+export function is(element) {
+  return element.startsWith(PREFIX);
+}
+
+/** Whether an error is of a kind; chromedriver's side has errors of its own, whose classes are not these. */
+export function isError(error, kind) {
+  return error.error === kind.error();
+}
+
+/** Ask the page; while an alert keeps it from answering, answer from the alert. */
+export async function unless(driver, ask, otherwise) {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isError(error, errors.UnexpectedAlertOpenError)) throw error;
+    return await otherwise(treeOf(driver.platform, await driver.getAlertText()));
+  }
+}
+
+/** The elements of an alert that a query leads to. */
+export async function found(root, query) {
+  const steps = query.steps ?? query.scroll?.to?.steps ?? [];
+  const nodes = query.xpath ? await byXPath(root, query.xpath) : walked(steps, root);
+  return nodes.filter((node) => node.element).map((node) => util.wrapElement(node.element));
+}
+
+export async function source(root) {
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${xmlOf(root)}`;
+}
+
+export async function press(driver, element) {
+  const part = element.slice(PREFIX.length);
+  if (part in BUTTONS) await driver.toBrowser(`/alert/${part}`, 'POST');
+}
+
+export async function textOf(driver, element) {
+  return (await partOf(driver, element)).said;
+}
+
+export async function attributeOf(driver, element, name) {
+  const { attributes, type } = await partOf(driver, element);
+  return name === 'class' || name === 'type' ? type : attributes[name] ?? null;
+}
+
+async function partOf(driver, element) {
+  const root = treeOf(driver.platform, await driver.getAlertText());
+  return descendants(root).find((node) => node.element === element);
+}
+
+function treeOf(platform, message) {
+  return platform === 'Android' ? androidTree(message) : iosTree(message);
+}
+
+function androidTree(message) {
+  const widget = (part, type, text) => node(part, `android.widget.${type}`, text, {
+    class: `android.widget.${type}`, text, 'resource-id': ANDROID_IDS[part], 'content-desc': '', enabled: 'true',
+    clickable: String(type === 'Button'), displayed: 'true',
+  });
+  const parts = [widget('message', 'TextView', message)];
+  for (const part of ['dismiss', 'accept']) parts.push(widget(part, 'Button', BUTTONS[part]));
+  const box = node('', 'android.widget.FrameLayout', '', { class: 'android.widget.FrameLayout' }, parts);
+  return node('', 'hierarchy', '', {}, [box]);
+}
+
+function iosTree(message) {
+  const widget = (part, type, label, children = []) => node(part, `XCUIElementType${type}`, label, {
+    type: `XCUIElementType${type}`, name: label, label, enabled: 'true', visible: 'true', accessible: 'true',
+  }, children);
+  const parts = [widget('message', 'StaticText', message)];
+  for (const part of ['dismiss', 'accept']) parts.push(widget(part, 'Button', BUTTONS[part]));
+  const type = 'XCUIElementTypeApplication';
+  return node('', type, '', { type }, [widget('box', 'Alert', message, parts)]);
+}
+
+function node(part, type, said, attributes, children = []) {
+  const ids = [attributes['resource-id']].filter(Boolean);
+  const made = {
+    type, said, attributes, children, element: part && `${PREFIX}${part}`,
+    handles: { ids: [...ids, ...ids.map((id) => id.replace(/^.*\//, ''))], labels: [], text: said },
+  };
+  children.forEach((child, index) => {
+    child.parent = made;
+    child.attributes.index = String(index);
+  });
+  return made;
+}
+
+function xmlOf({ type, attributes, children, element }) {
+  const said = Object.entries({ ...attributes, ...(element ? { 'alert-part': element } : {}) });
+  const marked = said.map(([name, value]) => ` ${name}="${escaped(value)}"`).join('');
+  return `<${type}${marked}>${children.map(xmlOf).join('')}</${type}>`;
+}
+
+function escaped(text) {
+  return text.replace(/[&<>"\n]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}
+
+async function byXPath(root, expression) {
+  const [{ DOMParser }, { default: xpath }] = await Promise.all([import('@xmldom/xmldom'), import('xpath')]);
+  const document = new DOMParser().parseFromString(xmlOf(root), 'text/xml');
+  let hits;
+  try {
+    hits = xpath.select(expression, document);
+  } catch (error) {
+    throw new errors.InvalidSelectorError(`${expression}: ${error.message}`);
+  }
+  const parts = descendants(root);
+  return hits.map((hit) => parts.find((part) => part.element === hit.getAttribute?.('alert-part'))).filter(Boolean);
+}

@@ -1,0 +1,249 @@
+// The app under test: what the capabilities say of it, installing, starting, links, and what of the device it may ask.
+
+import { setTimeout } from 'node:timers/promises';
+import { errors } from 'appium/driver.js';
+
+const BACKGROUND = 3;
+const FOREGROUND = 4;
+export const DENSITY = 160;
+const MOST_SECONDS = 600;
+const GRANTED = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'clipboard-write'];
+
+/** Bring the device into the state that the session's capabilities ask for. */
+export async function prepare() {
+  const { opts } = this;
+  await speak(this);
+  const named = opts.appPackage ?? opts.bundleId;
+  if (opts.app) {
+    if (opts.fullReset && named) await this.device.remove(named);
+    this.application = await this.device.install(String(opts.app), named);
+  } else if (named) {
+    this.application = await installed(this, named);
+  }
+  for (const other of listOf(opts.otherApps)) await this.device.install(other);
+  if (opts.orientation) await this.device.rotate(opts.orientation.toUpperCase());
+  if (this.application) await start(this);
+  else if (opts.browserName) await browse(this);
+  if (opts.autoGrantPermissions) await grant(this);
+}
+
+/** What the client is told of the device and the app in the session's capabilities. */
+export async function facts() {
+  const { width, height, userAgent, system } = await this.askPage('screen');
+  const id = this.application;
+  const udid = this.opts.udid ?? process.env.PYTEST_DEVICE_UDID;
+  return {
+    platformVersion: this.opts.platformVersion ?? versionOf(userAgent, system),
+    deviceName: this.opts.deviceName ?? process.env.PYTEST_DEVICE_DEVICE_NAME ?? 'Chromium',
+    ...(udid ? { udid, deviceUDID: udid } : {}),
+    deviceScreenSize: `${width}x${height}`,
+    // Elements, touches and screenshots are all measured in the page's own pixels.
+    deviceScreenDensity: DENSITY,
+    pixelRatio: 1,
+    statBarHeight: 0,
+    viewportRect: { left: 0, top: 0, width, height },
+    ...(id ? { [this.platform === 'iOS' ? 'bundleId' : 'appPackage']: id } : {}),
+    ...(id && this.platform === 'Android' ? { appActivity: await this.getCurrentActivity() } : {}),
+  };
+}
+
+export const commands = {
+  async installApp(app) {
+    await this.device.install(app);
+  },
+
+  /** Bring an app to the front, or start it when it does not run. */
+  async activateApp(id) {
+    await installed(this, id);
+    await thaw(this);
+    await this.device.launch(id);
+    this.application = id;
+  },
+
+  async launchApp(id, args = []) {
+    await installed(this, id);
+    await thaw(this);
+    if (args.length) await this.device.terminate(id);
+    await this.device.launch(id, args);
+    this.application = id;
+  },
+
+  async terminateApp(id) {
+    return await this.device.terminate(id);
+  },
+
+  async removeApp(id) {
+    return await this.device.remove(id);
+  },
+
+  async clearApp(id) {
+    await this.device.clear(await installed(this, id));
+  },
+
+  async isAppInstalled(id) {
+    return id in (await this.device.apps());
+  },
+
+  async queryAppState(id) {
+    const state = (await this.device.apps())[id] ?? 0;
+    return state === FOREGROUND && this.frozen ? BACKGROUND : state;
+  },
+
+  /** Let the app sleep for some seconds, or with a negative number until it is activated. */
+  async backgroundApp(seconds = -1) {
+    const limited = Math.min(Number(seconds ?? -1), MOST_SECONDS);
+    await freeze(this);
+    if (limited < 0) return;
+    await setTimeout(limited * 1000);
+    await thaw(this);
+  },
+
+  async getCurrentPackage() {
+    const front = Object.entries(await this.device.apps()).find(([, state]) => state === FOREGROUND);
+    return front?.[0] ?? null;
+  },
+
+  async getCurrentActivity() {
+    return this.opts.appActivity ?? '.MainActivity';
+  },
+
+  /** Open a deep link, or a web address. */
+  async deepLink(url, id) {
+    await thaw(this);
+    await this.device.openUrl(url, id);
+    if (id) this.application = id;
+  },
+
+  async setUrl(url) {
+    await this.deepLink(url);
+  },
+
+  async getOrientation() {
+    return await this.device.orientation();
+  },
+
+  async setOrientation(orientation) {
+    const wanted = String(orientation).toUpperCase();
+    if (!['PORTRAIT', 'LANDSCAPE'].includes(wanted)) {
+      throw new errors.InvalidArgumentError(`orientation is PORTRAIT or LANDSCAPE, not ${orientation}`);
+    }
+    await this.device.rotate(wanted);
+  },
+
+  async getRotation() {
+    return { x: 0, y: 0, z: (await this.device.orientation()) === 'PORTRAIT' ? 0 : 90 };
+  },
+
+  async setRotation(x, y, z) {
+    await this.device.rotate(z % 180 === 0 ? 'PORTRAIT' : 'LANDSCAPE');
+  },
+
+  async getDeviceTime(format = 'YYYY-MM-DDTHH:mm:ssZ') {
+    const { epoch, offset } = await this.askPage('clock');
+    return timeIn(format, new Date(epoch + offset * 60_000), offset);
+  },
+
+  async getGeoLocation() {
+    if (!this.location) throw new errors.UnknownError('the device has no location: set one first');
+    return this.location;
+  },
+
+  async setGeoLocation({ latitude, longitude, altitude = 0 }) {
+    this.location = { latitude: Number(latitude), longitude: Number(longitude), altitude: Number(altitude) };
+    await this.cdp('Emulation.setGeolocationOverride', { ...this.location, accuracy: 1 });
+    await this.allow('geolocation', 'granted');
+    return this.location;
+  },
+
+  /** Set a permission of the page in front: granted, denied or prompt. */
+  async allow(name, state) {
+    await this.toBrowser('/permissions', 'POST', { descriptor: { name }, state });
+    this.permissions.set(name, state);
+  },
+};
+
+async function installed(driver, id) {
+  const apps = Object.keys(await driver.device.apps());
+  if (apps.includes(id)) return id;
+  const there = apps.join(', ') || 'none';
+  throw new errors.UnknownError(`the app ${id} is not installed on this device; installed: ${there}. Give appium:app`);
+}
+
+async function start(driver) {
+  const { opts, application } = driver;
+  const android = driver.platform === 'Android';
+  const keep = opts.noReset || (!android && !opts.app);
+  if (!keep) await driver.device.clear(application);
+  if (opts.autoLaunch === false) return;
+  const args = android ? intentArguments(opts) : processArguments(opts);
+  if (keep && (args.length || opts.forceAppLaunch)) await driver.device.terminate(application);
+  await driver.device.launch(application, args);
+  if (opts.autoWebview) await driver.setContext('WEBVIEW');
+}
+
+async function browse(driver) {
+  if (driver.opts.initialUrl) await driver.device.openUrl(driver.opts.initialUrl);
+  await driver.setContext('CHROMIUM');
+}
+
+async function grant(driver) {
+  for (const name of GRANTED) await driver.allow(name, 'granted');
+}
+
+/** Let the page see the language, the region and the time zone that were asked for. */
+async function speak(driver) {
+  const { language, locale, timeZone } = driver.opts;
+  if (timeZone) await driver.cdp('Emulation.setTimezoneOverride', { timezoneId: timeZone });
+  if (!language && !locale) return;
+  const region = locale && !/[-_]/.test(locale) && language ? `${language}-${locale}` : locale ?? language;
+  const spoken = region.replace('_', '-');
+  const { userAgent } = await driver.askPage('screen');
+  await driver.cdp('Emulation.setLocaleOverride', { locale: spoken });
+  await driver.cdp('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: spoken });
+}
+
+async function freeze(driver) {
+  await driver.cdp('Page.setWebLifecycleState', { state: 'frozen' });
+  driver.frozen = true;
+}
+
+async function thaw(driver) {
+  if (!driver.frozen) return;
+  await driver.cdp('Page.setWebLifecycleState', { state: 'active' });
+  driver.frozen = false;
+}
+
+/** `--es name value`, cut as a shell does. */
+function intentArguments({ optionalIntentArguments }) {
+  if (Array.isArray(optionalIntentArguments)) return optionalIntentArguments.map(String);
+  const parts = String(optionalIntentArguments ?? '').match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
+  return parts.map((part) => part.replace(/"([^"]*)"|'([^']*)'/g, (_, one, other) => one ?? other));
+}
+
+function processArguments({ processArguments: given }) {
+  const said = typeof given === 'string' ? JSON.parse(given) : given;
+  return listOf(said?.args ?? (Array.isArray(said) ? said : [])).map(String);
+}
+
+function listOf(value) {
+  if (typeof value !== 'string') return value ?? [];
+  return value.startsWith('[') ? JSON.parse(value) : [value];
+}
+
+function versionOf(userAgent, system) {
+  if (system) return system.replace(/(\.0)+$/, '');
+  const [, android, ios] = /Android (\d+(?:\.\d+)*)|OS (\d+(?:_\d+)*) like Mac/.exec(userAgent) ?? [];
+  return android ?? ios?.replaceAll('_', '.') ?? '';
+}
+
+function timeIn(format, local, offset) {
+  const two = (number, width = 2) => String(Math.abs(number)).padStart(width, '0');
+  const zone = `${offset < 0 ? '-' : '+'}${two(Math.trunc(offset / 60))}:${two(offset % 60)}`;
+  const parts = {
+    YYYY: two(local.getUTCFullYear(), 4), MM: two(local.getUTCMonth() + 1), DD: two(local.getUTCDate()),
+    HH: two(local.getUTCHours()), mm: two(local.getUTCMinutes()), ss: two(local.getUTCSeconds()),
+    SSS: two(local.getUTCMilliseconds(), 3), ZZ: zone.replace(':', ''), Z: zone,
+  };
+  return format.replace(/YYYY|MM|DD|HH|mm|SSS|ss|ZZ|Z/g, (part) => parts[part]);
+}
+

@@ -1,0 +1,59 @@
+// Keys of an Android device and buttons of an iPhone.
+
+import { errors } from 'appium/driver.js';
+
+const SHIFT = '\uE008';
+const SHIFT_MASK = 0x41;
+const CONTROL = '\uE009';
+const CONTROL_MASK = 0x1000;
+const BACK = 4;
+const HOME = 3;
+
+const SPECIAL = {
+  19: '\uE013', 20: '\uE015', 21: '\uE012', 22: '\uE014', 23: '\uE006', 55: ',', 56: '.', 61: '\uE004', 62: ' ',
+  66: '\uE006', 67: '\uE003', 68: '`', 69: '-', 70: '=', 71: '[', 72: ']', 73: '\\', 74: ';', 75: "'", 76: '/', 77: '@',
+  81: '+', 84: '\uE006', 92: '\uE00E', 93: '\uE00F', 111: '\uE00C', 112: '\uE017', 122: '\uE011', 123: '\uE010',
+  160: '\uE007',
+};
+
+function keyOf(code) {
+  if (code >= 7 && code <= 16) return String(code - 7);
+  if (code >= 29 && code <= 54) return String.fromCharCode(97 + code - 29);
+  return SPECIAL[code];
+}
+
+/** Press a key by its Android code. Throws InvalidArgument for one that has no meaning to a page. */
+export async function pressKeyCode(driver, { keycode, metastate = 0 }) {
+  const code = Number(keycode);
+  if (code === BACK) return await goBack(driver);
+  if (code === HOME) return await driver.backgroundApp(-1);
+  const key = keyOf(code);
+  if (key === undefined) throw new errors.InvalidArgumentError(`the key code ${keycode} means nothing to the app's page`);
+  const held = [...(metastate & SHIFT_MASK ? [SHIFT] : []), ...(metastate & CONTROL_MASK ? [CONTROL] : [])];
+  return await pressKeys(driver, held, [key]);
+}
+
+/** Press a button of an iPhone by its name. */
+export async function pressButton(driver, { name }) {
+  if (String(name).toLowerCase() !== 'home') {
+    throw new errors.InvalidArgumentError(`the local device has the button home, no ${name}`);
+  }
+  await driver.backgroundApp(-1);
+}
+
+/** Type keys one after the other into what has the focus. */
+export async function typeKeys(driver, keys) {
+  await pressKeys(driver, [], keys.flatMap((key) => [...(typeof key === 'string' ? key : key.key)]));
+}
+
+/** Close the keyboard if it is shown, else go to the page before. */
+async function goBack(driver) {
+  if (!(await driver.askPage('blur'))) await driver.toBrowser('/back', 'POST');
+}
+
+async function pressKeys(driver, held, keys) {
+  const press = (type) => (value) => ({ type, value });
+  const typed = keys.flatMap((value) => [{ type: 'keyDown', value }, { type: 'keyUp', value }]);
+  const actions = [...held.map(press('keyDown')), ...typed, ...held.map(press('keyUp'))];
+  await driver.toBrowser('/actions', 'POST', { actions: [{ type: 'key', id: 'keyboard', actions }] });
+}

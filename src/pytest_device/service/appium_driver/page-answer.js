@@ -1,0 +1,82 @@
+// Runs in the page, after page-tree.js and page-find.js. Answers one question of the driver.
+
+function descriptionOf(element, target) {
+  const node = nodeOf(element, null, target);
+  const { facts } = node;
+  const text = target.platform === 'Android' || facts.edit ? node.attributes.text ?? node.attributes.value : facts.text;
+  const said = text || (target.platform === 'iOS' ? node.attributes.label : '') || '';
+  const parent = element.parentElement;
+  const index = String(parent ? [...parent.children].indexOf(element) : 0);
+  return { type: node.type, attributes: { index, ...node.attributes }, rect: facts.rect, text: said, facts };
+}
+
+/** Bring an element onto the screen; return its middle. */
+function middleOf(element) {
+  if (!onScreen(element)) element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+  const box = element.getBoundingClientRect();
+  return { x: Math.round(box.left + box.width / 2), y: Math.round(box.top + box.height / 2) };
+}
+
+/** Empty a field in a way that frameworks notice which watch its property. */
+function emptied(element) {
+  element.focus();
+  if (element.isContentEditable) element.textContent = '';
+  else Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), 'value').set.call(element, '');
+  element.dispatchEvent(new InputEvent('input', { bubbles: true, inputType: 'deleteContentBackward' }));
+  element.dispatchEvent(new Event('change', { bubbles: true }));
+}
+
+function keyboardShown() {
+  let active = document.activeElement;
+  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+  return Boolean(active) && KINDS[roleOf(active)] === 'edit' && !active.readOnly;
+}
+
+const ANSWERS = {
+  find: async ({ query, target, many }, element) => {
+    const all = query.scroll ? await foundByScrolling(query, target) : found(query, target, element);
+    return many ? all : all.slice(0, 1);
+  },
+  source: ({ target }) => {
+    const xml = new XMLSerializer().serializeToString(xmlOf(treeOf(target)).document);
+    return `<?xml version="1.0" encoding="UTF-8"?>\n${xml}`;
+  },
+  describe: ({ target }, element) => descriptionOf(element, target),
+  middle: (_, element) => middleOf(element),
+  empty: (_, element) => emptied(element),
+  scroll: async ({ right, down, at }, element) => {
+    const box = scrollerOf(element ?? document.elementFromPoint(at.x, at.y));
+    scrollBy(box, right, down);
+    await nextFrame();
+    return canScroll(box, Math.sign(right), Math.sign(down));
+  },
+  canScroll: ({ right, down, at }, element) => {
+    return canScroll(scrollerOf(element ?? document.elementFromPoint(at.x, at.y)), right, down);
+  },
+  rect: (_, element) => rectOf(element),
+  screen: async () => ({
+    width: innerWidth, height: innerHeight,
+    userAgent: navigator.userAgent, language: navigator.language,
+    // The user agent no longer tells it; this does, in secure contexts.
+    system: (await navigator.userAgentData?.getHighEntropyValues(['platformVersion']))?.platformVersion ?? null,
+  }),
+  keyboard: keyboardShown,
+  blur: () => {
+    const shown = keyboardShown();
+    document.activeElement?.blur();
+    return shown;
+  },
+  clock: () => {
+    const now = new Date();
+    return { epoch: now.getTime(), offset: -now.getTimezoneOffset() };
+  },
+};
+
+async function answer(request, element) {
+  try {
+    return { value: (await ANSWERS[request.ask](request, element)) ?? null };
+  } catch (error) {
+    if (error instanceof SelectorError) return { selector: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,190 @@
+// Runs in the page, after page-tree.js. Finds nodes of the tree, and turns the tree into XML.
+
+class SelectorError extends Error {}
+
+function bare(id) {
+  return id.replace(/^.*:id\//, '');
+}
+
+const TESTS = {
+  equals: (is, wanted) => is === wanted,
+  differs: (is, wanted) => is !== wanted,
+  contains: (is, wanted) => is.includes(wanted),
+  startsWith: (is, wanted) => is.startsWith(wanted),
+  endsWith: (is, wanted) => is.endsWith(wanted),
+  less: (is, wanted) => Number(is) < Number(wanted),
+  atMost: (is, wanted) => Number(is) <= Number(wanted),
+  greater: (is, wanted) => Number(is) > Number(wanted),
+  atLeast: (is, wanted) => Number(is) >= Number(wanted),
+};
+
+function matches(is, { wanted, fold, whole = true }) {
+  try {
+    return new RegExp(whole ? `^(?:${wanted})$` : wanted, fold ? 'isu' : 'su').test(is);
+  } catch (error) {
+    throw new SelectorError(`${JSON.stringify(wanted)} is no regular expression: ${error.message}`);
+  }
+}
+
+/** Whether a condition holds for a node: see selectors.js for their shapes. */
+function holds(condition, node) {
+  switch (condition.is) {
+    case 'all': return condition.of.every((one) => holds(one, node));
+    case 'any': return condition.of.some((one) => holds(one, node));
+    case 'not': return !holds(condition.of, node);
+    case 'within': return descendants(node).some((inner) => holds(condition.of, inner));
+    case 'id': return named(node, condition.wanted, true);
+    case 'accessibility': return named(node, condition.wanted, false);
+    case 'truth': return condition.wanted;
+    default: return compared(condition, node.attributes[condition.attribute] ?? '');
+  }
+}
+
+function named(node, wanted, byId) {
+  const { ids, labels } = node.handles;
+  const own = [...ids, ...labels, node.attributes.name, node.attributes['content-desc']];
+  if (!byId) return own.includes(wanted);
+  return (node.attributes.name === undefined ? ids : own).some((id) => id === wanted || (id && id === bare(wanted)));
+}
+
+function compared(condition, is) {
+  const { is: test, wanted, fold } = condition;
+  if (test === 'matches') return matches(is, condition);
+  return fold ? TESTS[test](is.toLowerCase(), wanted.toLowerCase()) : TESTS[test](is, wanted);
+}
+
+/** The nodes that one step of a query leads to from a node. */
+function stepped(step, from) {
+  if (step.up) return [from.parent ?? from];
+  const candidates = step.deep ? descendants(from) : from.children;
+  const typed = candidates.filter((node) => step.type === '*' || node.type === step.type);
+  return step.filters.reduce((left, filter) => {
+    if ('position' in filter) return left.slice(...slice(filter.position));
+    return left.filter((node) => holds(filter, node));
+  }, typed);
+}
+
+/** A position counts from 1, or from -1 at the end. */
+function slice(position) {
+  if (position > 0) return [position - 1, position];
+  return [position, position === -1 ? undefined : position + 1];
+}
+
+function walked(steps, root) {
+  return steps.reduce((from, step) => [...new Set(from.flatMap((node) => stepped(step, node)))], [root]);
+}
+
+function xmlOf(root) {
+  const document_ = document.implementation.createDocument(null, null);
+  const nodes = new Map();
+  const made = (node) => {
+    const element = document_.createElement(node.type);
+    for (const [name, value] of Object.entries(node.attributes)) {
+      element.setAttribute(name, value.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, ''));
+    }
+    nodes.set(element, node);
+    node.xml = element;
+    element.append(...node.children.map(made));
+    return element;
+  };
+  document_.append(made(root));
+  return { document: document_, nodes };
+}
+
+function byXPath(xpath, root, from) {
+  const xml = xmlOf(root);
+  const scoped = from !== root && xpath.startsWith('/') ? `.${xpath}` : xpath;
+  let hits;
+  try {
+    const context = from === root ? xml.document : from.xml;
+    hits = xml.document.evaluate(scoped, context, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE, null);
+  } catch (error) {
+    throw new SelectorError(`${xpath} is no XPath that leads to elements: ${error.message}`);
+  }
+  const found = Array.from({ length: hits.snapshotLength }, (_, index) => xml.nodes.get(hits.snapshotItem(index)));
+  return found.filter((node) => node !== undefined);
+}
+
+function byCss(css, element) {
+  try {
+    return [...(element ?? document).querySelectorAll(css)];
+  } catch (error) {
+    throw new SelectorError(`${css} is no CSS selector: ${error.message}`);
+  }
+}
+
+/** The elements a query leads to, below an element or in the whole document. */
+function found(query, target, element) {
+  if (query.css) return byCss(query.css, element);
+  const root = treeOf(target);
+  const from = element ? [root, ...descendants(root)].findLast((node) => node.element === element) : root;
+  if (!from) return [];
+  return (query.xpath ? byXPath(query.xpath, root, from) : walked(query.steps, from)).map((node) => node.element);
+}
+
+function nextFrame() {
+  return new Promise((done) => {
+    // A hidden page draws no frames.
+    const timer = setTimeout(done, 250);
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      clearTimeout(timer);
+      done();
+    }));
+  });
+}
+
+/** The innermost box around an element, or the first of the page, that can be scrolled. */
+function scrollerOf(element) {
+  for (let box = element; box && box !== document.body; box = box.parentElement) {
+    if (scrolls(box, getComputedStyle(box))) return box;
+  }
+  const inner = element ? null : [...document.querySelectorAll('*')].find(
+    (box) => box !== document.documentElement && box !== document.body && scrolls(box, getComputedStyle(box)),
+  );
+  const whole = document.scrollingElement ?? document.documentElement;
+  return whole.scrollHeight > whole.clientHeight + 1 ? whole : inner ?? whole;
+}
+
+/** Scroll a box by parts of its size; tell whether it moved. */
+function scrollBy(box, right, down) {
+  const before = [box.scrollLeft, box.scrollTop];
+  box.scrollBy({ left: right * box.clientWidth, top: down * box.clientHeight, behavior: 'instant' });
+  return box.scrollLeft !== before[0] || box.scrollTop !== before[1];
+}
+
+/** Whether a box can be scrolled further: right and down as 1, 0 or -1. */
+function canScroll(box, right, down) {
+  const room = (at, size, whole, way) => (way > 0 ? at + size < whole - 1 : way < 0 ? at > 0 : false);
+  return room(box.scrollLeft, box.clientWidth, box.scrollWidth, right)
+    || room(box.scrollTop, box.clientHeight, box.scrollHeight, down);
+}
+
+/** Scroll until a query leads somewhere: lists show the rest of their items only then. */
+async function scrolledTo(query, target, element, most) {
+  const look = () => found(query, target, null).filter((one) => !element || element.contains(one))[0];
+  let hit = look();
+  const box = scrollerOf(element);
+  if (!hit) {
+    box.scrollTo({ top: 0, left: 0, behavior: 'instant' });
+    await nextFrame();
+    hit = look();
+  }
+  for (let tries = 0; !hit && tries < most && (scrollBy(box, 0, 0.8) || scrollBy(box, 0.8, 0)); tries += 1) {
+    await nextFrame();
+    hit = look();
+  }
+  if (hit && !onScreen(hit)) hit.scrollIntoView({ block: 'center', inline: 'nearest', behavior: 'instant' });
+  return hit ? [hit] : [];
+}
+
+async function foundByScrolling(query, target) {
+  const { scroll } = query;
+  const within = scroll.container ? found(scroll.container, target, null)[0] : null;
+  if (scroll.container && !within) return [];
+  if (scroll.to) return scrolledTo(scroll.to, target, within, scroll.most);
+  const box = scrollerOf(within);
+  const moves = { forward: [0, 0.8], backward: [0, -0.8], end: [0, 1e6], beginning: [0, -1e6] };
+  scrollBy(box, ...moves[scroll.move]);
+  await nextFrame();
+  return [within ?? box];
+}

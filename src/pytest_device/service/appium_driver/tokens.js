@@ -1,0 +1,67 @@
+// Cuts the text of a locator into tokens, and hands them out one by one.
+
+const KINDS = [
+  ['space', /\s+/y],
+  ['string', /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/y],
+  ['number', /-?\d+(?:\.\d+)?/y],
+  ['word', /[A-Za-z_][\w]*/y],
+  ['sign', /&&|\|\||==|!=|<>|<=|>=|=<|=>|\*\*|[-=<>!(){}[\],.;/*`$]/y],
+];
+const ESCAPES = { n: '\n', t: '\t', r: '\r' };
+
+export class Tokens {
+  constructor(text) {
+    this.text = text;
+    this.tokens = [...cut(text)];
+    this.at = 0;
+  }
+
+  get next() {
+    return this.tokens[this.at] ?? { kind: 'end', value: '', start: this.text.length };
+  }
+
+  take() {
+    const token = this.next;
+    this.at += 1;
+    return token;
+  }
+
+  /** Take the next token if it is this sign or word, in whatever case; tell whether it was. */
+  took(value) {
+    const { next } = this;
+    const is = (next.kind === 'sign' || next.kind === 'word') && next.value.toLowerCase() === value.toLowerCase();
+    if (is) this.at += 1;
+    return is;
+  }
+
+  expect(value) {
+    if (!this.took(value)) this.fail(`${value} was expected`);
+  }
+
+  /** Take the next token, which must be of a kind. */
+  a(kind) {
+    if (this.next.kind !== kind) this.fail(`a ${kind} was expected`);
+    return this.take().value;
+  }
+
+  fail(why) {
+    const rest = this.text.slice(this.next.start);
+    throw new SyntaxError(`${why} at ${rest ? JSON.stringify(rest) : 'its end'}`);
+  }
+}
+
+function* cut(text) {
+  for (let at = 0; at < text.length; ) {
+    const [kind, pattern] = KINDS.find(([, one]) => ((one.lastIndex = at), one.test(text))) ?? [];
+    if (!kind) throw new SyntaxError(`not understood: ${JSON.stringify(text.slice(at))}`);
+    const value = text.slice(at, pattern.lastIndex);
+    if (kind !== 'space') yield { kind, value: kind === 'string' ? unquoted(value) : value, start: at };
+    at = pattern.lastIndex;
+  }
+}
+
+function unquoted(text) {
+  return text.slice(1, -1).replace(/\\(u[0-9a-fA-F]{4}|.)/gs, (_, code) => {
+    return code.length > 1 ? String.fromCharCode(parseInt(code.slice(1), 16)) : ESCAPES[code] ?? code;
+  });
+}

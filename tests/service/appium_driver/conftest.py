@@ -1,0 +1,104 @@
+"""The local device as a suite sees it: real service, real Chromium, real Appium with our driver, real client."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+from appium.options.android import UiAutomator2Options
+from appium.options.common import AppiumOptions
+from appium.options.ios import XCUITestOptions
+from appium.webdriver import Remote
+from appium.webdriver.client_config import AppiumClientConfig
+
+from pytest_device.local import LocalService
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.settings import LOCAL_APP_ID
+from pytest_device.spec import Platform, SessionType
+from tests.waiting import eventually
+
+APP: Final = Path(__file__).parent / "app"
+APP_ID: Final = "org.example.notes"
+COMMAND_SECONDS: Final = 60
+WAIT_SECONDS: Final = 5
+OPTIONS: Final[dict[Platform, Callable[[], AppiumOptions]]] = {
+    Platform.ANDROID: UiAutomator2Options,
+    Platform.IOS: XCUITestOptions,
+}
+
+
+@pytest.fixture(scope="session")
+def service() -> Generator[LocalService]:
+    service = LocalService.start(app_id=LOCAL_APP_ID, progress=print, runner="real")
+    yield service
+    service.close()
+
+
+@contextmanager
+def booted(service: LocalService, platform: Platform) -> Generator[Session]:
+    """Hold a session of the local device."""
+    request = SessionRequest(
+        app_id=UUID(LOCAL_APP_ID), platform=platform, type=SessionType.APPIUM, device_identifier="chromium"
+    )
+    with DeviceClient(service.url, service.token) as client:
+        session_id = client.create(request).id
+        assert eventually(lambda: client.get(session_id).remote_config is not None, 120)
+        try:
+            yield client.get(session_id)
+        finally:
+            client.stop(session_id)
+
+
+@contextmanager
+def driven(session: Session, capabilities: dict[str, Any]) -> Generator[Remote]:
+    """Run a driver with the options class that a suite for the session's platform uses."""
+    config = session.remote_config
+    assert isinstance(config, AppiumConfig)
+    patient = {"newCommandTimeout": 0}  # the one platform's driver is left alone while the other's is at work
+    options = OPTIONS[Platform(session.platform)]().load_capabilities(
+        {**config.capabilities, **patient, **capabilities}
+    )
+    url = config.appium_url
+    driver = Remote(client_config=AppiumClientConfig(remote_server_addr=url, timeout=COMMAND_SECONDS), options=options)
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="session")
+def android(service: LocalService) -> Generator[Session]:
+    with booted(service, Platform.ANDROID) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def ios(service: LocalService) -> Generator[Session]:
+    with booted(service, Platform.IOS) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def android_driver(android: Session) -> Generator[Remote]:
+    with driven(android, {"app": str(APP), "appium:appPackage": APP_ID}) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def ios_driver(ios: Session) -> Generator[Remote]:
+    with driven(ios, {"app": str(APP), "appium:bundleId": APP_ID}) as driver:
+        yield driver
+
+
+def fresh(driver: Remote) -> Remote:
+    """Return a driver whose app is there, is in front and has nothing stored."""
+    driver.switch_to.context("NATIVE_APP")
+    driver.implicitly_wait(WAIT_SECONDS)
+    if not driver.is_app_installed(APP_ID):
+        driver.install_app(str(APP))
+    driver.get("notes:///reset")
+    return driver

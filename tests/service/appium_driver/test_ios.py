@@ -1,0 +1,147 @@
+"""What a suite written for iOS does on the local device."""
+
+import pytest
+from appium.webdriver import Remote
+from appium.webdriver.common.appiumby import AppiumBy as By
+from selenium.common.exceptions import InvalidSelectorException, UnknownMethodException
+
+from pytest_device.sessions.models import Session
+from tests.service.appium_driver.conftest import APP_ID, WAIT_SECONDS, driven, fresh
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def driver(ios_driver: Remote) -> Remote:
+    return fresh(ios_driver)
+
+
+def add(driver: Remote, text: str) -> None:
+    driver.find_element(By.ACCESSIBILITY_ID, "text").send_keys(text)
+    driver.find_element(By.ACCESSIBILITY_ID, "add").click()
+
+
+def test_a_locator_of_each_kind_finds_what_it_names(driver: Remote) -> None:
+    add(driver, "Buy milk")
+    locators = {
+        By.IOS_PREDICATE: "type == 'XCUIElementTypeStaticText' AND label CONTAINS[c] 'MILK'",
+        By.IOS_CLASS_CHAIN: "**/XCUIElementTypeOther[`name == 'note-0'`]/XCUIElementTypeStaticText[-1]",
+        By.XPATH: '//XCUIElementTypeOther[@name="note-0"]/XCUIElementTypeStaticText[@label="Buy milk"]',
+    }
+    assert {driver.find_element(by, value).text for by, value in locators.items()} == {"Buy milk"}
+
+
+def test_predicates_mean_what_they_mean_there(driver: Remote) -> None:
+    add(driver, "Buy milk")
+    predicates = {
+        "name == 'title'": "Notes",
+        "label LIKE 'B?y*' && visible == 1": "Buy milk",
+        "type IN {'XCUIElementTypeSearchField', 'XCUIElementTypeSwitch'}": "Pinned",
+        "NOT (enabled == true) AND label != nil": "Share",
+        "label MATCHES[c] 'line 1[01]' AND NOT label ENDSWITH '0'": "Line 11",
+    }
+    driver.find_element(By.ACCESSIBILITY_ID, "note-0")
+    found = {predicate: driver.find_element(By.IOS_PREDICATE, predicate) for predicate in predicates}
+    labels = {predicate: hit.get_attribute("label") for predicate, hit in found.items()}
+    assert labels == predicates
+
+
+def test_class_chains_count_from_both_ends(driver: Remote) -> None:
+    add(driver, "Buy milk")
+    chains = {
+        "**/XCUIElementTypeScrollView/XCUIElementTypeOther[1]/XCUIElementTypeStaticText": "Buy milk",
+        "**/XCUIElementTypeOther[$label == 'Buy milk'$][-1]/*": "Buy milk",
+        "**/XCUIElementTypeStaticText[`label BEGINSWITH 'Line'`][-1]": "Line 40",
+    }
+    driver.find_element(By.ACCESSIBILITY_ID, "note-0")
+    assert {chain: driver.find_element(By.IOS_CLASS_CHAIN, chain).text for chain in chains} == chains
+
+
+def test_a_predicate_that_is_not_understood_is_refused_with_the_part_at_fault(driver: Remote) -> None:
+    with pytest.raises(InvalidSelectorException, match="there is no attribute colour"):
+        driver.find_element(By.IOS_PREDICATE, "colour == 'red'")
+
+
+def test_attributes_are_those_of_a_native_element(driver: Remote) -> None:
+    field = driver.find_element(By.ACCESSIBILITY_ID, "text")
+    names = ("type", "name", "label", "value", "placeholderValue", "enabled", "visible")
+    assert {name: field.get_attribute(name) for name in names} == {
+        "type": "XCUIElementTypeTextField",
+        "name": "text",
+        "label": "Text of the note",
+        "value": "New note",
+        "placeholderValue": "New note",
+        "enabled": "true",
+        "visible": "true",
+    }
+
+
+def test_the_label_of_a_button_is_the_text_in_it(driver: Remote) -> None:
+    button = driver.find_element(By.IOS_CLASS_CHAIN, "**/XCUIElementTypeButton[`label == 'Delete all'`]")
+    assert (button.text, button.get_attribute("name")) == ("Delete all", "delete")
+
+
+def test_an_alert_is_an_element_with_buttons(driver: Remote) -> None:
+    add(driver, "Buy milk")
+    driver.find_element(By.ACCESSIBILITY_ID, "delete").click()
+    alert = driver.find_element(By.CLASS_NAME, "XCUIElementTypeAlert")
+    assert alert.get_attribute("name") == "Delete all notes?"
+    driver.find_element(By.ACCESSIBILITY_ID, "OK").click()
+    assert driver.find_element(By.ACCESSIBILITY_ID, "count").text == "You have 0 notes"
+
+
+def test_an_alert_is_accepted_by_a_script(driver: Remote) -> None:
+    add(driver, "Buy milk")
+    driver.find_element(By.ACCESSIBILITY_ID, "delete").click()
+    driver.execute_script("mobile: alert", {"action": "accept"})
+    assert driver.find_element(By.ACCESSIBILITY_ID, "count").text == "You have 0 notes"
+
+
+def test_the_value_of_a_switch_is_one_or_zero(driver: Remote) -> None:
+    switch = driver.find_element(By.CLASS_NAME, "XCUIElementTypeSwitch")
+    before = switch.get_attribute("value")
+    switch.click()
+    assert (before, switch.get_attribute("value")) == ("0", "1")
+
+
+def test_the_states_of_an_app_are_those_of_the_document(driver: Remote) -> None:
+    driver.terminate_app(APP_ID)
+    assert driver.query_app_state(APP_ID) == 1
+    driver.execute_script("mobile: launchApp", {"bundleId": APP_ID, "arguments": ["-home", "now"]})
+    assert driver.find_element(By.ACCESSIBILITY_ID, "arguments").text == "-home now"
+
+
+def test_a_deep_link_opens_its_place(driver: Remote) -> None:
+    driver.execute_script("mobile: deepLink", {"url": "notes://notes/7?from=mail", "bundleId": APP_ID})
+    assert driver.find_element(By.ACCESSIBILITY_ID, "from").text == "mail"
+
+
+def test_scrolling_to_a_name_brings_it_onto_the_screen(driver: Remote) -> None:
+    line = driver.find_element(By.IOS_PREDICATE, "label == 'Line 30'")
+    driver.execute_script("mobile: scroll", {"elementId": line.id, "toVisible": True})
+    assert line.is_displayed()
+
+
+@pytest.mark.parametrize(("gesture", "seen"), [("touchAndHold", "held"), ("doubleTap", "twice")])
+def test_gestures_arrive_as_touches(driver: Remote, gesture: str, seen: str) -> None:
+    title = driver.find_element(By.ACCESSIBILITY_ID, "title")
+    driver.execute_script(f"mobile: {gesture}", {"elementId": title.id, "duration": 1})
+    assert eventually(lambda: driver.find_element(By.ACCESSIBILITY_ID, "touched").text == seen, 10)
+
+
+def test_a_finger_that_is_not_there_is_not_read(driver: Remote) -> None:
+    with pytest.raises(UnknownMethodException, match="it has no sensor for fingers or faces"):
+        driver.touch_id(match=True)
+
+
+def test_a_session_starts_with_the_arguments_of_its_process(driver: Remote, ios: Session) -> None:
+    driver.terminate_app(APP_ID)
+    with driven(ios, {"bundleId": APP_ID, "processArguments": {"args": ["-home", "now"], "env": {}}}) as other:
+        other.implicitly_wait(WAIT_SECONDS)
+        assert other.find_element(By.ACCESSIBILITY_ID, "arguments").text == "-home now"
+
+
+def test_a_session_of_the_browser_is_a_web_session(driver: Remote, ios: Session) -> None:
+    driver.terminate_app(APP_ID)
+    with driven(ios, {"browserName": "Safari"}) as other:
+        other.get("data:text/html,<h1 id=here>Hello</h1>")
+        assert other.find_element(By.ID, "here").text == "Hello"
