@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -10,9 +11,13 @@ from appium.options.android import UiAutomator2Options
 from appium.options.common import AppiumOptions
 from appium.options.ios import XCUITestOptions
 from selenium.common.exceptions import InvalidSessionIdException
+from urllib3.exceptions import ReadTimeoutError
 
-from pytest_device.controllers.appium import QUIT_SECONDS, driver, merged_options
+from pytest_device.controllers.appium import QUIT_SECONDS, DriverPolicy, driver
+from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
 from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.request import SessionRequest
+from tests.controllers.appium_servers import appium, refuses, session_on, told
 from tests.controllers.servers import Answer, Controller, says, session_at
 
 Options = AppiumOptions | Mapping[str, Any]
@@ -32,38 +37,7 @@ Options = AppiumOptions | Mapping[str, Any]
 def test_options_are_taken_however_the_suite_gives_them(appium: Session, options: Options) -> None:
     with driver(appium, options) as driven:
         assert driven.capabilities["newCommandTimeout"] == 77
-        assert driven.capabilities["deviceName"] == "fake android device"
-
-
-def _merged(options: Options, **capabilities: Any) -> dict[str, Any]:
-    session = session_at("http://127.0.0.1:9", capabilities=capabilities)
-    assert isinstance(session.remote_config, AppiumConfig)
-    merged: dict[str, Any] = merged_options(session, session.remote_config, options).to_capabilities()
-    return {name: value for name, value in merged.items() if name != "appium:newCommandTimeout"}
-
-
-def test_what_an_option_class_sets_by_itself_yields_to_the_service() -> None:
-    service = {"platformName": "Fake", "automationName": "Fake"}
-
-    assert _merged(UiAutomator2Options(), **service) == {"platformName": "Fake", "appium:automationName": "Fake"}
-    assert _merged(XCUITestOptions()) == {"platformName": "iOS", "appium:automationName": "XCUITest"}
-
-
-def test_what_the_suite_sets_wins_over_the_service() -> None:
-    options = UiAutomator2Options()
-    options.automation_name = "Espresso"
-
-    assert _merged(options, automationName="Fake")["appium:automationName"] == "Espresso"
-    assert _merged({"udid": None}, **{"appium:udid": "1", "appium:app": "a"}) == {"appium:app": "a"}
-
-
-def test_the_suite_s_own_options_are_not_changed() -> None:
-    options = UiAutomator2Options()
-    before = options.to_capabilities()
-
-    _merged(options, platformName="Fake")
-
-    assert options.to_capabilities() == before
+        assert driven.capabilities["automationName"] == "Fake"
 
 
 def test_a_driver_is_quit_at_the_end(appium: Session) -> None:
@@ -120,3 +94,125 @@ def test_the_quit_has_a_limit_of_its_own(far: Controller) -> None:
         far.answer = answer
 
     assert limits == [("DELETE /session/1", QUIT_SECONDS)]
+
+
+HANGS = Answer(rest=b" ", pause=60)
+SHORT = DriverPolicy(timeout_seconds=0.2)
+
+
+def test_a_quit_that_hangs_is_given_up_and_told_as_a_device_that_may_still_be_held(
+    far: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost: list[bool] = []
+    far.answer = appium()
+
+    with driver(session_on(far), {}, policy=SHORT, lost=lambda: lost.append(True)):
+        far.answer = lambda _call: HANGS
+
+    assert lost == [True]
+    assert [path for path, _ in far.asked] == ["/session", "/session/1"]  # asked once, not four times
+    assert "the Appium driver did not quit: " in caplog.text
+
+
+def test_a_start_that_hangs_is_told_with_its_limit_and_as_a_device_that_may_be_held(far: Controller) -> None:
+    lost: list[bool] = []
+    far.answer = lambda _call: HANGS
+
+    with (
+        pytest.raises(ControllerError, match=r"no answer within 0\.2 s \(device_driver_policy"),
+        driver(session_on(far), {}, policy=SHORT, lost=lambda: lost.append(True)),
+    ):
+        pass
+
+    assert lost == [True]
+    assert [path for path, _ in far.asked] == ["/session"]
+
+
+@pytest.mark.parametrize("answer", [refuses("session not created", "no"), refuses("invalid session id", "gone", 404)])
+def test_an_answer_however_bad_leaves_no_doubt_about_the_device(far: Controller, answer: Answer) -> None:
+    lost: list[bool] = []
+    far.answer = appium(session=answer)
+
+    with pytest.raises(ControllerError), driver(session_on(far), {}, lost=lambda: lost.append(True)):
+        pass
+
+    assert lost == []
+
+
+def test_a_command_may_take_as_long_as_the_policy_says(far: Controller) -> None:
+    far.answer = appium(source=HANGS)
+
+    with driver(session_on(far), {}, policy=SHORT) as driven, pytest.raises(ReadTimeoutError):
+        _ = driven.page_source
+
+
+def test_a_driver_that_the_test_has_quit_is_not_quit_again(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "pytest_device")
+    far.answer = appium()
+    with driver(session_on(far), {}) as driven:
+        driven.quit()
+        far.answer = lambda _call: refuses("invalid session id", "A session is either terminated or not started", 404)
+
+    assert caplog.messages == []
+
+
+def _asked(platform: str = "android") -> SessionRequest:
+    return SessionRequest.from_arguments(
+        app_id=UUID(int=1),
+        platform=platform,
+        type="appium",
+        application_archive_url="https://builds.example/app.zip",
+        open_url=LINK,
+    )
+
+
+LINK = "https://notes.example/open?key=sesame"
+
+
+@pytest.mark.parametrize(
+    ("platform", "capabilities", "arguments"),
+    [
+        ("android", {"appPackage": "com.example.notes"}, {"package": "com.example.notes"}),
+        ("android", {}, {}),
+        ("ios", {"appium:bundleId": "com.example.notes"}, {"bundleId": "com.example.notes"}),
+    ],
+)
+def test_the_link_of_the_marker_is_opened_in_the_app_that_was_started(
+    far: Controller, platform: str, capabilities: dict[str, str], arguments: dict[str, str]
+) -> None:
+    far.answer = appium(capabilities)
+
+    with driver(session_on(far, platform=platform), {}, asked=_asked(platform)):
+        assert told(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [{"url": LINK, **arguments}]}]
+
+
+def test_a_browser_goes_to_the_link_of_the_marker(far: Controller) -> None:
+    far.answer = appium()
+
+    with driver(session_on(far), {"browserName": "Chrome"}, asked=_asked()):
+        assert told(far, "/url") == [{"url": LINK}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (refuses("unknown error", f"Error: Activity not started, unable to resolve {LINK}"), AppError, "unable to"),
+        (refuses("unknown method", "Unsupported execute method 'mobile: deepLink'"), ConfigError, "leave open_url out"),
+        (refuses("unknown command", "no such route", 404), ConfigError, "leave open_url out"),
+        (HANGS, ControllerError, "timed out"),
+    ],
+    ids=["refused", "unknown method", "unknown command", "hangs"],
+)
+def test_a_link_that_is_not_opened_is_told_as_what_it_is_and_the_driver_is_quit(
+    far: Controller, answer: Answer, kind: type[DeviceError], words: str
+) -> None:
+    far.answer = appium(sync=answer)
+
+    with pytest.raises(kind) as caught, driver(session_on(far), {}, asked=_asked(), policy=SHORT):
+        pass
+
+    message = str(caught.value)
+    assert "was started, but open_url='https://notes.example/open?…' was not opened" in message
+    assert words in message
+    assert "sesame" not in message
+    assert far.asked[-1][0] == "/session/1"

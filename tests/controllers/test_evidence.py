@@ -1,34 +1,35 @@
 """What a device shows when a test has failed: a picture and the page source, as far as they can be had."""
 
+import json
 import logging
 from collections.abc import Callable
 
 import pytest
 
-from pytest_device.controllers.appium import COMMAND_SECONDS, EVIDENCE_SECONDS, driver, evidence_of
+from pytest_device.controllers.appium import (
+    COMMAND_SECONDS,
+    EVIDENCE_SECONDS,
+    LOG_LINES,
+    DriverPolicy,
+    driver,
+    evidence_of,
+)
 from pytest_device.sessions.models import Session
+from pytest_device.testing import FakeClock
+from tests.controllers.appium_servers import appium, refuses, session_on, told
 from tests.controllers.servers import Answer, Controller, says, session_at
 
-NEW_SESSION = says({"value": {"sessionId": "1", "capabilities": {}}})
 PNG = "iVBORw0KGgo="
 
 
-def _appium(**answers: Answer) -> Callable[[str], Answer]:
-    """Answer like an Appium server, to ``screenshot`` and ``source`` as told."""
-
-    def answer(call: str) -> Answer:
-        return NEW_SESSION if call == "POST /session" else answers.get(call.rpartition("/")[2], says({"value": None}))
-
-    return answer
-
-
-def test_picture_and_source_of_a_real_appium_are_had(appium: Session) -> None:
+def test_picture_source_and_facts_of_a_real_appium_are_had(appium: Session) -> None:
     with driver(appium, {}) as driven:
         evidence = dict(evidence_of(driven))
 
-    assert list(evidence) == ["screenshot.png", "source.xml"]
+    assert list(evidence) == ["screenshot.png", "source.xml", "app.json"]
     assert evidence["screenshot.png"].startswith(b"\x89PNG")
     assert b"<app" in evidence["source.xml"]
+    assert json.loads(evidence["app.json"]) == {"context": "NATIVE_APP", "orientation": "PORTRAIT"}
 
 
 def test_of_a_killed_appium_there_is_none_and_that_is_told(
@@ -40,10 +41,7 @@ def test_of_a_killed_appium_there_is_none_and_that_is_told(
         assert list(evidence_of(driven)) == []
 
         told = [record.getMessage() for record in caplog.records if record.name == "pytest_device"]
-        assert [message.partition(":")[0] for message in told] == [
-            "no screenshot.png of the device",
-            "no source.xml of the device",
-        ]
+        assert [message.partition(":")[0] for message in told] == ["no screenshot.png of the device"]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +64,7 @@ def test_of_a_killed_appium_there_is_none_and_that_is_told(
 def test_a_picture_that_is_none_does_not_cost_the_source(
     far: Controller, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    far.answer = _appium(screenshot=answer, source=says({"value": "<app/>"}))
+    far.answer = appium(screenshot=answer, source=says({"value": "<app/>"}))
 
     with driver(session_at(far.url), {}) as driven:
         assert list(evidence_of(driven)) == [("source.xml", b"<app/>")]
@@ -76,7 +74,7 @@ def test_a_picture_that_is_none_does_not_cost_the_source(
 
 @pytest.mark.parametrize("answer", [says({"value": None}), says({"value": 7}), says([]), Answer(200, b"\xff\xfe")])
 def test_a_source_that_is_none_does_not_cost_the_picture(far: Controller, answer: Answer) -> None:
-    far.answer = _appium(screenshot=says({"value": PNG}), source=answer)
+    far.answer = appium(screenshot=says({"value": PNG}), source=answer)
 
     with driver(session_at(far.url), {}) as driven:
         assert [name for name, _content in evidence_of(driven)] == ["screenshot.png"]
@@ -84,7 +82,7 @@ def test_a_source_that_is_none_does_not_cost_the_picture(far: Controller, answer
 
 def test_evidence_has_a_limit_of_its_own_and_the_test_s_commands_keep_theirs(far: Controller) -> None:
     limits: list[tuple[str, object]] = []
-    far.answer = _appium()
+    far.answer = appium()
     with driver(session_at(far.url), {}) as driven:
         config = driven.command_executor.client_config
 
@@ -93,7 +91,7 @@ def test_evidence_has_a_limit_of_its_own_and_the_test_s_commands_keep_theirs(far
             return says({"value": PNG})
 
         far.answer = answer
-        for _name, _content in evidence_of(driven):
+        for _name, _content in evidence_of(driven, clock=FakeClock()):
             assert driven.page_source == PNG
 
     assert limits[:4] == [
@@ -104,9 +102,71 @@ def test_evidence_has_a_limit_of_its_own_and_the_test_s_commands_keep_theirs(far
     ]
 
 
+def test_all_of_it_has_a_limit_too(far: Controller) -> None:
+    clock, limits = FakeClock(), list[object]()
+    far.answer = appium()
+    with driver(session_at(far.url), {}) as driven:
+        config = driven.command_executor.client_config
+
+        def answer(_call: str) -> Answer:
+            limits.append(config.timeout)
+            clock.sleep(EVIDENCE_SECONDS)
+            return refuses("timeout", "too slow")
+
+        far.answer = answer
+        assert list(evidence_of(driven, clock=clock)) == []
+
+    assert limits[:-1] == [20.0, 20.0, 5.0, 5.0]  # the last two ask for one piece; then the quit
+
+
+def test_a_picture_that_takes_too_long_does_not_cost_the_rest(far: Controller) -> None:
+    far.answer = appium(screenshot=Answer(rest=b" ", pause=60), source=says({"value": "<app/>"}))
+
+    with driver(session_at(far.url), {}, policy=DriverPolicy(timeout_seconds=0.2)) as driven:
+        assert [name for name, _content in evidence_of(driven)] == ["source.xml"]
+
+
+def test_what_an_android_device_logged_last_and_where_its_app_was_are_had(far: Controller) -> None:
+    lines = [{"timestamp": 0, "level": "ALL", "message": f"line {number}"} for number in range(600)]
+    far.answer = appium(
+        {"platformName": "Android"},
+        types=says({"value": ["server", "logcat", "browser"]}),
+        log=says({"value": [*lines, {"timestamp": 1e99, "message": "two\nlines"}, "bare"]}),
+        context=says({"value": "NATIVE_APP"}),
+        orientation=refuses("unknown command", "no", 404),
+        sync=says({"value": "com.example.notes"}),
+    )
+
+    with driver(session_on(far), {}) as driven:
+        evidence = dict(evidence_of(driven))
+
+    logged = evidence["logcat.txt"].decode().splitlines()
+    assert list(evidence) == ["app.json", "logcat.txt", "browser.txt"]
+    assert len(logged) == LOG_LINES == 500
+    assert logged[-4:] == ["1970-01-01T00:00:00.000+00:00 ALL line 599", "two", "lines", "bare"]
+    assert json.loads(evidence["app.json"]) == {
+        "context": "NATIVE_APP",
+        "package": "com.example.notes",
+        "activity": "com.example.notes",
+    }
+    assert told(far, "/log") == [{"type": "logcat"}, {"type": "browser"}]
+
+
+@pytest.mark.parametrize("answer", [refuses("unknown command", "no", 404), says({"value": None}), says({"value": 7})])
+def test_a_driver_without_logs_is_not_blamed_for_it(
+    far: Controller, answer: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    far.answer = appium(types=answer, source=says({"value": "<app/>"}), screenshot=says({"value": PNG}))
+
+    with driver(session_on(far), {}) as driven:
+        assert [name for name, _content in evidence_of(driven)] == ["screenshot.png", "source.xml"]
+
+    assert caplog.messages == []
+
+
 def test_a_log_that_tells_what_is_missing_has_one_line(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
-    far.answer = _appium(screenshot=says({"value": {"error": "e", "message": "no", "stacktrace": "at\nlines"}}, 500))
+    far.answer = appium(screenshot=says({"value": {"error": "e", "message": "no", "stacktrace": "at\nlines"}}, 500))
 
     with driver(session_at(far.url), {}) as driven:
         list(evidence_of(driven))

@@ -1,9 +1,10 @@
-"""Who is to blame for an error: the test, the infrastructure, or the configuration."""
+"""Who is to blame for an error: the test, the app under test, the infrastructure, or the configuration."""
 
 from enum import StrEnum
 from typing import Final
 
 from pytest_device.errors import (
+    AppError,
     ConfigError,
     DeviceError,
     ForbiddenError,
@@ -16,6 +17,7 @@ from pytest_device.errors import (
 class Verdict(StrEnum):
     """What a reader has to look at."""
 
+    APP = "app"
     CONFIG = "config"
     INFRASTRUCTURE = "infrastructure"
 
@@ -26,6 +28,8 @@ _CONFIG: Final = (ConfigError, InvalidRequestError, UnauthorizedError, Forbidden
 
 def verdict_of(error: DeviceError) -> Verdict:
     """Return what an error met while providing a device tells about."""
+    if isinstance(error, AppError):
+        return Verdict.APP
     if isinstance(error, _CONFIG):
         return Verdict.CONFIG
     return Verdict.INFRASTRUCTURE

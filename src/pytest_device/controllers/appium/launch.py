@@ -1,0 +1,52 @@
+"""What follows the start of a driver on behalf of the marker: the link that the app is to open."""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pytest_device.controllers.appium.connection import capability, client_errors, has_no_answer
+from pytest_device.controllers.appium.options import BROWSER
+from pytest_device.controllers.appium.refusal import told_without
+from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
+from pytest_device.sessions.models import Session
+from pytest_device.settings import shown
+from pytest_device.spec import Platform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from appium.webdriver.webdriver import WebDriver
+
+
+def open_link(started: "WebDriver", session: Session, sent: "Mapping[str, Any]", url: str) -> None:
+    """Open a link in the app that was started: ``mobile: deepLink``, or in a browser its address.
+
+    Raises AppError when it cannot be opened, ConfigError when this kind of device knows no links, ControllerError when
+    Appium does not answer.
+    """
+    try:
+        if sent.get(BROWSER) and urlsplit(url).scheme in {"http", "https"}:
+            started.get(url)
+        else:
+            started.execute_script("mobile: deepLink", {"url": url, **_receiver(started, session)})  # pyright: ignore[reportUnknownMemberType]
+    except client_errors() as error:
+        raise _error(session, url, error) from error
+
+
+def _receiver(started: "WebDriver", session: Session) -> dict[str, str]:
+    """Return which app the link is for, when Appium has told: else the system would choose, or ask."""
+    name, argument = ("appPackage", "package") if session.platform == Platform.ANDROID else ("bundleId", "bundleId")
+    application_id = capability(started, name)
+    return {argument: application_id} if isinstance(application_id, str) and application_id else {}
+
+
+def _error(session: Session, url: str, error: Exception) -> DeviceError:
+    from selenium.common.exceptions import UnknownMethodException
+
+    told = told_without(str(getattr(error, "msg", None) or error).strip(), url)
+    what = f"the app on session {session.id} was started, but open_url={shown(url)!r} was not opened: {told}"
+    page = f"(session page: {session.url})"
+    if has_no_answer(error):
+        return ControllerError(f"{what} {page}")
+    if isinstance(error, UnknownMethodException):
+        return ConfigError(f"{what}\nFix: leave open_url out, since this device's Appium driver opens no links {page}")
+    return AppError(f"{what} {page}")

@@ -1,0 +1,118 @@
+"""What is asked of Appium: the service's capabilities, the app that the marker names, the suite's options."""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pytest_device.errors import ConfigError
+from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.spec import Platform
+
+if TYPE_CHECKING:
+    from appium.options.common import AppiumOptions
+
+    Options = AppiumOptions | Mapping[str, Any]
+
+APP: Final = "appium:app"
+BROWSER: Final = "browserName"
+
+_PLATFORM: Final = "platformName"
+_UDID: Final = "appium:udid"
+_INSTALLED: Final = ("appium:appPackage", "appium:bundleId")
+"""By these a suite names an app that is on the device already."""
+
+_logger = logging.getLogger("pytest_device")
+
+
+def merged_options(
+    session: Session, config: AppiumConfig, options: "Options", asked: SessionRequest | None = None
+) -> "AppiumOptions":
+    """Return the options of a new Appium session: the service's capabilities, the marker's app, the suite's over them.
+
+    The device is the service's to name: its platform and its ``udid`` stay. Raises ConfigError where the suite asks for
+    another platform than the session's, or where the app that the marker names cannot be told to Appium.
+    """
+    from appium.options.common import AppiumOptions
+
+    suite, class_s_own = _prefixed(_capabilities(options)), _prefixed(_defaults(options))
+    # The platform and the automation that a class brings along are no wish of the suite: the service knows its device.
+    wishes = {name: value for name, value in suite.items() if name not in class_s_own or class_s_own[name] != value}
+    service = _prefixed(config.capabilities)
+    # Appium would end a driver that pauses for a minute in mid-test; the session's own idle limit bounds it instead.
+    patience = {"appium:newCommandTimeout": (session.max_idle_time_minutes or 0) * 60}
+    below = {**patience, **class_s_own, **service, **_app(session, asked, wishes)}
+    above = _device(session, service, wishes)
+    return AppiumOptions().load_capabilities(below).load_capabilities(wishes).load_capabilities(above)
+
+
+def _device(session: Session, service: Mapping[str, Any], wishes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the capabilities that say which device it is; they are not the suite's to choose."""
+    platform, known = wishes.get(_PLATFORM), (str(session.platform), str(service.get(_PLATFORM, "")))
+    if platform is not None and str(platform).casefold() not in {word.casefold() for word in known}:
+        raise ConfigError(
+            f"device_appium_options asks for platformName={platform!r}, the marker for platform={known[0]!r}: leave "
+            "platformName out, or let the fixture ask for device_platform"
+        )
+    if _UDID in service and wishes.get(_UDID) not in {None, service[_UDID]}:
+        _logger.warning(
+            "appium:udid of device_appium_options is left out: the session's device is another one "
+            "(device_identifier asks for a certain one)"
+        )
+    return {name: service[name] for name in (_PLATFORM, _UDID) if name in service}
+
+
+def _app(session: Session, asked: SessionRequest | None, wishes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the marker says of the app, as far as the suite says nothing of it ("POST create", rule 2)."""
+    app: dict[str, Any] = {}
+    if APP not in wishes and not wishes.get(BROWSER):
+        if session.application_archive_url is not None:
+            app[APP] = session.application_archive_url
+        elif (source := _unknown_source(session, asked)) and not any(wishes.get(name) for name in _INSTALLED):
+            raise ConfigError(
+                f"{source} cannot be installed by Appium: the service tells no address of it. Give the app in "
+                "device_appium_options (appium:app; appium:appPackage or appium:bundleId if it is on the device), or "
+                "its address as application_archive_url"
+            )
+    if asked is not None and asked.launch_args:
+        name, value = _launch_arguments(session, list(asked.launch_args))
+        app |= {} if name in wishes else {name: value}
+    return app
+
+
+def _unknown_source(session: Session, asked: SessionRequest | None) -> str:
+    if session.build_id is not None:
+        return f"build_id={str(session.build_id)!r}"
+    return "vendor_go=True" if asked is not None and asked.vendor_go else ""
+
+
+def _launch_arguments(session: Session, arguments: list[str]) -> tuple[str, Any]:
+    """Return the capability for them: Android's apps get none but by the intent that starts them."""
+    if session.platform == Platform.ANDROID:
+        return "appium:optionalIntentArguments", " ".join(arguments)
+    return "appium:processArguments", {"args": arguments}
+
+
+def sent_by(options: "AppiumOptions") -> dict[str, Any]:
+    """Return the capabilities that options are made of."""
+    return cast("dict[str, Any]", options.to_capabilities())  # pyright: ignore[reportUnknownMemberType]  # the client's own annotation is bare
+
+
+def _capabilities(options: "Options") -> dict[str, Any]:
+    if isinstance(options, Mapping):
+        return dict(options)
+    return sent_by(options)
+
+
+def _defaults(options: "Options") -> dict[str, Any]:
+    if isinstance(options, Mapping):
+        return {}
+    return cast("dict[str, Any]", options.default_capabilities)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _prefixed(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Return capabilities by the names that they have on the wire."""
+    from appium.options.common import AppiumOptions
+
+    wire = cast("dict[str, Any]", AppiumOptions.as_w3c(dict(capabilities)))  # pyright: ignore[reportUnknownMemberType]
+    return cast("dict[str, Any]", wire["capabilities"]["alwaysMatch"])

@@ -1,0 +1,128 @@
+"""The way to an Appium server: bounded, without secrets in its log, and the shorter way that the server may name."""
+
+import base64
+import logging
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_device.controllers.appium import DriverPolicy, address_of, driver
+from pytest_device.controllers.appium.connection import connect_directly
+from pytest_device.errors import ControllerError
+from tests.controllers.appium_servers import DONE, appium, session_on
+from tests.controllers.servers import Controller, controller
+
+BASIC = f"Basic {base64.b64encode(b'ada:open sesame').decode()}"
+
+
+@pytest.fixture
+def nearer() -> Generator[Controller]:
+    """Provide the server at which a driver may go on."""
+    with controller() as server:
+        server.answer = lambda _call: DONE
+        yield server
+
+
+def _named(server: Controller, prefix: str = "", **changes: Any) -> dict[str, Any]:
+    parts = {"Protocol": "http", "Host": "127.0.0.1", "Port": server.server_port, "Path": "/wd"} | changes
+    return {f"{prefix}directConnect{name}": value for name, value in parts.items()}
+
+
+@pytest.mark.parametrize("prefix", ["", "appium:"])
+def test_a_driver_goes_on_at_the_address_that_its_server_names(
+    far: Controller, nearer: Controller, prefix: str
+) -> None:
+    far.answer = appium(_named(nearer, prefix))
+
+    with driver(session_on(far), {}) as driven:
+        assert driven.page_source is None
+
+    assert [path for path, _ in far.asked] == ["/session"]
+    assert [path for path, _ in nearer.asked] == ["/wd/session/1/source", "/wd/session/1"]
+
+
+def test_limits_credentials_and_the_way_around_the_proxy_go_with_it(
+    far: Controller, nearer: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    far.answer = appium(_named(nearer))
+    url = far.url.replace("//", "//ada:open%20sesame@")
+    config = {"appiumUrl": url, "capabilities": {}}
+
+    with driver(session_on(far, remoteConfig=config), {}, policy=DriverPolicy(timeout_seconds=77)) as driven:
+        limits = driven.command_executor.client_config
+        assert limits.timeout == 77
+        assert limits.init_args_for_pool_manager == {"init_args_for_pool_manager": {"retries": False}}
+
+    assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {BASIC}
+
+
+def test_it_stays_where_the_policy_says_so(far: Controller, nearer: Controller) -> None:
+    far.answer = appium(_named(nearer))
+
+    with driver(session_on(far), {}, policy=DriverPolicy(direct_connection=False)):
+        pass
+
+    assert nearer.asked == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"Protocol": "ftp"},
+        {"Host": "127.0.0.1:1/x?"},
+        {"Host": "evil@127.0.0.1"},
+        {"Host": ""},
+        {"Port": "many"},
+        {"Port": 0},
+        {"Path": "/wd?x=1"},
+        {"Host": "[::1"},
+    ],
+)
+def test_it_stays_where_the_server_names_no_address_to_go_on_at(
+    far: Controller, nearer: Controller, changes: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    far.answer = appium(_named(nearer, **changes))
+
+    with driver(session_on(far), {}) as driven:
+        assert address_of(driven) == far.url
+
+    assert "it stays where it is" in caplog.text
+
+
+def test_it_does_not_leave_tls(far: Controller, nearer: Controller) -> None:
+    far.answer = appium(_named(nearer))
+
+    with driver(session_on(far), {}, policy=DriverPolicy(direct_connection=False)) as driven:
+        connect_directly(driven, "https://far.example/", DriverPolicy())
+        assert address_of(driven) == far.url
+
+
+@pytest.mark.parametrize("end", ["/", "//", "/wd/hub/", "?x=1", "#x"])
+def test_an_address_is_kept_from_what_the_client_makes_of_its_end(far: Controller, end: str) -> None:
+    far.answer = appium()
+    session = session_on(far, remoteConfig={"appiumUrl": f"{far.url}{end}", "capabilities": {}})
+    if end.startswith("/"):
+        with driver(session, {}):
+            pass
+        assert [path for path, _ in far.asked] == [f"{end.rstrip('/')}/session{one}" for one in ("", "/1")]
+    else:
+        with pytest.raises(ControllerError, match="query or fragment"), driver(session, {}):
+            pass
+        assert far.asked == []
+
+
+def test_neither_credentials_nor_their_code_are_in_the_client_s_own_log(
+    far: Controller, nearer: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    far.answer = appium(_named(nearer))
+    url = far.url.replace("//", "//ada:open%20sesame@")
+
+    with driver(session_on(far, remoteConfig={"appiumUrl": url, "capabilities": {}}), {}) as driven:
+        _ = driven.page_source
+
+    assert {authorization for _, authorization in [*far.asked, *nearer.asked]} == {BASIC}
+    assert "selenium" in {record.name.partition(".")[0] for record in caplog.records}
+    assert not any(secret in caplog.text for secret in ("sesame", "ada", BASIC.partition(" ")[2]))

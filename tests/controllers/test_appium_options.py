@@ -1,0 +1,189 @@
+"""What is asked of Appium: the service's device, the marker's app, the suite's options, in this order of strength."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+from appium.options.android import UiAutomator2Options
+from appium.options.common import AppiumOptions
+from appium.options.ios import XCUITestOptions
+
+from pytest_device.controllers.appium import merged_options
+from pytest_device.errors import ConfigError
+from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.request import SessionRequest
+from tests.contract.document import example_session
+
+Options = AppiumOptions | Mapping[str, Any]
+
+ANDROID = {"platformName": "Android", "appium:automationName": "UiAutomator2", "appium:udid": "emulator-5554"}
+IOS = {"platformName": "iOS", "appium:automationName": "XCUITest", "appium:udid": "A1"}
+ARCHIVE = "https://builds.example/notes.apk?sig=abc"
+BUILD = "c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"
+
+
+def _session(capabilities: Mapping[str, Any], **changes: Any) -> Session:
+    config = {"appiumUrl": "http://127.0.0.1:9", "capabilities": dict(capabilities)}
+    blank = {"type": "appium", "buildId": None, "applicationArchiveUrl": None, "maxIdleTimeMinutes": None}
+    return Session.from_wire(example_session(**blank | {"remoteConfig": config} | changes))
+
+
+def _asked(platform: str = "android", **arguments: Any) -> SessionRequest:
+    return SessionRequest.from_arguments(app_id=UUID(int=1), platform=platform, type="appium", **arguments)
+
+
+def _merged(
+    options: Options,
+    capabilities: Mapping[str, Any] = ANDROID,
+    asked: SessionRequest | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    session = _session(capabilities, **changes)
+    assert isinstance(session.remote_config, AppiumConfig)
+    merged: dict[str, Any] = merged_options(session, session.remote_config, options, asked).to_capabilities()
+    return {name: value for name, value in merged.items() if name != "appium:newCommandTimeout"}
+
+
+def test_what_an_option_class_sets_by_itself_yields_to_the_service() -> None:
+    service = {"platformName": "Fake", "automationName": "Fake"}
+
+    assert _merged(UiAutomator2Options(), service) == {"platformName": "Fake", "appium:automationName": "Fake"}
+    assert _merged(XCUITestOptions(), {}, platform="ios") == {
+        "platformName": "iOS",
+        "appium:automationName": "XCUITest",
+    }
+
+
+def test_what_the_suite_sets_wins_over_the_service() -> None:
+    options = UiAutomator2Options()
+    options.automation_name = "Espresso"
+
+    assert _merged(options)["appium:automationName"] == "Espresso"
+    assert _merged({"deviceName": None}, {"appium:deviceName": "1", "appium:app": "a"}) == {"appium:app": "a"}
+
+
+@pytest.mark.parametrize(
+    "options", [{"automationName": "UiAutomator2"}, {"platformName": "Android"}, UiAutomator2Options()]
+)
+def test_the_local_browser_device_takes_what_suites_for_android_say_of_it(options: Options) -> None:
+    assert _merged(options) == ANDROID
+
+
+def test_the_suite_s_own_options_are_not_changed() -> None:
+    options = UiAutomator2Options()
+    before = options.to_capabilities()
+
+    _merged(options, {"platformName": "Fake"})
+
+    assert options.to_capabilities() == before
+
+
+@pytest.mark.parametrize(
+    ("idle", "options", "seconds"), [(None, {}, 0), (10, {}, 600), (10, {"newCommandTimeout": 77}, 77)]
+)
+def test_appium_s_own_idle_limit_is_the_session_s_unless_the_suite_has_one(
+    idle: int | None, options: Options, seconds: int
+) -> None:
+    session = _session(ANDROID, maxIdleTimeMinutes=idle)
+    assert isinstance(session.remote_config, AppiumConfig)
+
+    merged = merged_options(session, session.remote_config, options)
+
+    assert merged.get_capability("appium:newCommandTimeout") == seconds
+
+
+@pytest.mark.parametrize("word", ["Android", "android", "Fake"])
+def test_the_platform_stays_as_the_service_spells_it(word: str) -> None:
+    assert _merged({"platformName": word}, {"platformName": "Fake"}) == {"platformName": "Fake"}
+    assert _merged({"platformName": "android"}, {}) == {"platformName": "android"}
+
+
+def test_another_platform_than_the_marker_s_is_a_mistake_of_the_suite() -> None:
+    options = UiAutomator2Options().load_capabilities({"platformName": "iOS"})
+
+    with pytest.raises(ConfigError, match=r"platformName='iOS', the marker for platform='android'.*device_platform"):
+        _merged(options)
+
+
+@pytest.mark.parametrize(("udid", "warnings"), [("emulator-5556", 1), (None, 0), ("emulator-5554", 0)])
+def test_the_device_is_the_session_s_whatever_udid_the_suite_brings(
+    udid: str | None, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "pytest_device")
+
+    assert _merged({"udid": udid}) == ANDROID
+    assert len(caplog.messages) == warnings
+
+
+@pytest.mark.parametrize("options", [{}, UiAutomator2Options(), {"appPackage": "com.example.notes"}])
+def test_the_archive_that_the_service_names_is_the_app(options: Options) -> None:
+    service = ANDROID | {"appium:app": "/blank.xml"}
+
+    assert _merged(options, service, applicationArchiveUrl=ARCHIVE)["appium:app"] == ARCHIVE
+
+
+@pytest.mark.parametrize(
+    ("options", "app"),
+    [
+        ({"app": "/own.apk"}, "/own.apk"),
+        ({"appium:app": "/own.apk"}, "/own.apk"),
+        (UiAutomator2Options().load_capabilities({"app": "/own.apk"}), "/own.apk"),
+        ({"app": None}, None),
+        ({"browserName": "Chrome"}, None),
+    ],
+    ids=["unprefixed", "prefixed", "class", "none", "browser"],
+)
+def test_an_app_of_the_suite_s_own_takes_its_place(options: Options, app: str | None) -> None:
+    assert _merged(options, applicationArchiveUrl=ARCHIVE).get("appium:app") == app
+    assert _merged(options, buildId=BUILD).get("appium:app") == app
+
+
+@pytest.mark.parametrize(
+    ("source", "asked"),
+    [("build_id", _asked(build_id=BUILD)), ("vendor_go", _asked(vendor_go=True))],
+    ids=["build_id", "vendor_go"],
+)
+def test_an_app_whose_address_the_service_does_not_tell_needs_the_suite_s_word(
+    source: str, asked: SessionRequest
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^{source}=.*device_appium_options.*application_archive_url"):
+        _merged({}, asked=asked, buildId=asked.build_id and str(asked.build_id))
+
+
+@pytest.mark.parametrize("name", ["appPackage", "bundleId"])
+def test_an_app_that_is_on_the_device_needs_no_address(name: str) -> None:
+    assert _merged({name: "com.example.notes"}, buildId=BUILD)[f"appium:{name}"] == "com.example.notes"
+
+
+def test_arguments_for_the_launch_reach_android_in_its_intent_and_ios_in_its_process() -> None:
+    arguments: dict[str, Any] = {"launch_args": ["--es", "name", "Ada L"], "application_archive_url": ARCHIVE}
+
+    android = _merged({}, asked=_asked(**arguments))
+    ios = _merged({}, IOS, _asked("ios", **arguments), platform="ios")
+
+    assert android["appium:optionalIntentArguments"] == "--es name Ada L"
+    assert ios["appium:processArguments"] == {"args": ["--es", "name", "Ada L"]}
+
+
+def test_arguments_of_the_suite_s_own_win() -> None:
+    asked = _asked("ios", launch_args=["-a"], application_archive_url=ARCHIVE)
+    own = XCUITestOptions()
+    own.process_arguments = {"env": {"A": "1"}}
+
+    assert _merged(own, IOS, asked, platform="ios")["appium:processArguments"] == {"env": {"A": "1"}}
+
+
+def test_language_orientation_and_permissions_go_through_as_the_option_classes_have_them() -> None:
+    android = UiAutomator2Options()
+    android.locale, android.language, android.orientation = "CA", "fr", "LANDSCAPE"
+    android.auto_grant_permissions, android.no_reset = True, True
+    ios = XCUITestOptions()
+    ios.locale, ios.language, ios.auto_accept_alerts = "fr_CA", "fr", True
+    ios.permissions = {"com.example.notes": {"camera": "yes"}}
+
+    for options, service, platform in ((android, ANDROID, "android"), (ios, IOS, "ios")):
+        own = {name: value for name, value in options.to_capabilities().items() if name.startswith("appium:")}
+        assert len(own) == 4 + (platform == "android")
+        assert _merged(options, service, platform=platform) == own | service

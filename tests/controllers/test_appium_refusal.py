@@ -1,0 +1,111 @@
+"""A start that Appium refuses: told as the app's fault, the options' or the server's, by the words of real drivers."""
+
+import pytest
+
+from pytest_device.controllers.appium import driver
+from pytest_device.errors import AppError, ConfigError, ControllerError
+from pytest_device.report.verdict import verdict_of
+from tests.controllers.appium_servers import appium, refuses, session_on
+from tests.controllers.servers import Controller
+
+ARCHIVE = "https://user:pw@builds.example/notes.apk?sig=abcdef"
+SERVER_SIDE = "An unknown server-side error occurred while processing the command. Original error: "
+OF_THE_APP = [
+    f"The application at '{ARCHIVE}' does not exist or is not accessible",
+    "The protocol 'ftp:' used in 'ftp://a/b.apk' is not supported. Only http: and https: protocols are supported",
+    "Cannot download the app from https://builds.example/notes.apk?sig=abcdef: Request failed with status code 404",
+    "Cannot download the app from https://builds.example/notes.apk?sig=abcdef: connect ECONNREFUSED 10.0.0.1:443",
+    "Cannot fetch the application: aborted",
+    "New app path '/tmp/2024/notes.html' did not have extensions: .apk,.apks",
+    f"ENOENT: no such file or directory, open '{ARCHIVE}'",
+    "Could not find app apk at '/tmp/notes.apk'",
+    "adb: failed to install /tmp/notes.apk: Failure [INSTALL_FAILED_NO_MATCHING_ABIS: Failed to extract libraries]",
+    "adb: failed to install /tmp/notes.apk: Failure [INSTALL_PARSE_FAILED_NOT_APK: Failed to parse /tmp/notes.apk]",
+    "adb: failed to install /tmp/notes.apk: Failure [INSTALL_FAILED_VERSION_DOWNGRADE]",
+    (
+        "Cannot start the 'com.example.notes' application. Original error: Activity name '.Main' used to start the app "
+        "doesn't exist or cannot be launched! Make sure it exists and is a launchable activity"
+    ),
+    "The archive did not have any matching .app or .ipa bundles. Please make sure the provided package is valid",
+    "Cannot prepare the application for testing. Original error: Is it a valid ZIP archive?",
+    "Cannot extract Info.plist from '/tmp/notes.ipa'. Is it a valid application bundle?",
+    "Simulator architecture is not supported by the com.example.notes application. Make sure the correct deployment",
+    "The com.example.notes application does not support the arm64 Simulator architecture:\nNon-fat file",
+    "App with bundle identifier 'com.example.notes' unknown",
+    "The app under test cannot be installed: it answered 404 Not Found",
+    "A new session could not be created. Details: https://***@builds.example/notes.apk?… answered 404 Not Found",
+]
+OF_THE_SERVER = [
+    "adb: failed to install /node_modules/io.appium.settings/apks/a.apk: Failure [INSTALL_FAILED_VERIFICATION_FAILURE]",
+    "adb: failed to install /tmp/notes.apk: Failure [INSTALL_FAILED_INSUFFICIENT_STORAGE]",
+    "Error executing adbExec. Original error: 'Command '/sdk/adb' timed out after 20000ms'",
+    "spawn /sdk/platform-tools/adb ENOENT",
+    "Unable to launch WebDriverAgent. Original error: xcodebuild failed with code 65",
+    "Could not find a connected Android device in 20000ms",
+    "A new session could not be created. Details: session not created: This version of ChromeDriver only supports 99",
+]
+NO_DRIVER = "Could not find a driver for automationName '{}' and platformName 'Android'. Have you installed a driver?"
+
+
+def _error(far: Controller, message: str, options: dict[str, object], **capabilities: str) -> Exception:
+    far.answer = appium(session=refuses("session not created", message))
+    with (
+        pytest.raises((AppError, ConfigError, ControllerError)) as caught,
+        driver(session_on(far, capabilities=capabilities), options),
+    ):
+        pass
+    assert [path for path, _ in far.asked] == ["/session"]  # once: what is refused is refused the next time too
+    return caught.value
+
+
+@pytest.mark.parametrize("message", OF_THE_APP)
+def test_an_app_that_cannot_be_installed_or_started_is_told_as_the_app_s_fault(far: Controller, message: str) -> None:
+    error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
+
+    assert isinstance(error, AppError)
+    assert verdict_of(error) == "app"
+    assert "https://***@builds.example/notes.apk?…" in str(error)
+    assert "\nFix: " in str(error)
+    assert not any(secret in str(error) for secret in ("sig=", "user:pw"))
+
+
+@pytest.mark.parametrize("message", OF_THE_SERVER)
+def test_what_is_not_the_app_s_fault_is_not_told_as_such(far: Controller, message: str) -> None:
+    error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
+
+    assert isinstance(error, ControllerError)
+    assert verdict_of(error) == "infrastructure"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "A new session could not be created. Details: 'noReset' must be of type boolean",
+        "A new session could not be created. Details: 'deviceName' is required to be present",
+        "The desiredCapabilities object was not valid for the following reason(s): 'noReset' must be of type boolean",
+        "Session capabilities were not valid for the following reason(s): 'noReset' must be of type boolean",
+        "All non-standard capabilities should have a vendor prefix. The following capabilities did not have one: x",
+    ],
+)
+def test_options_that_appium_does_not_take_are_the_suite_s_fault(far: Controller, message: str) -> None:
+    error = _error(far, message, {})
+
+    assert isinstance(error, ConfigError)
+    assert "device_appium_options" in str(error)
+
+
+def test_an_automation_for_which_there_is_no_driver_is_the_suite_s_fault_where_it_chose_it(far: Controller) -> None:
+    error = _error(far, NO_DRIVER.format("Espresso"), {"automationName": "Espresso"}, automationName="UiAutomator2")
+
+    assert isinstance(error, ConfigError)
+    assert "leave automationName out of device_appium_options: the service says 'UiAutomator2'" in str(error)
+
+
+def test_an_automation_of_the_service_s_choice_is_not_the_suite_s_fault(far: Controller) -> None:
+    error = _error(far, NO_DRIVER.format("UiAutomator2"), {}, automationName="UiAutomator2")
+
+    assert isinstance(error, ControllerError)
+
+
+def test_the_words_of_the_client_s_makers_are_left_out(far: Controller) -> None:
+    assert "selenium.dev" not in str(_error(far, "no", {}))

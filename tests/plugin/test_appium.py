@@ -1,0 +1,223 @@
+"""What a test gets of Appium: its marker's app, errors that say who is at fault, what a failure leaves behind."""
+
+import json
+import re
+from collections.abc import Generator
+from pathlib import Path
+
+# Loaded before the first run inside this process, which would load it anew each time.
+import appium.webdriver as appium_webdriver  # noqa: F401
+import pytest
+
+from pytest_device.testing import FaultyService
+from tests.controllers.appium_servers import appium, refuses, started_with, told
+from tests.controllers.servers import Answer, Controller, controller, says
+from tests.test_docs import section
+
+ANDROID = {"platformName": "Android", "appium:automationName": "UiAutomator2", "appium:udid": "emulator-5554"}
+ARCHIVE = "https://builds.example/notes.zip?sig=abcdef"
+DRIVEN = """
+import pytest
+pytestmark = pytest.mark.device(platform="android", type="appium", share="run"{more})
+
+def test_one(device_driver): {body}
+
+def test_two(device_driver): {body}
+"""
+ONE = DRIVEN.partition("def test_two")[0]
+
+
+@pytest.fixture
+def far() -> Generator[Controller]:
+    """Provide the Appium server that the service names for each session."""
+    with controller() as server:
+        server.answer = appium()
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _leading_there(service: FaultyService, far: Controller) -> None:
+    lead(service, far.url)
+
+
+def lead(service: FaultyService, url: str) -> None:
+    """Let each session have its Appium server at an address."""
+    config = {"appiumUrl": url, "capabilities": ANDROID}
+    service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
+
+
+def suite(pytester: pytest.Pytester, text: str, body: str = "pass", more: str = "") -> None:
+    pytester.makepyfile(test_it=text.format(body=body, more=more))
+
+
+def test_the_app_of_the_marker_is_installed_launched_and_sent_its_link_by_the_client(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    far.answer = appium({"appPackage": "com.example.notes"})
+    app = f'application_archive_url="{ARCHIVE}", launch_args=["--es", "who", "Ada"], open_url="notes://list"'
+    suite(pytester, ONE, more=f", {app}")
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+    wanted = {"appium:app": ARCHIVE, "appium:optionalIntentArguments": "--es who Ada", "appium:newCommandTimeout": 600}
+    link = {"url": "notes://list", "package": "com.example.notes"}
+    assert started_with(far) == ANDROID | wanted
+    assert told(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [link]}]
+
+
+def test_a_build_whose_address_the_service_does_not_tell_is_told_as_a_mistake_of_the_suite(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    suite(pytester, ONE, more=', build_id="c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"')
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["config: build_id='c41a7e96-*' cannot be installed by Appium: *device_appium_options*"]
+    )
+    assert [path for path, _ in far.asked if path != "/status"] == []
+
+
+def test_an_app_that_cannot_be_installed_is_told_as_its_own_fault_and_costs_no_device(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService
+) -> None:
+    far.answer = appium(session=refuses("unknown error", f"Cannot download the app from {ARCHIVE}: status code 404"))
+    suite(pytester, DRIVEN, more=f', application_archive_url="{ARCHIVE}"')
+    pytester.makeconftest("def pytest_device_infrastructure_error(): print('not this hook')")
+
+    result = pytester.runpytest("-s")
+
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "app: Appium on session * could not install and start the app https://builds.example/notes.zip?…: Cannot *",
+            "Fix: *",
+            "sessions: created 1, proven stopped 1, *",
+            "errors of the app, not of the tests: 2",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*sig=abcdef*")
+    result.stdout.no_fnmatch_line("*not this hook*")
+    assert len(told(far, "/session")) == 2  # one start for each test: what is refused is not tried again
+    assert service.statuses() == ["stopped"]
+
+
+def test_another_platform_in_the_options_is_told_before_appium_is_asked(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    suite(pytester, ONE)
+    pytester.makeconftest(
+        """
+        import pytest
+        from appium.options.common import AppiumOptions
+
+        @pytest.fixture
+        def device_appium_options():
+            return AppiumOptions().load_capabilities({"platformName": "iOS"})
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["config: device_appium_options asks for platformName='iOS', the marker for *"])
+    assert told(far, "/session") == []
+
+
+def test_a_device_that_a_hanging_quit_may_still_hold_is_not_given_to_the_next_test(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService
+) -> None:
+    hangs = Answer(rest=b" ", pause=60)
+    far.answer = lambda call: hangs if call.startswith("DELETE") else appium()(call)
+    suite(pytester, DRIVEN)
+    pytester.makeconftest(
+        """
+        import pytest, pytest_device
+
+        @pytest.fixture
+        def device_driver_policy():
+            return pytest_device.DriverPolicy(timeout_seconds=0.3)
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=2)
+
+    assert len(service.sessions()) == 2
+
+
+def test_the_address_at_which_a_driver_goes_on_is_masked(pytester: pytest.Pytester, far: Controller) -> None:
+    host = {"Protocol": "https", "Host": "nearer.example.invalid", "Port": 443, "Path": "/wd"}
+    far.answer = appium({f"directConnect{name}": value for name, value in host.items()})
+    suite(pytester, ONE, body="device_driver.page_source")
+
+    result = pytester.runpytest("--log-level=DEBUG", "--showlocals")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*HTTPSConnection(host='***', port=443)*"])
+    result.stdout.no_fnmatch_line("*nearer.example*")
+
+
+def test_what_the_device_logged_is_left_by_a_failed_test_with_its_secrets_masked(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService
+) -> None:
+    entry = {"timestamp": 0, "level": "I", "message": f"token={service.token}"}
+    far.answer = appium(types=says({"value": ["logcat"]}), log=says({"value": [entry]}))
+    suite(pytester, ONE, body="assert False")
+
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
+
+    (logged,) = Path("left").rglob("logcat.txt")
+    assert logged.read_text() == "1970-01-01T00:00:00.000+00:00 I token=***\n"
+
+
+def test_the_recipe_for_recordings_keeps_that_of_a_failed_test(pytester: pytest.Pytester, far: Controller) -> None:
+    (recipe,) = re.findall(r"```python\n(import base64.*?)```", section("Fixtures"), flags=re.DOTALL)
+    far.answer = appium(stop_recording_screen=says({"value": "AAAA"}))
+    pytester.makeconftest(recipe)
+    suite(pytester, ONE.replace("(device_driver)", "(device_driver, recording)"), body="assert False")
+
+    pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)
+
+    (film,) = Path("left").rglob("*.mp4")
+    assert film.read_bytes() == b"\0\0\0"
+    calls = [path.rpartition("/")[2] for path, _ in far.asked]
+    assert calls.index("start_recording_screen") < calls.index("stop_recording_screen") < len(calls) - 1
+
+
+def test_a_suite_in_another_language_finds_the_device_and_its_credentials_stay_secret(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService
+) -> None:
+    service.reset()
+    lead(service, far.url.replace("//", "//ada:open-sesame@"))
+    pytester.makepyfile(
+        test_it="""
+        import json, os, subprocess, sys, pytest
+
+        SUITE = '''
+        import base64, json, os, sys, urllib.request
+        from urllib.parse import urlsplit
+        url, wanted = urlsplit(os.environ["APPIUM_URL"]), json.loads(os.environ["APPIUM_CAPS"])
+        body = json.dumps({"capabilities": {"alwaysMatch": wanted}}).encode()
+        basic = base64.b64encode(f"{url.username}:{url.password}".encode()).decode()
+        headers = {"Content-Type": "application/json", "Authorization": f"Basic {basic}"}
+        request = urllib.request.Request(f"http://{url.hostname}:{url.port}/session", body, headers)
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10).close()
+        print(url.geturl())
+        '''.replace("\\n        ", "\\n")
+
+        @pytest.mark.device(platform="android", type="appium")
+        def test_elsewhere(device_environment):
+            ran = subprocess.run([sys.executable, "-c", SUITE], env={**os.environ, **device_environment}, check=True)
+            assert ran is device_environment
+        """
+    )
+
+    result = pytester.runpytest("--showlocals")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*assert CompletedProcess*", "http://*@127.0.0.1:*"])
+    result.stdout.no_fnmatch_line("*open-sesame*")
+    (asked,) = [authorization for path, authorization in far.asked if path == "/session"]
+    assert asked == "Basic YWRhOm9wZW4tc2VzYW1l"
+    assert json.loads(far.bodies[-1])["capabilities"]["alwaysMatch"] == ANDROID
