@@ -1,0 +1,28 @@
+"""The app of a build, driven by argent's tools, each called by its name."""
+
+from typing import Any
+
+import pytest
+
+from pytest_device import Argent
+
+# A browser of this machine is the device, and the build is a web build: take both out for an app of your own.
+NOTES = "5b0f6f0e-7c52-4f0b-9a53-2d1f8f0f6a11"
+pytestmark = pytest.mark.device(platform="ios", type="argent", device_identifier="chromium", build_id=NOTES)
+
+
+def described(argent: Argent) -> str:
+    answer: dict[str, Any] = argent.call("describe", udid=argent.device_id)
+    return str(answer["description"])
+
+
+def test_shows_the_app(device_argent: Argent) -> None:
+    assert "Notes: 0" in described(device_argent)
+
+
+def test_adds_a_note(device_argent: Argent) -> None:
+    device = device_argent.device_id
+    device_argent.call("gesture-tap", udid=device, x=0.5, y=0.15)
+    device_argent.call("keyboard", udid=device, text="buy milk")
+    device_argent.call("gesture-tap", udid=device, x=0.5, y=0.21)
+    assert "Notes: 1" in described(device_argent)
