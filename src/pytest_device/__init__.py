@@ -4,8 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from pytest_device.controllers.agent_device import AgentDevice as AgentDevice
+    from pytest_device.controllers.appium.connection import DriverPolicy as DriverPolicy
+    from pytest_device.controllers.argent import Argent as Argent
+    from pytest_device.controllers.argent import Tool as Tool
+    from pytest_device.controllers.snapshot import Node as Node
+    from pytest_device.controllers.snapshot import Snapshot as Snapshot
+    from pytest_device.errors import AgentDeviceError as AgentDeviceError
+    from pytest_device.errors import AppError as AppError
+    from pytest_device.errors import ArgentError as ArgentError
     from pytest_device.errors import ConfigError as ConfigError
     from pytest_device.errors import ControllerError as ControllerError
+    from pytest_device.errors import ControllerLostError as ControllerLostError
     from pytest_device.errors import DeviceError as DeviceError
     from pytest_device.errors import ForbiddenError as ForbiddenError
     from pytest_device.errors import InvalidRequestError as InvalidRequestError
@@ -41,10 +51,15 @@ if TYPE_CHECKING:
     from pytest_device.spec import Status as Status
 
 _NAMES_OF: Final = {
+    "controllers.agent_device": "AgentDevice",
+    "controllers.appium.connection": "DriverPolicy",
+    "controllers.argent": "Argent Tool",
+    "controllers.snapshot": "Node Snapshot",
     "errors": (
-        "ConfigError ControllerError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError NotFoundError "
-        "ServiceError SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError "
-        "StopDelayedError StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
+        "AgentDeviceError AppError ArgentError ConfigError ControllerError ControllerLostError DeviceError "
+        "ForbiddenError InvalidRequestError LeaseTimeoutError NotFoundError ServiceError SessionError "
+        "SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopDelayedError StopFailedError "
+        "TransportError UnauthorizedError UnexpectedReplyError"
     ),
     "sessions.arguments": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient",

@@ -17,10 +17,15 @@ DeviceError
 │   ├── SessionStoppedError     stopped by someone else, or by a limit
 │   ├── SessionTimeoutError     not ready in time
 │   └── StopFailedError         may still be running
-└── ControllerError             the session is fine, its controller is not
+├── ControllerError             the session is fine, its controller is not, or did not do what it was asked
+│   ├── ControllerLostError     no answer of the controller's own
+│   ├── AgentDeviceError        a refusal by agent-device
+│   └── ArgentError             a refusal by argent
+└── AppError                    both are fine, the app under test is not
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class DeviceError(Exception):
@@ -119,5 +124,34 @@ class StopFailedError(SessionError):
     """The session could not be stopped and may still be running."""
 
 
+class AppError(DeviceError):
+    """The app under test could not be installed, started or opened. Its device and controller are fine."""
+
+
 class ControllerError(DeviceError):
     """The controller of a session in progress did not answer or refused."""
+
+
+class ControllerLostError(ControllerError):
+    """The controller did not answer, or something else did in its place: never the fault of the test."""
+
+
+class AgentDeviceError(ControllerError):
+    """agent-device did not do what it was asked: ``code``, ``hint`` and ``details`` are its own."""
+
+    def __init__(
+        self, message: str, *, code: str = "", hint: str = "", details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.hint = hint
+        self.details: Mapping[str, Any] = details or {}
+
+
+class ArgentError(ControllerError):
+    """argent did not do what it was asked: ``code`` is its own, ``issues`` say which arguments are wrong and how."""
+
+    def __init__(self, message: str, *, code: str = "", issues: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.issues: Sequence[str] = issues

@@ -1,12 +1,13 @@
 """Controllers: small ones that a test tells what to answer, and the real Appium of the local service."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import psutil
 import pytest
 
+from pytest_device.controllers.health import problem_of
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest
@@ -24,22 +25,39 @@ def far() -> Generator[Controller]:
 
 @pytest.fixture(scope="module")
 def appium_service() -> Generator[FaultyService]:
-    with faulty_service(runner="appium") as service:
+    with faulty_service(runner="real") as service:
         yield service
 
 
-@pytest.fixture
-def appium(appium_service: FaultyService) -> Iterator[Session]:
-    """Provide a session in progress with a real Appium behind it."""
-    service = appium_service
-    with DeviceClient(service.url, service.token) as client:
-        request = SessionRequest(app_id=UUID(service.app_id), platform=Platform.ANDROID, type=SessionType.APPIUM)
+@pytest.fixture(scope="module")
+def booted(appium_service: FaultyService) -> Generator[Callable[[], Session]]:
+    """Provide what gives a session in progress with a real Appium: the one it gave before, as long as that lives."""
+    service, sessions = appium_service, list[Session]()
+
+    def boot() -> Session:
+        if sessions and problem_of(sessions[-1]) is None:
+            return sessions[-1]
         session_id = client.create(request).id
-        try:
-            assert eventually(lambda: client.get(session_id).remote_config is not None)
-            yield client.get(session_id)
-        finally:
-            client.stop(session_id)
+        assert eventually(lambda: client.get(session_id).remote_config is not None)
+        sessions.append(client.get(session_id))
+        return sessions[-1]
+
+    with DeviceClient(service.url, service.token) as client:
+        request = SessionRequest(
+            app_id=UUID(service.app_id),
+            platform=Platform.ANDROID,
+            type=SessionType.APPIUM,
+            device_identifier="fake",
+        )
+        yield boot
+        for session in sessions:
+            client.stop(session.id)
+
+
+@pytest.fixture
+def appium(booted: Callable[[], Session]) -> Session:
+    """Provide a session in progress with a real Appium behind it."""
+    return booted()
 
 
 @pytest.fixture

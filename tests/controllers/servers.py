@@ -48,6 +48,7 @@ class Controller(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[tuple[str, str | None]] = []
+        self.bodies: list[bytes] = []
         self.answer: Callable[[str], Answer] = lambda _call: Answer()
         self.is_over = threading.Event()
 
@@ -63,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Controller
 
     def do_GET(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"] or 0)))
         self.server.asked.append((self.path, self.headers["Authorization"]))
         answer = self.server.answer(f"{self.command} {self.path}")
         self.send_response(answer.status)

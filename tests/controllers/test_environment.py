@@ -22,7 +22,12 @@ URL = "https://secret-host.example.com/base"
     [
         (
             session_at(URL, "agent-device"),
-            {"AGENT_DEVICE_DAEMON_BASE_URL": URL, "AGENT_DEVICE_DAEMON_AUTH_TOKEN": TOKEN},
+            {
+                "AGENT_DEVICE_DAEMON_BASE_URL": URL,
+                "AGENT_DEVICE_DAEMON_AUTH_TOKEN": TOKEN,
+                "AGENT_DEVICE_PLATFORM": "android",
+                "AGENT_DEVICE_NO_UPDATE_NOTIFIER": "1",
+            },
         ),
         (session_at(URL, "argent"), {"ARGENT_TOOLS_URL": URL, "ARGENT_AUTH_TOKEN": TOKEN}),
         (session_at(URL, "argent", toolsAuthToken=None), {"ARGENT_TOOLS_URL": URL}),

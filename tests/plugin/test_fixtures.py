@@ -18,10 +18,12 @@ def test_the_environment_of_a_controller_is_a_mapping_and_may_be_set_for_the_tes
         import os, subprocess, sys
         import pytest
         NAMES = ["AGENT_DEVICE_DAEMON_BASE_URL", "AGENT_DEVICE_DAEMON_AUTH_TOKEN"]
+        OTHERS = ["NO_UPDATE_NOTIFIER", "PLATFORM", "SESSION", "STATE_DIR"]
 
         @pytest.mark.device(platform="android")
         def test_mapping(device_environment):
-            assert sorted(device_environment) == sorted(NAMES)
+            assert sorted(device_environment) == sorted([*NAMES, *[f"AGENT_DEVICE_{name}" for name in OTHERS]])
+            assert os.stat(device_environment["AGENT_DEVICE_STATE_DIR"]).st_mode & 0o77 == 0
             assert NAMES[0] not in os.environ
             code = f"import os; assert os.environ[{NAMES[0]!r}]"
             subprocess.run([sys.executable, "-c", code], env={**os.environ, **device_environment}, check=True)

@@ -663,7 +663,7 @@ def test_no_secret_is_in_anything_a_failing_run_leaves_behind(
     (session,) = service.sessions()
     outputs = [result.stdout.str(), result.stderr.str(), Path("report.xml").read_text()]
     assert "***" in outputs[0]
-    for secret in (service.token, f"simulated-agent-device-{session['id']}", f"{session['id']}.simulated.invalid"):
+    for secret in (service.token, f"simulated-agent-device-{session['id']}", f"/simulated/{session['id']}"):
         assert [secret in output for output in outputs] == [False] * 3
 
 

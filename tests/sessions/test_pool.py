@@ -10,7 +10,7 @@ import pytest
 from pytest_device.errors import LeaseTimeoutError, SessionFailedError, SessionTimeoutError, StopFailedError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Kind
-from pytest_device.sessions.life import Life, may_have_created
+from pytest_device.sessions.life import Life, ProblemOf, may_have_created, unasked
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Held, Need, Pool
@@ -40,9 +40,17 @@ class House:
         self.world = world
         self.stopping: list[Session] = []
         self.hook: Callable[[Session], None] = self.stopping.append
+        self.problem_of: ProblemOf = unasked
 
         def begin(asked: SessionRequest, policy: WaitPolicy) -> Life:
-            return Life(client, asked, policy=policy, clock=world.clock, emit=world.events.append)
+            return Life(
+                client,
+                asked,
+                policy=policy,
+                clock=world.clock,
+                emit=world.events.append,
+                problem_of=self._problem_of,
+            )
 
         self.pool = Pool(
             PoolWorld(
@@ -54,6 +62,9 @@ class House:
                 **more,
             )
         )
+
+    def _problem_of(self, session: Session) -> str | None:
+        return self.problem_of(session)
 
     def _stopping(self, held: Held) -> None:
         self.hook(held.session)
@@ -161,6 +172,51 @@ def test_a_boot_that_fails_is_tried_again_with_a_new_session_and_counted(client:
     assert world.requests.count("create") == 3
     assert sum(event.kind is Kind.READY for event in world.events) == 2
     assert world.requests.count("stop") == 1
+
+
+def test_a_session_is_ready_when_its_controller_answers_and_a_late_one_is_waited_for(
+    house: House, world: World
+) -> None:
+    problems = ["its daemon does not answer"] * 3
+    house.problem_of = lambda _session: problems.pop() if problems else None
+
+    began = world.clock()
+
+    (held,) = house.take(ANDROID)
+
+    assert world.clock() - began == 18  # a boot of 12 s, looked at every 5, and three times for the controller
+    assert world.kinds() == [Kind.CREATED, Kind.STATUS, Kind.READY]
+    assert world.events[1].text == "in-progress, but its daemon does not answer"
+    assert held.life.ready_at == began + 10
+
+
+def test_a_session_whose_controller_stays_dead_failed_to_start_and_is_tried_again(
+    client: DeviceClient, world: World
+) -> None:
+    house = House(client, world, start_attempts=2)
+    dead: list[Session] = []
+
+    def problem_of(session: Session) -> str | None:
+        dead[:] = dead or [session]
+        return "its daemon answers with status 502" if session.id == dead[0].id else None
+
+    house.problem_of = problem_of
+
+    house.take(ANDROID, IOS)
+
+    (failed,) = [event for event in world.events if event.kind is Kind.START_FAILED]
+    assert failed.text == f"the session is in progress, but its daemon answers with status 502 ({dead[0].url})"
+    assert sorted(world.statuses()) == ["in-progress", "in-progress", "stopped"]
+
+
+def test_a_controller_that_is_dead_in_each_attempt_is_told_with_the_page(client: DeviceClient, world: World) -> None:
+    house = House(client, world, start_attempts=2)
+    house.problem_of = lambda _session: "its daemon answers with status 502"
+
+    with pytest.raises(SessionFailedError, match=r"in progress, but its daemon answers with status 502 \(http"):
+        house.take(ANDROID)
+
+    assert world.statuses() == ["stopped", "stopped"]
 
 
 def test_attempts_to_start_come_to_an_end(client: DeviceClient, world: World) -> None:

@@ -17,6 +17,7 @@ from appium.webdriver.webdriver import WebDriver
 
 import pytest_device
 from pytest_device import (
+    AppError,
     AppiumConfig,
     ConfigError,
     ControllerError,
@@ -24,6 +25,7 @@ from pytest_device import (
     DeviceClient,
     DeviceError,
     DeviceLease,
+    DriverPolicy,
     LeaseTimeoutError,
     NotFoundError,
     Platform,
@@ -97,6 +99,11 @@ def device_appium_options() -> UiAutomator2Options:
 
 
 @pytest.fixture
+def device_driver_policy(device_driver_policy: DriverPolicy) -> DriverPolicy:
+    return replace(device_driver_policy, timeout_seconds=600, direct_connection=False)
+
+
+@pytest.fixture
 def device_wait_policy(device_wait_policy: WaitPolicy) -> WaitPolicy:
     return replace(device_wait_policy, timeout_seconds=1200)
 
@@ -140,6 +147,8 @@ def reason(error: DeviceError) -> str:
             return "; ".join(error.problems)
         case StatusError():
             return f"{error.status} {error.detail}"
+        case AppError():
+            return f"the app: {error}"
         case SessionError():
             return f"{error.session_id} {error.url or 'without a page'}"
         case _:

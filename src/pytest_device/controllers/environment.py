@@ -1,10 +1,18 @@
 """The environment variables by which a controller's own tools find a session's device."""
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from zlib import crc32
 
 from pytest_device.errors import ControllerError
 from pytest_device.sessions.models import AgentDeviceConfig, AppiumConfig, ArgentConfig, Session
+
+AGENT_DEVICE_SESSION: Final = "AGENT_DEVICE_SESSION"
+
+_NAME_LENGTH: Final = 40
 
 
 class ControllerEnvironment(dict[str, str]):
@@ -16,12 +24,13 @@ class ControllerEnvironment(dict[str, str]):
         return f"{type(self).__name__}({', '.join(self)})"
 
 
-def environment_of(session: Session) -> ControllerEnvironment:
+def environment_of(session: Session, *, name: str = "", state_dir: Path | None = None) -> ControllerEnvironment:
     """Return the variables of a session in progress ("Mapping to controller clients").
 
+    ``name`` is that of agent-device's own session, ``state_dir`` where its command line program keeps its files.
     Raises ControllerError when the session has no controller.
     """
-    variables = ControllerEnvironment(_variables(session))
+    variables = ControllerEnvironment(_variables(session, name, state_dir))
     if not variables:
         raise ControllerError(
             f"session {session.id} of type {session.type}, {session.status}, has no controller: "
@@ -30,11 +39,24 @@ def environment_of(session: Session) -> ControllerEnvironment:
     return variables
 
 
-def _variables(session: Session) -> Iterator[tuple[str, str]]:
+def session_name(*parts: str) -> str:
+    """Return a name for a session of agent-device: of safe signs, bounded in length, another one for other parts."""
+    whole = "-".join(part for part in parts if part)
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", whole).strip("-")[-_NAME_LENGTH:].lstrip("-")
+    return f"{plain}-{crc32(whole.encode(errors='replace')):08x}".lstrip("-")
+
+
+def _variables(session: Session, name: str, state_dir: Path | None) -> Iterator[tuple[str, str]]:
     match session.remote_config:
         case AgentDeviceConfig() as config:
             yield "AGENT_DEVICE_DAEMON_BASE_URL", config.agent_device_remote_session_url
             yield "AGENT_DEVICE_DAEMON_AUTH_TOKEN", config.agent_device_remote_session_token.get_secret_value()
+            yield "AGENT_DEVICE_PLATFORM", str(session.platform)
+            yield "AGENT_DEVICE_NO_UPDATE_NOTIFIER", "1"
+            if name:
+                yield AGENT_DEVICE_SESSION, name
+            if state_dir is not None:
+                yield "AGENT_DEVICE_STATE_DIR", str(state_dir)
         case ArgentConfig() as config:
             yield "ARGENT_TOOLS_URL", config.tools_url
             if config.tools_auth_token is not None:

@@ -2,16 +2,15 @@
 
 import json
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
-from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from pytest_device.controllers.transport import access_of, address_of, reason_of, refusal_of
 from pytest_device.redact import is_loopback
 from pytest_device.sessions.models import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig, Session
 
@@ -19,8 +18,6 @@ TIMEOUT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 1024 * 1024
 
 _OK: Final = 200
-_REDIRECT: Final = range(300, 400)
-_UNAUTHORIZED: Final = 401
 
 
 def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
@@ -108,7 +105,7 @@ class _Deadline:
 
 def _asked(question: _Question, deadline: _Deadline) -> str | None:
     try:
-        address, access = _address(question)
+        address, access = address_of(question.base_url, question.path), access_of(question.base_url, question.token)
         with httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(address.host), **access) as client:
             try:
                 return _answer(client, address, question, deadline)
@@ -119,27 +116,15 @@ def _asked(question: _Question, deadline: _Deadline) -> str | None:
     except httpx.TimeoutException:
         return deadline.words
     except httpx.HTTPError as error:
-        return f"does not answer: {_reason(error)}"
+        return f"does not answer: {reason_of(error)}"
     except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also of the proxy and certificate variables
         return f"cannot be asked: {type(error).__name__}"
-
-
-def _address(question: _Question) -> tuple[httpx.URL, dict[str, Any]]:
-    parts = urlsplit(question.base_url)
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "pytest-device"}
-    access: dict[str, Any] = {"headers": headers}
-    if question.token:
-        headers["Authorization"] = f"Bearer {question.token}"
-    elif parts.username is not None:  # apart from the address, which httpx writes into its log
-        access["auth"] = (unquote(parts.username), unquote(parts.password or ""))
-    netloc, path = parts.netloc.rpartition("@")[2], parts.path.rstrip("/") + question.path
-    return httpx.URL(parts._replace(netloc=netloc, path=path).geturl()), access
 
 
 def _answer(client: httpx.Client, address: httpx.URL, question: _Question, deadline: _Deadline) -> str | None:
     with client.stream("GET", address, extensions={"trace": deadline.note}) as reply:
         if reply.status_code != _OK:
-            return _refusal(reply.status_code)
+            return refusal_of(reply.status_code)
         body = bytearray()
         for chunk in reply.iter_raw():
             body += chunk
@@ -150,27 +135,3 @@ def _answer(client: httpx.Client, address: httpx.URL, question: _Question, deadl
     except (ValueError, RecursionError):
         return "answers with something that is not JSON"
     return None if is_alive else "answers, but does not say that it is ready"
-
-
-def _refusal(status: int) -> str:
-    if status in _REDIRECT:
-        return f"redirects (status {status})"
-    if status == _UNAUTHORIZED:
-        return f"refuses the session's credentials (status {status})"
-    return f"answers with status {status}"
-
-
-def _reason(error: httpx.HTTPError) -> str:
-    """Return a cause in words that show neither the address nor what was sent or received."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, OSError):
-        cause = cause.__cause__ or cause.__context__
-    match cause:
-        case ssl.SSLError():
-            return f"TLS, {str(cause.reason or type(cause).__name__).lower().replace('_', ' ')}"
-        case OSError(strerror=str(words)):
-            return words.lower()
-        case _ if isinstance(error, httpx.RemoteProtocolError):
-            return "the connection was cut, or it does not speak HTTP"
-        case _:
-            return type(error).__name__

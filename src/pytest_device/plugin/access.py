@@ -61,7 +61,7 @@ class LocalAccess:
         self._open = ExitStack()
         self._settings = settings
         if given is None:
-            service = LocalService.start(app_id=str(settings.app_id.value), progress=progress)
+            service = LocalService.start(progress=progress, **settings.of_local_service())
             self._open.callback(service.close)
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path: Path | None = Path(given["log_path"])

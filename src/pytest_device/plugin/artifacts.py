@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from pytest_device.option_table import ARTIFACTS_DIR
-from pytest_device.plugin.devices import DRIVERS, Devices
+from pytest_device.plugin.devices import DRIVERS, USES, Devices
 from pytest_device.redact import Redactor
 from pytest_device.sessions.models import Session
 from pytest_device.settings import Settings, shown
@@ -100,3 +100,8 @@ def _evidence(item: pytest.Item, name: str, session: Session) -> Iterator[tuple[
         from pytest_device.controllers.appium import evidence_of
 
         yield from evidence_of(driver)
+    use = item.stash[USES].get(name) if USES in item.stash else None
+    if use is not None:
+        from pytest_device.controllers.evidence import evidence_on
+
+        yield from evidence_on(session, use.environment)

@@ -34,7 +34,15 @@ ARGUMENTS: Final = pytest.StashKey[dict[str, dict[str, Any]]]()
 NEEDS: Final = pytest.StashKey[dict[str, "Need"]]()
 """The same as needs, as far as they are known before the test runs."""
 
-_DRIVERS: Final = frozenset({"device_driver", "device_drivers"})
+_TYPES: Final = {
+    "device_agent_device": SessionType.AGENT_DEVICE,
+    "device_agent_devices": SessionType.AGENT_DEVICE,
+    "device_argent": SessionType.ARGENT,
+    "device_argents": SessionType.ARGENT,
+    "device_driver": SessionType.APPIUM,
+    "device_drivers": SessionType.APPIUM,
+}
+"""The type of session that a fixture needs."""
 _ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
 
 
@@ -131,7 +139,6 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         except ConfigError as error:
             problems += [f"{name}: {problem}" if name else problem for problem in error.problems]
     problems += _wrong_fixtures(item, devices, needs)
-    problems += _unknown_to_local(needs, settings)
     problems += _too_many(needs, settings)
     if problems:
         raise ConfigError(*problems)
@@ -149,20 +156,13 @@ def _wrong_fixtures(item: pytest.Item, devices: Collection[str], needs: Mapping[
         for name in sorted(OF_ONE & asked - {PLATFORM_ARGUMENT}):
             named = ", ".join(devices)
             yield f"{name} is for tests with one device, this one has {named}: use device_sessions, by name"
-    if _DRIVERS & asked and types - {SessionType.APPIUM}:
-        shown = min(types - {SessionType.APPIUM})
-        yield f"{min(_DRIVERS & asked)} needs type='appium', not {shown.value!r}: add type='appium' to the marker"
+    # Of a fixture and the one that it is built on the first tells it all.
+    fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
+    for needed, name in fixtures.items():
+        if others := {kind.value for kind in types} - {needed}:
+            yield f"{name} needs type={needed!r}, not {min(others)!r}: add type={needed!r} to the marker"
     if _ENVIRONMENTS & asked and SessionType.WEB_PREVIEW_ONLY in types:
         yield f"{min(_ENVIRONMENTS & asked)} needs a controller, type='web-preview-only' has none"
-
-
-def _unknown_to_local(needs: Mapping[str, "Need"], settings: "Settings") -> Iterator[str]:
-    if settings.local.value:
-        for kind in {need.request.type for need in needs.values()} - {SessionType.APPIUM}:
-            yield (
-                f"the local service drives type='appium' only, not {kind.value!r}: add type='appium' to the marker, or "
-                "set device_type"
-            )
 
 
 def _too_many(needs: Mapping[str, "Need"], settings: "Settings") -> Iterator[str]:

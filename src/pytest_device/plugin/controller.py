@@ -63,15 +63,15 @@ class Controller:
             self._signals.install()
             node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
             if settings.local.value and will_run(self._config):
-                node.workerinput[LOCAL] = self._started(str(settings.app_id.value))
+                node.workerinput[LOCAL] = self._started(settings)
             if self._household is None and will_run(self._config) and not any(settings.service_problems()):
                 self._household = self._kept(settings)
         except ConfigError as error:
             raise usage_error(error.problems) from None
 
-    def _started(self, app_id: str) -> dict[str, str]:
+    def _started(self, settings: "Settings") -> dict[str, str]:
         if self._service is None:
-            self._service = LocalService.start(app_id=app_id, progress=self._terminal.show)
+            self._service = LocalService.start(progress=self._terminal.show, **settings.of_local_service())
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
     def _kept(self, settings: "Settings") -> "Household":

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
@@ -28,16 +29,31 @@ from pytest_device.spec import SessionType, Share
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
+    from pytest_device.controllers.agent_device import AgentDevice
+    from pytest_device.controllers.argent import Argent
+    from pytest_device.controllers.environment import ControllerEnvironment
+    from pytest_device.plugin.tidier import Tidier
+
 _TAKEN: Final = pytest.StashKey[dict[str, Held]]()
 _DONE: Final = pytest.StashKey[bool]()
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """The Appium drivers that a test has, by its devices' names."""
+USES: Final = pytest.StashKey[dict[str, "Use"]]()
+"""What a test was given of agent-device or argent, by its devices' names."""
 PROVIDING: Final = pytest.StashKey[DeviceError]()
 """The error that was met last while a device or a driver was provided to a test."""
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that are needed before the first test runs."""
 _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"})
 """Packages whose errors may mean that a controller is gone."""
+
+
+@dataclass(slots=True)
+class Use:
+    """What a test was given of one device; ``client`` is None where it has the variables alone."""
+
+    environment: "ControllerEnvironment"
+    client: "AgentDevice | Argent | None" = None
 
 
 class Devices:
@@ -70,6 +86,7 @@ class Devices:
         self.item: pytest.Item | None = None
         """The test at hand, or the last one."""
         self._refusal: UnauthorizedError | None = None
+        self._tidier: Tidier | None = None
         self._pool = self._new_pool()
 
     def policy(self) -> WaitPolicy:
@@ -85,6 +102,7 @@ class Devices:
             item.stash[_TAKEN] = dict(zip(needs, held, strict=True))
             for one in held:
                 if one.is_new:
+                    self._meet(one)
                     item.ihook.pytest_device_ready(item=item, device_session=one.session)
         return {name: held.session for name, held in item.stash[_TAKEN].items()}
 
@@ -113,6 +131,8 @@ class Devices:
         for held in [held for held in taken.values() if keep and not held.is_lost]:
             self.access.keep(str(held.session.id))
             self._pool.leave(held)
+        if taken and not keep:
+            self._tidy(item, taken, nextitem)
         if taken:
             kept: Counter[Need] = Counter()
 
@@ -122,9 +142,32 @@ class Devices:
 
             self._pool.give_back(taken.values(), is_needed)
 
+    def _meet(self, held: Held) -> None:
+        """Note how the device of a new session is found, if it may be shared."""
+        if held.session.type == SessionType.ARGENT and not held.need.among.startswith(Share.TEST):
+            self._tidier_of_all().meet(held.session)
+
+    def _tidy(self, item: pytest.Item, taken: Mapping[str, Held], nextitem: pytest.Item | None) -> None:
+        """Let the devices that other tests will get forget what the test did there by the controller's own tools."""
+        uses = item.stash.setdefault(USES, {})
+        for name, held in taken.items():
+            if name in uses and not held.is_lost and self._needed_at_once(held.need, nextitem):
+                held.is_lost = not self._tidier_of_all().tidy(held.session, uses[name])
+        uses.clear()
+
+    def _tidier_of_all(self) -> "Tidier":
+        from pytest_device.plugin.tidier import Tidier
+
+        self._tidier = self._tidier or Tidier()
+        return self._tidier
+
     def taken(self, item: pytest.Item) -> Mapping[str, Session]:
         """Return the sessions that a test has now."""
         return {name: held.session for name, held in _taken_by(item).items()}
+
+    def requests(self, item: pytest.Item) -> Mapping[str, SessionRequest]:
+        """Return what the sessions that a test has now were asked to be."""
+        return {name: held.need.request for name, held in _taken_by(item).items()}
 
     def spend(self, item: pytest.Item) -> None:
         """Let no other test have the sessions of this one."""
@@ -232,7 +275,16 @@ class Devices:
         )
 
     def _begin(self, request: SessionRequest, policy: WaitPolicy) -> Life:
-        return Life(self.access.sessions(), request, policy=policy, clock=time.monotonic, emit=self._emit)
+        from pytest_device.controllers.health import problem_of
+
+        return Life(
+            self.access.sessions(),
+            request,
+            policy=policy,
+            clock=time.monotonic,
+            emit=self._emit,
+            problem_of=problem_of,
+        )
 
     def _stopping(self, held: Held) -> None:
         if isinstance(held.user, pytest.Item):

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
+    from pytest_device.controllers.agent_device import AgentDevice
+    from pytest_device.controllers.appium import DriverPolicy
+    from pytest_device.controllers.argent import Argent
     from pytest_device.sessions.arguments import DeviceArguments, DeviceLease
     from pytest_device.sessions.life import Sessions
     from pytest_device.sessions.lifecycle import WaitPolicy
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 OF_ONE: Final = frozenset(
     {
         "device_session",
+        "device_agent_device",
+        "device_argent",
         "device_driver",
         "device_preview_url",
         "device_environment",
@@ -32,7 +37,7 @@ OF_ONE: Final = frozenset(
     }
 )
 """The fixtures of a test with one device."""
-OF_SEVERAL: Final = frozenset({"device_sessions", "device_drivers"})
+OF_SEVERAL: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
 """The fixtures of a test with several devices."""
 MAKING: Final = frozenset({"device_client", "device_lease"})
 """The fixtures that make sessions without a marker."""
@@ -59,6 +64,14 @@ def device_appium_options() -> "Options | Mapping[str, Options]":
     They win over the capabilities that the service gives for its device.
     """
     return {}
+
+
+@pytest.fixture
+def device_driver_policy() -> "DriverPolicy":
+    """Say how Appium drivers talk to their servers: override it to return another policy."""
+    from pytest_device.controllers.appium import DriverPolicy
+
+    return DriverPolicy()
 
 
 @pytest.fixture
@@ -101,11 +114,12 @@ def device_drivers(
     request: pytest.FixtureRequest,
     device_sessions: "Mapping[str, Session]",
     device_appium_options: "Options | Mapping[str, Options]",
+    device_driver_policy: "DriverPolicy",
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Provide an Appium driver on each device of the test, by its marker's name; quit after the test."""
     from pytest_device.plugin.drivers import started
 
-    with started(request.node, device_sessions, device_appium_options) as drivers:
+    with started(request, device_sessions, device_appium_options, device_driver_policy) as drivers:
         yield drivers
 
 
@@ -119,11 +133,58 @@ def device_driver(device_session: "Session", device_drivers: "Mapping[str, WebDr
 
 
 @pytest.fixture
-def device_environment(device_session: "Session") -> Mapping[str, str]:
-    """Provide the variables by which the controller's own tools find the test's device: to hand to a subprocess."""
-    from pytest_device.controllers.environment import environment_of
+def device_agent_devices(
+    request: pytest.FixtureRequest,
+    device_sessions: "Mapping[str, Session]",
+    tmp_path_factory: pytest.TempPathFactory,
+) -> "Generator[Mapping[str, AgentDevice]]":
+    """Provide agent-device on each device of the test, by its marker's name; its session is closed after the test."""
+    from pytest_device.plugin.agents import agent_devices
 
-    return environment_of(device_session)
+    with agent_devices(request.node, device_sessions, tmp_path_factory) as clients:
+        yield clients
+
+
+@pytest.fixture
+def device_agent_device(device_session: "Session", device_agent_devices: "Mapping[str, AgentDevice]") -> "AgentDevice":
+    """Provide agent-device on the test's device (``type="agent-device"``); its session is closed after the test."""
+    from pytest_device.plugin.markers import ONLY
+
+    del device_session  # whose error for a test with several devices comes first
+    return device_agent_devices[ONLY]
+
+
+@pytest.fixture
+def device_argents(
+    request: pytest.FixtureRequest,
+    device_sessions: "Mapping[str, Session]",
+    tmp_path_factory: pytest.TempPathFactory,
+) -> "Generator[Mapping[str, Argent]]":
+    """Provide argent on each device of the test, by its marker's name."""
+    from pytest_device.plugin.agents import argents
+
+    with argents(request.node, device_sessions, tmp_path_factory) as clients:
+        yield clients
+
+
+@pytest.fixture
+def device_argent(device_session: "Session", device_argents: "Mapping[str, Argent]") -> "Argent":
+    """Provide argent on the test's device (``type="argent"``)."""
+    from pytest_device.plugin.markers import ONLY
+
+    del device_session  # whose error for a test with several devices comes first
+    return device_argents[ONLY]
+
+
+@pytest.fixture
+def device_environment(
+    request: pytest.FixtureRequest, device_session: "Session", tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, str]:
+    """Provide the variables by which the controller's own tools find the test's device: to hand to a subprocess."""
+    from pytest_device.plugin.agents import variables
+    from pytest_device.plugin.markers import ONLY
+
+    return variables(request.node, ONLY, device_session, tmp_path_factory)
 
 
 @pytest.fixture

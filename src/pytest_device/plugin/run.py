@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from pytest_device.errors import ConfigError, DeviceError
+from pytest_device.errors import AgentDeviceError, ArgentError, ConfigError, ControllerLostError, DeviceError
 from pytest_device.local import log_lines
 from pytest_device.plugin import artifacts
 from pytest_device.plugin.access import Access, LocalAccess, RemoteAccess, joined
@@ -35,6 +35,8 @@ _RUN: Final = pytest.StashKey["DeviceRun"]()
 _FAILED: Final = pytest.StashKey[bool]()
 _BLAMED: Final = pytest.StashKey[DeviceError]()
 """An error of the infrastructure that a test has met and that no hook was told of yet."""
+_REFUSALS: Final = (AgentDeviceError, ArgentError)
+"""What a controller says of what a suite asked of it, in a fixture as in a test: its own affair."""
 WORKER_STOP_SECONDS: Final = 5.0
 """How long a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
 
@@ -245,7 +247,7 @@ class DeviceRun:
     ) -> DeviceError | None:
         """Look at the sessions of a test that failed; return what is to blame if it is not the test."""
         problem = self.devices.loss(item, excinfo.value)
-        if error or problem is None:
+        if problem is None or (error and not isinstance(error, ControllerLostError)):
             return error
         report.sections.append(("What the test saw", str(report.longrepr)))
         report.longrepr = self._plain(excinfo, f"{Verdict.INFRASTRUCTURE}: {problem}")
@@ -330,10 +332,11 @@ def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError
     if call.excinfo is None:
         return None
     error: object = call.excinfo.value
+    provided = item.stash.get(PROVIDING, None)
     if call.when == "call":
-        provided = item.stash.get(PROVIDING, None)
-        return provided if error is provided else None
+        return error if isinstance(error, ControllerLostError) else provided if error is provided else None
     errors: list[object] = [error]
     if isinstance(error, BaseExceptionGroup):
         errors += cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return next((one for one in errors if isinstance(one, DeviceError)), None)
+    met = (one for one in errors if isinstance(one, DeviceError))
+    return next((one for one in met if one is provided or not isinstance(one, _REFUSALS)), None)

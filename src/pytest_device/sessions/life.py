@@ -13,13 +13,13 @@ from pytest_device.errors import (
     SessionFailedError,
     SessionStoppedError,
     StatusError,
-    StopDelayedError,
     StopFailedError,
     TransportError,
     UnexpectedReplyError,
 )
 from pytest_device.sessions.client import is_passing
-from pytest_device.sessions.events import Emit, Event, Kind, running_seconds
+from pytest_device.sessions.ends import GONE, how_long, outcome_of
+from pytest_device.sessions.events import Emit, Event, Kind
 from pytest_device.sessions.lifecycle import (
     GiveUp,
     PollAgain,
@@ -31,12 +31,14 @@ from pytest_device.sessions.lifecycle import (
 )
 from pytest_device.sessions.models import Session, named_device
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, TERMINAL, Status
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, Status
 
 HEARTBEAT_SECONDS: Final = 30.0
 """How often a wait in which nothing changes says so."""
 
-GONE: Final = "the service no longer knows it"
+CONTROLLER_PAUSE_SECONDS: Final = 1.0
+"""How long a controller that is not reachable is left alone, at most."""
+
 _NEVER_THERE: Final = "the service never knew it: what it created may be running under another id"
 
 
@@ -66,8 +68,19 @@ def may_have_created(error: BaseException) -> bool:
             return True
 
 
+ProblemOf = Callable[[Session], str | None]
+"""What is wrong with the controller of a session in progress, None when nothing is."""
+
+
+def unasked(_session: Session) -> None:
+    """Take every controller for alive."""
+
+
 class Life:
-    """One session: created, looked at until it is ready, stopped or left. It is stopped once, however often asked."""
+    """One session: created, looked at until it is ready, stopped or left. It is stopped once, however often asked.
+
+    It is ready when ``problem_of`` finds nothing wrong with its controller.
+    """
 
     def __init__(
         self,
@@ -77,9 +90,11 @@ class Life:
         policy: WaitPolicy,
         clock: Callable[[], float],
         emit: Emit,
+        problem_of: ProblemOf = unasked,
     ) -> None:
         self.request = request
         self._client, self._policy, self._clock, self._emit = client, policy, clock, emit
+        self._problem_of = problem_of
         self._started = clock()
         self._told = ("", self._started)
         """The state that was told last, and when."""
@@ -91,6 +106,9 @@ class Life:
         """Whether the last look at it was."""
         self.ready_at: float | None = None
         """Since when it may have been in progress, on this machine's clock: one look before it was seen to be."""
+        self._asked_since = self._started
+        """Since when its controller is asked whether it is alive."""
+        self._is_ready = False
         self._is_over = False
 
     @property
@@ -128,18 +146,35 @@ class Life:
         """Return after how many seconds to look again, 0 when it is ready; raises a SessionError to give up."""
         match next_step(self.session, self._waited(), self._policy):
             case Ready():
-                if self.ready_at is None:
-                    self.ready_at = self._clock() - self._policy.poll_interval_seconds
-                    self._tell(Kind.READY, named_device(self.session))
-                return 0.0
+                return 0.0 if self._is_ready else self._until_healthy()
             case PollAgain(after_seconds):
-                state, (told, at) = described(self.session), self._told
-                if self._is_answered and (state != told or self._clock() - at >= HEARTBEAT_SECONDS):
-                    self._told = (state, self._clock())
-                    self._tell(Kind.STATUS, state)
+                if self._is_answered:
+                    self._tell_state(described(self.session))
                 return after_seconds
             case GiveUp(error):
                 raise error
+
+    def _until_healthy(self) -> float:
+        """Ask the controller: a tunnel may come up later than the session, or not at all."""
+        if self.ready_at is None:
+            self.ready_at = self._clock() - self._policy.poll_interval_seconds
+            self._asked_since = self._clock()
+        problem = self._problem_of(self.session)
+        if problem is None:
+            self._is_ready = True
+            self._tell(Kind.READY, named_device(self.session))
+            return 0.0
+        if self._clock() - self._asked_since >= self._policy.controller_timeout_seconds:
+            what = f"the session is in progress, but {problem} ({self._url()})"
+            raise SessionFailedError(what, session_id=str(self._session_id), url=self._url())
+        self._tell_state(f"in-progress, but {problem}")
+        return min(CONTROLLER_PAUSE_SECONDS, self._policy.poll_interval_seconds)
+
+    def _tell_state(self, state: str) -> None:
+        told, at = self._told
+        if state != told or self._clock() - at >= HEARTBEAT_SECONDS:
+            self._told = (state, self._clock())
+            self._tell(Kind.STATUS, state)
 
     def look(self) -> Session:
         """Ask the service once; while it is waited for, what may pass is borne until the wait limit."""
@@ -166,9 +201,9 @@ class Life:
             return
         known = self._event(Kind.CREATED)
         try:
-            event = stopped(self._client, known)
+            event = self._stopped(known)
         except BaseException:  # an interrupt in the middle of the stop: the session comes first
-            self._emit(stopped(self._client, known))
+            self._emit(self._stopped(known))
             raise
         self._is_over = True
         if event.text == GONE and not self._is_known:
@@ -176,6 +211,9 @@ class Life:
         self._emit(event)
         if event.kind is Kind.STOP_FAILED:
             raise self._not_stopped(event.text)
+
+    def _stopped(self, known: Event) -> Event:
+        return outcome_of(known, lambda: self._client.stop(known.session_id))
 
     def leave(self) -> None:
         """Tell that it was left running on purpose."""
@@ -200,9 +238,9 @@ class Life:
             return None
         match session.status:
             case Status.STOPPED:
-                return self._gone(SessionStoppedError, f"it was stopped{_how_long(session)}")
+                return self._gone(SessionStoppedError, f"it was stopped{how_long(session)}")
             case Status.ERRORED:
-                return self._gone(SessionFailedError, f"it became errored{_how_long(session)}")
+                return self._gone(SessionFailedError, f"it became errored{how_long(session)}")
             case _ if session.remote_config is None:
                 return self._gone(SessionFailedError, f"its status is {described(session)}")
             case _:
@@ -272,32 +310,3 @@ def wait_for(lives: Sequence[Life], sleep: Callable[[float], None]) -> None:
         sleep(min(pauses[life] for life in waiting))
         for life in waiting:
             life.look()
-
-
-def stopped(client: Sessions, known: Event) -> Event:
-    """Stop the session of an earlier event; return the event of its success or failure."""
-    return outcome_of(known, lambda: client.stop(known.session_id))
-
-
-def _how_long(session: Session) -> str:
-    seconds = running_seconds(session)
-    if seconds is None:
-        return ""
-    return f" after {seconds / 60:.1f} of at most {session.max_duration_minutes} minutes"
-
-
-def outcome_of(known: Event, stop: Callable[[], Session]) -> Event:
-    """Return what the answer to a stop call, or its error, makes of a session known by an earlier event."""
-    try:
-        session = stop()
-    except NotFoundError:
-        return replace(known, kind=Kind.STOPPED, text=GONE)
-    except StopDelayedError as error:
-        return replace(known, kind=Kind.STOP_DELAYED, text=str(error))
-    except ServiceError as error:
-        return replace(known, kind=Kind.STOP_FAILED, text=str(error))
-    if str(session.id) != known.session_id:
-        return replace(known, kind=Kind.STOP_FAILED, text=f"the service answered with session {session.id}")
-    if session.status not in TERMINAL:
-        return replace(known, kind=Kind.STOP_FAILED, text=f"its status is {described(session)}")
-    return replace(known, kind=Kind.STOPPED, text=str(session.status), running_seconds=running_seconds(session))

@@ -12,11 +12,13 @@ class WaitPolicy:
     """How long to wait for a session, and how often to ask.
 
     The time-out is generous because a service may hold a session in ``new`` while others run, and no state tells
-    queueing from booting. The interval is the one the document recommends.
+    queueing from booting. The interval is the one the document recommends. A session in progress may have a controller
+    that is not reachable yet: so long it is asked again.
     """
 
     timeout_seconds: float = 900.0
     poll_interval_seconds: float = POLL_INTERVAL_SECONDS
+    controller_timeout_seconds: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)

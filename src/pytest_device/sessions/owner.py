@@ -13,9 +13,10 @@ from uuid import UUID, uuid4
 
 from pytest_device.errors import ServiceError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.ends import outcome_of
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.ledger import Entry
-from pytest_device.sessions.life import may_have_created, outcome_of
+from pytest_device.sessions.life import may_have_created
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.link import Link
 from pytest_device.sessions.reaper.service import Service

@@ -1,0 +1,186 @@
+"""argent on a session in progress: its tools, called by name over HTTP."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Self, cast
+from urllib.parse import quote
+
+from pytest_device.controllers.environment import environment_of
+from pytest_device.controllers.schema import problems_of
+from pytest_device.controllers.transport import Reply, Transport, as_mapping
+from pytest_device.errors import ArgentError, ControllerError
+from pytest_device.sessions.models import ArgentConfig, Session
+
+__tracebackhide__ = True  # what goes wrong is shown at the line of the test
+
+CALL_SECONDS: Final = 180.0
+"""How long one call may take: a device is prepared by the first one."""
+
+_OK: Final = 200
+_READS: Final = frozenset({"list-devices", "describe", "screenshot", "await-ui-element", "await-screen-idle"})
+"""The tools that may be called again when no answer comes."""
+_DEVICE: Final = "udid"
+_RUNNING: Final = frozenset({"running", "booted", "connected", "device"})
+_LOOKS: Final = 20
+_LOOK_PAUSE_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool of the server; ``input_schema`` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any] = field(repr=False)
+
+
+class Argent:
+    """The tool server. What it refuses is an ArgentError with its code, and ``issues`` where arguments are wrong.
+
+    Tools that only look are called again when no answer comes, others never; what does not answer is a
+    ControllerLostError. Every call is bounded by ``timeout_seconds``.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        timeout_seconds: float = CALL_SECONDS,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        config = session.remote_config
+        if not isinstance(config, ArgentConfig):
+            raise ControllerError(f"session {session.id} is of type {session.type}: it has no argent tool server")
+        self.environment = environment_of(session)
+        self._sleep = sleep
+        self._transport = Transport(
+            "argent tool server",
+            config.tools_url,
+            config.tools_auth_token.get_secret_value() if config.tools_auth_token else "",
+            page=session.url,
+            timeout_seconds=timeout_seconds,
+            sleep=sleep,
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close the connection."""
+        self._transport.close()
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Return the tools that the server has."""
+        return tuple(self._tools.values())
+
+    def call(self, tool: str, /, *, timeout_seconds: float | None = None, **arguments: Any) -> Any:
+        """Call a tool with arguments as its schema names them; return its data.
+
+        The device may be left out. Raises ArgentError, before anything is sent, for a tool or arguments that the server
+        does not know.
+        """
+        known = self._tools.get(tool)
+        if known is None:
+            close = ", ".join(get_close_matches(tool, self._tools)) or f"{len(self._tools)} others, see tools()"
+            raise ArgentError(f"argent has no tool {tool!r}, but {close}", code="TOOL_NOT_FOUND")
+        if _DEVICE in (known.input_schema.get("required") or ()) and _DEVICE not in arguments:
+            arguments[_DEVICE] = self.device_id
+        if issues := list(problems_of(arguments, known.input_schema)):
+            raise ArgentError(f"argent {tool}: {'; '.join(issues)}", code="INVALID_ARGUMENTS", issues=issues)
+        return self._called(tool, arguments, timeout_seconds)
+
+    def devices(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the devices that the server sees, as it tells them."""
+        data = as_mapping(self._called("list-devices", {}, None))
+        return tuple(as_mapping(one) for one in cast("list[object]", data.get("devices") or ()))
+
+    @cached_property
+    def device_id(self) -> str:
+        """Return the id of the session's device; raises as ``device`` does."""
+        return id_of(self.device())
+
+    def device(self) -> Mapping[str, Any]:
+        """Return the session's device; raises ArgentError where there is none, or more than one runs."""
+        running = self._running()
+        for _attempt in range(_LOOKS):  # the server may not have found it yet
+            if running:
+                break
+            self._sleep(_LOOK_PAUSE_SECONDS)
+            running = self._running()
+        if len(running) != 1:
+            names = ", ".join(map(id_of, running)) or "none"
+            raise ArgentError(
+                f"argent sees {len(running)} devices ({names}): name one by udid", code="NO_SINGLE_DEVICE"
+            )
+        return running[0]
+
+    def screenshot(self, path: Path | None = None, **arguments: Any) -> bytes:
+        """Return what the screen shows as PNG, and write it to ``path``."""
+        image = as_mapping(as_mapping(self.call("screenshot", **arguments)).get("image"))
+        picture = self.artifact(str(image.get("id", "")))
+        if path is not None:
+            path.write_bytes(picture)
+        return picture
+
+    def describe(self) -> str:
+        """Return what is on the screen, as text with a line for each element."""
+        return str(as_mapping(self.call("describe")).get("description", ""))
+
+    def artifact(self, artifact_id: str) -> bytes:
+        """Return a file that a tool has made: the ``id`` of its artifact."""
+        reply = self._transport.get(f"/artifacts/{quote(artifact_id, safe='')}")
+        if reply.status != _OK:
+            raise self._refused("artifact", as_mapping(self._transport.value_of(reply)))
+        return reply.body
+
+    def _running(self) -> list[Mapping[str, Any]]:
+        devices = self.devices()
+        return [one for one in devices if str(one.get("state", "running")).lower() in _RUNNING] or list(devices)
+
+    @cached_property
+    def _tools(self) -> Mapping[str, Tool]:
+        value = as_mapping(self._transport.value_of(self._transport.get("/tools")))
+        if not isinstance(value.get("tools"), list):
+            raise self._transport.lost("does not tell its tools")
+        given = [as_mapping(one) for one in cast("list[object]", value["tools"])]
+        tools = [
+            Tool(str(one.get("name")), str(one.get("description", "")), as_mapping(one.get("inputSchema")))
+            for one in given
+        ]
+        return {tool.name: tool for tool in tools}
+
+    def _called(self, tool: str, arguments: Mapping[str, Any], timeout_seconds: float | None) -> Any:
+        path, is_read = f"/tools/{quote(tool, safe='')}", tool in _READS
+        return self._data(tool, self._transport.post(path, arguments, is_read=is_read, timeout_seconds=timeout_seconds))
+
+    def _data(self, tool: str, reply: Reply) -> Any:
+        value = as_mapping(self._transport.value_of(reply))
+        if reply.status == _OK and "data" in value:
+            return value["data"]
+        raise self._refused(tool, value)
+
+    def _refused(self, tool: str, value: Mapping[str, Any]) -> ArgentError | ControllerError:
+        if "error" not in value:
+            return self._transport.lost("answers with something that is none of its own")
+        issues = [_issue(as_mapping(one)) for one in value.get("issues") or ()]
+        said = self._transport.shown(str(value.get("message") or value["error"]))
+        return ArgentError(f"argent {tool}: {said}", code=str(value.get("error_code", "")), issues=issues)
+
+
+def id_of(device: Mapping[str, Any]) -> str:
+    """Return what tools call a device: it is told by another name for each platform."""
+    return str(device.get("udid") or device.get("serial") or device.get("id") or "")
+
+
+def _issue(given: Mapping[str, Any]) -> str:
+    return f"{'.'.join(map(str, given.get('path') or ()))}: {given.get('message')}"

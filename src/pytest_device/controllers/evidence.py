@@ -1,0 +1,50 @@
+"""What agent-device and argent can tell of a device whose test has failed."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from pytest_device.controllers.agent_device import AgentDevice
+from pytest_device.controllers.argent import Argent
+from pytest_device.errors import ControllerError
+from pytest_device.sessions.models import Session
+from pytest_device.spec import SessionType
+
+EVIDENCE_SECONDS: Final = 20.0
+"""How long each piece of evidence may take."""
+
+_logger: Final = logging.getLogger("pytest_device")
+
+
+def evidence_on(session: Session, environment: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Yield what the device shows now, by file name; what cannot be had is logged and left out.
+
+    ``environment`` names the session of agent-device that the test had.
+    """
+    match session.type:
+        case SessionType.AGENT_DEVICE:
+            with AgentDevice(session, environment, timeout_seconds=EVIDENCE_SECONDS) as device:
+                yield from _had(
+                    {"screenshot.png": device.screenshot, "snapshot.txt": lambda: _encoded(device.snapshot())}
+                )
+        case SessionType.ARGENT:
+            with Argent(session, timeout_seconds=EVIDENCE_SECONDS) as argent:
+                yield from _had(
+                    {"screenshot.png": argent.screenshot, "describe.txt": lambda: _encoded(argent.describe())}
+                )
+        case _:
+            pass
+
+
+def _had(pieces: Mapping[str, Callable[[], bytes]]) -> Iterator[tuple[str, bytes]]:
+    for name, read in pieces.items():
+        try:
+            content = read()
+        except ControllerError as error:
+            _logger.warning("no %s of the device: %s", name, str(error).partition("\n")[0])
+        else:
+            yield name, content
+
+
+def _encoded(text: object) -> bytes:
+    return f"{text}\n".encode()

@@ -1,0 +1,86 @@
+"""Whether arguments fit a tool's JSON schema: the part of it that tools use."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list, tuple),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def problems_of(value: object, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Yield what is wrong with a value, each with the argument's name; what the schema says besides is let pass."""
+    kind = schema.get("type")
+    if isinstance(kind, str) and not _is_of(value, kind):
+        yield f"{path or 'the arguments'}={value!r} must be of type {kind}"
+        return
+    choices = schema.get("enum") or ([schema["const"]] if "const" in schema else None)
+    if choices is not None and value not in choices:
+        yield f"{path}={value!r} must be one of {', '.join(map(repr, choices))}"
+    match value:
+        case dict():
+            yield from _problems_of_object(cast("dict[str, object]", value), schema, path)
+        case list() | tuple():
+            yield from _problems_of_items(cast("Sequence[object]", value), schema, path)
+        case str():
+            yield from _problems_of_text(value, schema, path)
+        case int() | float():
+            yield from _problems_of_number(value, schema, path)
+        case _:
+            pass
+
+
+def _is_of(value: object, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return kind not in _KINDS or isinstance(value, _KINDS[kind])
+
+
+def _problems_of_object(value: Mapping[str, object], schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    known: Mapping[str, Any] = schema.get("properties") or {}
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield f"{_joined(path, name)} is missing"
+    for name, given in value.items():
+        if name in known:
+            yield from problems_of(given, known[name], _joined(path, name))
+        elif (
+            known and schema.get("additionalProperties", False) is False
+        ):  # the server would ignore what may be misspelt
+            yield f"{_joined(path, name)} is not known, but {', '.join(known)}"
+
+
+def _problems_of_items(value: Sequence[object], schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    if len(value) < schema.get("minItems", 0) or len(value) > schema.get("maxItems", len(value)):
+        yield f"{path} has {len(value)} items, which are too few or too many"
+    for place, item in enumerate(value):
+        yield from problems_of(item, schema.get("items") or {}, f"{path}[{place}]")
+
+
+def _problems_of_text(value: str, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    if len(value) < schema.get("minLength", 0):
+        yield f"{path}={value!r} is too short"
+    pattern = schema.get("pattern")
+    if isinstance(pattern, str) and not re.search(pattern, value):
+        yield f"{path}={value!r} must look like {pattern}"
+
+
+def _problems_of_number(value: float, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    least, most, above = (schema.get(name) for name in ("minimum", "maximum", "exclusiveMinimum"))
+    if (least is not None and value < least) or (most is not None and value > most):
+        yield f"{path}={value!r} must be within {least} and {most}"
+    if above is not None and value <= above:
+        yield f"{path}={value!r} must be above {above}"
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,61 @@
+"""What a test leaves on a device that the next one shares: forgotten, as far as the controller can."""
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pytest_device.controllers.agent_device import AgentDevice
+from pytest_device.controllers.argent import Argent, id_of
+from pytest_device.errors import AgentDeviceError
+
+TIDY_SECONDS: Final = 30.0
+"""How long each step may take."""
+
+_UNABLE: Final = frozenset({"UNSUPPORTED_OPERATION", "UNSUPPORTED_PLATFORM"})
+_NOTHING_OPEN: Final = frozenset({"SESSION_NOT_FOUND", "INVALID_ARGS"})
+"""No session, or none of an app: what was open is closed already, or was no app."""
+_CHROMIUM: Final = "chromium"
+
+
+def tidy_agent_device(device: AgentDevice) -> str:
+    """Clear the state of the app that a test had open and end its session; return what could not be done, if anything.
+
+    Raises ControllerError when the device cannot be had clean and free.
+    """
+    try:
+        return _cleared(device)
+    finally:
+        device.close(timeout_seconds=TIDY_SECONDS)
+
+
+def tidy_argent(argent: Argent, start_url: str) -> str:
+    """Clear what the page has stored and go to ``start_url``; return what could not be done, if anything.
+
+    Raises ControllerError when the device cannot be had clean.
+    """
+    device = argent.device()
+    if device.get("platform") != _CHROMIUM:
+        return f"argent has no tool that clears an app's data on {device.get('platform')}"
+    at: dict[str, Any] = {"udid": id_of(device), "timeout_seconds": TIDY_SECONDS}
+    if urlsplit(str(device.get("url"))).scheme in {"http", "https"}:  # other pages have no storage
+        for store in ("local", "session"):
+            argent.call("chromium-storage", store=store, action="clear", **at)
+        argent.call("chromium-cookies", action="clear", **at)
+    argent.call("open-url", url=start_url or str(device.get("url")), **at)
+    return ""
+
+
+def page_of(argent: Argent) -> str:
+    """Return the address of the page that a browser shows, empty for a device that is none."""
+    device = argent.device()
+    return str(device.get("url", "")) if device.get("platform") == _CHROMIUM else ""
+
+
+def _cleared(device: AgentDevice) -> str:
+    try:
+        device.clear_app_state(device.app, timeout_seconds=TIDY_SECONDS)
+    except AgentDeviceError as error:
+        if error.code in _UNABLE:
+            return f"agent-device cannot clear an app's data on this device ({error.code})"
+        if error.code not in _NOTHING_OPEN:
+            raise
+    return ""

@@ -1,0 +1,299 @@
+"""The client of agent-device: what it says to the daemon, what it makes of the answers, and that nothing is secret."""
+
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_device.controllers.agent_device import AgentDevice, Target
+from pytest_device.controllers.environment import environment_of, session_name
+from pytest_device.controllers.snapshot import Node
+from pytest_device.controllers.transport import MAX_BODY_BYTES
+from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError, ControllerLostError
+from tests.controllers.daemons import HTML, agent_device, commands, done, in_turn, refused
+from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at
+
+NO_MATCH = refused(
+    "COMMAND_FAILED",
+    "Selector did not match: label=Go",
+    hint="Take a snapshot.",
+    details={"reason": "selector_not_found"},
+)
+
+
+def test_a_command_bears_session_platform_and_token_and_no_flag_that_is_off(far: Controller) -> None:
+    far.answer = lambda _call: done()
+
+    agent_device(far).open("com.example.notes", url="notes://new", relaunch=True, launchArgs=["-a"], timeoutMs=None)
+
+    (sent,) = commands(far)
+    assert far.asked == [("/rpc", f"Bearer {TOKEN}")]
+    assert sent["session"] == "a-test"
+    assert sent["meta"]["sessionExplicit"] is True
+    assert (sent["command"], sent["positionals"]) == ("open", ["com.example.notes", "notes://new"])
+    assert sent["flags"] == {"platform": "android", "relaunch": True, "launchArgs": ["-a"]}
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [("label=Go", ["label=Go"]), ("@e3", ["@e3"]), (Node("e3", "button"), ["@e3"]), ((12, 7.5), ["12", "7.5"])],
+)
+def test_a_target_is_a_selector_a_reference_a_node_or_a_point(
+    far: Controller, target: Target, words: list[str]
+) -> None:
+    far.answer = lambda _call: done()
+
+    agent_device(far).fill(target, "Ada")
+
+    assert commands(far)[0]["positionals"] == [*words, "Ada"]
+
+
+def test_a_snapshot_has_its_nodes_and_shows_them_as_text(far: Controller) -> None:
+    nodes = [
+        {"ref": "e1", "role": "heading", "label": "Notes", "depth": 0, "pid": 7},
+        {
+            "ref": "e2",
+            "type": "textbox",
+            "label": "name",
+            "value": "Ada",
+            "depth": 1,
+            "enabled": False,
+            "focused": True,
+        },
+        {"ref": "e3", "role": "button", "rect": {"x": 1, "y": 2, "width": 3, "height": 4.5}},
+    ]
+    far.answer = lambda _call: done(nodes=nodes, truncated=True, appName="Notes")
+
+    seen = agent_device(far).snapshot(interactive=True)
+
+    assert commands(far)[0]["flags"]["snapshotInteractiveOnly"] is True
+    assert seen.is_truncated
+    assert seen.more == {"appName": "Notes"}
+    assert seen.labels() == ["Notes", "name"]
+    assert seen.node("name").value == "Ada"
+    assert [node.enabled for node in seen] == [True, False, True]
+    assert seen.nodes[0].more == {"pid": 7}
+    assert (rect := seen.nodes[2].rect) is not None
+    assert rect.height == 4.5
+    assert str(seen).splitlines()[1] == "  @e2 [textbox] \"name\" value='Ada' disabled focused"
+    with pytest.raises(LookupError, match=r"no node with the label 'Go'[^@]*@e1 \[heading\]"):
+        seen.node("Go")
+
+
+def test_a_wait_has_its_own_limit_and_takes_one_wish(far: Controller) -> None:
+    far.answer = lambda _call: done(waitedMs=1)
+    device = agent_device(far)
+
+    device.wait("label=Go", timeout_seconds=0.5)
+    device.wait(text="Hello")
+    device.wait(absent="label=Go")
+
+    assert [sent["positionals"] for sent in commands(far)] == [
+        ["label=Go", "500"],
+        ["text", "Hello", "10000"],
+        ["absent", "label=Go", "10000"],
+    ]
+    with pytest.raises(TypeError, match="one of selector, text and absent"):
+        device.wait("label=Go", text="Hello")
+
+
+def test_a_refusal_has_code_hint_and_details_of_the_daemon_and_is_not_tried_again(far: Controller) -> None:
+    far.answer = lambda _call: NO_MATCH
+
+    with pytest.raises(AgentDeviceError) as caught:
+        agent_device(far).get("label=Go")
+
+    error = caught.value
+    assert str(error) == "agent-device get: Selector did not match: label=Go (COMMAND_FAILED)\nTake a snapshot."
+    assert (error.code, error.hint, error.details["reason"]) == (
+        "COMMAND_FAILED",
+        "Take a snapshot.",
+        "selector_not_found",
+    )
+    assert len(far.asked) == 1
+
+
+def test_what_does_not_match_is_not_so_and_any_other_refusal_is_raised(far: Controller) -> None:
+    device = agent_device(far)
+
+    far.answer = lambda _call: done(**{"pass": True})
+    assert device.is_("text", "label=Go", "Go")
+    far.answer = lambda _call: NO_MATCH
+    assert not device.is_("visible", "label=Go")
+    far.answer = lambda _call: refused("COMMAND_FAILED", "is failed", details={"reason": "predicate_failed"})
+    assert not device.is_("visible", "label=Go")
+    far.answer = lambda _call: refused("INVALID_ARGS", "no such predicate", 400)
+    with pytest.raises(AgentDeviceError, match="no such predicate"):
+        device.is_("visible", "label=Go")
+    assert commands(far)[0]["positionals"] == ["text", "label=Go", "Go"]
+
+
+@pytest.mark.parametrize("answer", [HTML, Answer(503), Answer(504, b"{}")])
+def test_a_read_is_tried_three_times_and_an_action_once(far: Controller, answer: Answer) -> None:
+    device = agent_device(far)
+
+    far.answer = in_turn(answer, answer, done(text="Go"))
+    assert device.get("label=Go") == "Go"
+    assert len(far.asked) == 3
+
+    far.asked.clear()
+    far.answer = in_turn(answer, done())
+    with pytest.raises(ControllerLostError, match=f"status {answer.status}"):
+        device.press("label=Go")
+    assert len(far.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (HTML, r"something that is not JSON \(status 502\)"),
+        (Answer(302, headers={"Location": "http://127.0.0.1:9/"}), r"redirects \(status 302\)"),
+        (refused("UNAUTHORIZED", "Invalid token", 401), r"refuses the session's credentials \(status 401\)"),
+        (says({"errors": [{"code": "NOT_FOUND"}]}, 404), "answers with status 404"),
+        (says({"hello": 1}), r"something else than JSON-RPC \(status 200\)"),
+        (says([]), r"something else than JSON-RPC \(status 200\)"),
+    ],
+)
+def test_an_answer_that_is_not_the_daemon_s_is_a_lost_controller(far: Controller, answer: Answer, words: str) -> None:
+    far.answer = lambda _call: answer
+
+    with pytest.raises(ControllerLostError, match=words) as caught:
+        agent_device(far).press("label=Go")
+
+    assert "https://" in str(caught.value)  # the session's page
+    assert far.url not in str(caught.value)
+
+
+def test_a_daemon_that_is_gone_is_a_lost_controller_without_its_address() -> None:
+    device = AgentDevice(session_at("http://127.0.0.1:9/secret-path", "agent-device"), sleep=lambda _seconds: None)
+
+    with pytest.raises(ControllerLostError, match="does not answer: connection refused") as caught:
+        device.snapshot()
+
+    assert "secret-path" not in str(caught.value)
+
+
+def test_what_does_not_answer_in_time_is_given_up(far: Controller) -> None:
+    far.answer = lambda _call: Answer(headers={"Content-Length": "100"}, rest=b" ", pause=60)
+
+    with pytest.raises(ControllerLostError, match="does not answer in time"):
+        agent_device(far, timeout_seconds=0.2).snapshot()
+
+    assert len(far.asked) == 1
+
+
+def test_an_answer_that_trickles_for_ever_is_given_up(far: Controller) -> None:
+    far.answer = lambda _call: Answer(rest=b" ", pause=0.02)
+
+    with pytest.raises(ControllerLostError, match="does not come to the end"):
+        agent_device(far, timeout_seconds=0.3).press("label=Go")
+
+
+def test_a_text_that_is_too_long_is_told_before_anything_is_sent(far: Controller) -> None:
+    with pytest.raises(ControllerError, match=f"takes {MAX_BODY_BYTES} bytes at most"):
+        agent_device(far).fill("label=name", "x" * MAX_BODY_BYTES)
+
+    assert far.asked == []
+
+
+def test_a_screenshot_is_fetched_from_the_daemon_s_machine(far: Controller, tmp_path: Path) -> None:
+    taken = done(path="/tmp/there.png", artifacts=[{"artifactId": "a/1", "fileName": "screenshot.png"}])
+    far.answer = lambda call: taken if call.startswith("POST") else Answer(body=b"\x89PNG")
+
+    assert agent_device(far).screenshot(tmp_path / "here.png") == b"\x89PNG"
+
+    assert (tmp_path / "here.png").read_bytes() == b"\x89PNG"
+    assert commands(far)[0]["meta"]["clientArtifactPaths"] == {"path": "screenshot.png"}
+    assert far.asked[-1] == ("/artifacts/a%2F1", f"Bearer {TOKEN}")
+
+
+def test_the_files_of_a_recording_stay_in_their_directory(far: Controller, tmp_path: Path) -> None:
+    kept = [{"artifactId": "1", "fileName": "../a.mp4"}, {"artifactId": "2", "fileName": "b.mp4"}]
+    far.answer = lambda call: done(artifacts=kept) if call.startswith("POST") else Answer(body=b"film")
+    device = agent_device(far)
+
+    device.start_recording(fps=5)
+
+    assert device.stop_recording(tmp_path) == (tmp_path / "1-a.mp4", tmp_path / "2-b.mp4")
+    assert commands(far)[0]["flags"]["fps"] == 5
+
+
+def test_to_close_what_is_not_open_is_no_error(far: Controller) -> None:
+    far.answer = lambda _call: refused("SESSION_NOT_FOUND", "No active session", 404)
+
+    agent_device(far).close()
+
+
+def test_no_repr_and_no_message_shows_address_or_token(far: Controller) -> None:
+    far.answer = lambda _call: refused("COMMAND_FAILED", f"cannot reach {far.url} with {TOKEN}")
+    device = agent_device(far)
+
+    with pytest.raises(AgentDeviceError) as caught:
+        device.press("label=Go")
+
+    shown = f"{device!r} {device.environment!r} {device._transport!r} {caught.value}"
+    assert TOKEN not in shown
+    assert far.url not in shown
+
+
+def test_a_session_of_another_type_has_no_daemon(far: Controller) -> None:
+    with pytest.raises(ControllerError, match="of type argent: it has no agent-device daemon"):
+        AgentDevice(session_at(far.url, "argent"))
+
+
+PROGRAM = """
+import json, os, sys
+assert os.environ["AGENT_DEVICE_DAEMON_AUTH_TOKEN"] not in " ".join(sys.argv)
+data = {"args": sys.argv[1:], "session": os.environ["AGENT_DEVICE_SESSION"]}
+if "fail" in sys.argv:
+    print(json.dumps({"success": False, "error": {"code": "COMMAND_FAILED", "message": "no", "hint": "try"}}))
+elif "crash" in sys.argv:
+    sys.exit("Traceback: " + os.environ["AGENT_DEVICE_DAEMON_AUTH_TOKEN"])
+else:
+    print(json.dumps({"success": True, "data": data}))
+"""
+
+
+def test_the_real_program_is_run_on_the_same_session(far: Controller) -> None:
+    device, program = agent_device(far), [sys.executable, "-c", PROGRAM]
+
+    assert device.run("get", "text", "label=Go", program=program) == {
+        "args": ["get", "text", "label=Go", "--json"],
+        "session": "a-test",
+    }
+    with pytest.raises(AgentDeviceError, match=r"agent-device fail: no \(COMMAND_FAILED\)\ntry"):
+        device.run("fail", program=program)
+    with pytest.raises(ControllerError, match=r"crash ended with status 1: Traceback: \*\*\*"):
+        device.run("crash", program=program)
+    with pytest.raises(ControllerError, match="took longer than"):
+        device.run("get", program=[sys.executable, "-c", "import time; time.sleep(60)"], timeout_seconds=0.2)
+
+
+def test_a_program_that_is_not_installed_is_told(far: Controller, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="agent-device is not on PATH"):
+        agent_device(far).run("devices", environ={"PATH": str(tmp_path)})
+    with pytest.raises(ConfigError, match="cannot be run"):
+        agent_device(far).run("devices", program=[str(tmp_path / "missing")])
+
+
+def test_names_of_sessions_are_safe_short_and_of_one_test_each() -> None:
+    names = {
+        session_name(worker, f"tests/test_a.py::test_{'ä' * 200}[{n}]") for worker in ("gw0", "gw1") for n in (1, 2)
+    }
+
+    assert len(names) == 4
+    assert all(name.replace("-", "").isalnum() and name.isascii() and len(name) <= 50 for name in names)
+
+
+def test_the_state_directory_is_the_one_that_was_given(far: Controller, tmp_path: Path) -> None:
+    variables = environment_of(session_at(far.url, "agent-device"), name="n", state_dir=tmp_path)
+
+    assert variables["AGENT_DEVICE_STATE_DIR"] == str(tmp_path)
+    assert variables["AGENT_DEVICE_PLATFORM"] == "android"
+
+
+def test_an_error_may_travel_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(AgentDeviceError("no", code="A", hint="h")))
+
+    assert (str(error), error.code, error.hint) == ("no", "A", "h")

@@ -1,0 +1,151 @@
+"""The client of argent: arguments that are checked before they are sent, and what it makes of the answers."""
+
+from typing import Any
+
+import pytest
+
+from pytest_device.controllers.argent import Argent
+from pytest_device.controllers.schema import problems_of
+from pytest_device.errors import ArgentError, ControllerError, ControllerLostError
+from tests.controllers.daemons import HTML, TAP, argent, in_turn, tools
+from tests.controllers.servers import TOKEN, Answer, Controller, says, session_at
+
+TAPPED = {"POST /tools/gesture-tap": says({"data": {"tapped": True}})}
+
+
+def test_a_call_names_the_session_s_device_by_itself(far: Controller) -> None:
+    far.answer = tools(TAPPED)
+
+    assert argent(far).call("gesture-tap", x=0.5) == {"tapped": True}
+
+    assert far.asked[-1] == ("/tools/gesture-tap", f"Bearer {TOKEN}")
+    assert far.bodies[-1] == b'{"x": 0.5, "udid": "emulator-5554"}'
+
+
+def test_tools_have_name_description_and_schema(far: Controller) -> None:
+    far.answer = tools({})
+
+    (tap, _) = argent(far).tools()
+
+    assert (tap.name, tap.description, tap.input_schema) == ("gesture-tap", "Press the screen", TAP)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "issues"),
+    [
+        ({"x": 0.5}, []),
+        ({"x": 1}, []),
+        ({}, ["x is missing"]),
+        ({"x": "1"}, ["x='1' must be of type number"]),
+        ({"x": True}, ["x=True must be of type number"]),
+        ({"x": 7}, ["x=7 must be within 0 and 1"]),
+        ({"x": 1, "y": 1}, ["y is not known, but udid, x, button"]),
+        ({"x": 1, "button": "middle"}, ["button='middle' must be one of 'left', 'right'"]),
+        ({"x": 1, "udid": ""}, ["udid='' is too short"]),
+    ],
+)
+def test_arguments_are_checked_before_they_are_sent(far: Controller, arguments: Any, issues: list[str]) -> None:
+    far.answer = tools(TAPPED)
+    device = argent(far)
+
+    if not issues:
+        device.call("gesture-tap", **arguments)
+        return
+    with pytest.raises(ArgentError) as caught:
+        device.call("gesture-tap", **arguments)
+
+    assert caught.value.issues == issues
+    assert str(caught.value) == f"argent gesture-tap: {'; '.join(issues)}"
+    assert all(path != "/tools/gesture-tap" for path, _ in far.asked)
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "problems"),
+    [
+        ([1, "a"], {"type": "array", "items": {"type": "integer"}}, ["[1]='a' must be of type integer"]),
+        ([], {"type": "array", "minItems": 1}, [" has 0 items, which are too few or too many"]),
+        (
+            {"a": {"b": 1}},
+            {"properties": {"a": {"properties": {"b": {"type": "string"}}}}},
+            ["a.b=1 must be of type string"],
+        ),
+        ({"a": 1}, {"properties": {"b": {}}, "additionalProperties": {}}, []),
+        ("a b", {"pattern": "^[a-z]+$"}, ["='a b' must look like ^[a-z]+$"]),
+        (0, {"type": "integer", "exclusiveMinimum": 0}, ["=0 must be above 0"]),
+        (2.0, {"type": "integer"}, []),
+        (1, {"const": 2}, ["=1 must be one of 2"]),
+        (None, {"type": "null"}, []),
+        (object, {"type": "of another world"}, []),
+    ],
+)
+def test_the_part_of_json_schema_that_tools_use_is_understood(value: Any, schema: Any, problems: list[str]) -> None:
+    assert list(problems_of(value, schema)) == problems
+
+
+def test_an_unknown_tool_is_told_with_those_of_a_similar_name(far: Controller) -> None:
+    far.answer = tools({})
+
+    with pytest.raises(ArgentError, match="argent has no tool 'gesture-tab', but gesture-tap"):
+        argent(far).call("gesture-tab")
+
+
+def test_what_the_server_refuses_has_its_code_and_issues(far: Controller) -> None:
+    issues = [{"path": ["x"], "message": "expected number"}]
+    far.answer = tools(
+        {"POST /tools/gesture-tap": says({"error": "[]", "message": "x is wrong", "issues": issues}, 400)}
+    )
+    with pytest.raises(ArgentError, match="argent gesture-tap: x is wrong") as caught:
+        argent(far).call("gesture-tap", x=1)
+    assert caught.value.issues == ["x: expected number"]
+
+    far.answer = tools({"POST /tools/gesture-tap": says({"error": "it is gone", "error_code": "UNREACHABLE"}, 500)})
+    with pytest.raises(ArgentError, match="it is gone") as caught:
+        argent(far).call("gesture-tap", x=1)
+    assert caught.value.code == "UNREACHABLE"
+
+
+def test_a_tool_that_looks_is_called_again_and_one_that_acts_is_not(far: Controller) -> None:
+    devices = in_turn(HTML, HTML, says({"data": {"devices": [{"serial": "a"}]}}))
+    far.answer = lambda call: devices(call) if "list-devices" in call else tools({})(call)
+    assert argent(far).device_id == "a"
+
+    far.answer = tools({"POST /tools/gesture-tap": HTML})
+    far.asked.clear()
+    with pytest.raises(ControllerLostError, match="not JSON"):
+        argent(far).call("gesture-tap", x=1, udid="a")
+    assert [path for path, _ in far.asked] == ["/tools", "/tools/gesture-tap"]
+
+
+def test_a_device_that_is_not_found_at_once_is_looked_for_again(far: Controller) -> None:
+    found = in_turn(says({"data": {"devices": []}}), says({"data": {"devices": [{"udid": "one"}]}}))
+    far.answer = lambda call: found(call) if "list-devices" in call else tools({})(call)
+
+    assert argent(far).device_id == "one"
+
+
+@pytest.mark.parametrize("devices", [[], [{"udid": "one"}, {"udid": "two"}]])
+def test_none_or_several_devices_are_told(far: Controller, devices: list[dict[str, str]]) -> None:
+    far.answer = tools({"POST /tools/list-devices": says({"data": {"devices": devices}})})
+
+    with pytest.raises(ArgentError, match=f"argent sees {len(devices)} devices"):
+        argent(far).call("gesture-tap", x=1)
+
+
+def test_a_device_that_runs_comes_before_those_that_do_not(far: Controller) -> None:
+    devices = [{"udid": "one", "state": "Shutdown"}, {"udid": "two", "state": "Booted"}]
+    far.answer = tools({"POST /tools/list-devices": says({"data": {"devices": devices}})})
+
+    assert argent(far).device_id == "two"
+
+
+def test_an_artifact_is_bytes(far: Controller) -> None:
+    far.answer = lambda call: Answer(body=b"\x89PNG") if call == "GET /artifacts/1" else says({"error": "none"}, 404)
+
+    assert argent(far).artifact("1") == b"\x89PNG"
+    with pytest.raises(ArgentError, match="none"):
+        argent(far).artifact("2")
+
+
+def test_a_session_of_another_type_has_no_tool_server(far: Controller) -> None:
+    with pytest.raises(ControllerError, match="of type appium: it has no argent tool server"):
+        Argent(session_at(far.url))

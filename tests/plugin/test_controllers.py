@@ -1,0 +1,176 @@
+"""Controllers that are dead before a test or die in it, and what a test is given of agent-device and argent."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+POLICY = """
+import dataclasses, pytest
+
+@pytest.fixture
+def device_wait_policy(device_wait_policy):
+    return dataclasses.replace(device_wait_policy, controller_timeout_seconds=0)
+"""
+
+
+@pytest.fixture(autouse=True)
+def simulated(service: FaultyService, pytester: pytest.Pytester) -> FaultyService:
+    """The service with simulated sessions; a controller that does not answer is given up soon."""
+    pytester.makeconftest(POLICY)
+    return service
+
+
+def test_a_session_whose_controller_is_dead_is_given_to_no_test(
+    pytester: pytest.Pytester, simulated: FaultyService
+) -> None:
+    simulated.add_fault("controller", "dead", times=None)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_one(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the session is in progress, but its agent-device daemon answers with status 502 (http*"]
+    )
+    assert simulated.statuses() == ["stopped"]
+
+
+def test_another_session_is_tried_in_the_place_of_one_whose_controller_is_dead(
+    pytester: pytest.Pytester, simulated: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_START_ATTEMPTS", "2")
+    simulated.add_fault("controller", "dead", times=1)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", type="argent")
+        def test_one(device_session): assert device_session.status == "in-progress"
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*its argent tool server answers with status 502*"])
+    assert simulated.statuses() == ["stopped", "stopped"]
+
+
+def test_a_controller_that_is_lost_in_mid_test_is_no_failure_of_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_lost(device_agent_device):
+            device_agent_device.snapshot()  # a simulated controller has no such thing
+
+        @pytest.mark.device(platform="android")
+        def test_stopped(device_agent_device, device_session, device_client):
+            device_client.stop(device_session.id)
+            device_agent_device.snapshot()
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["infrastructure: the agent-device daemon answers with *(http*/sessions/*)"])
+    result.stdout.fnmatch_lines(["infrastructure: the session is gone: it was stopped *(http*/sessions/*)"])
+
+
+def test_what_a_controller_refuses_fails_the_test_and_in_a_fixture_is_the_suite_s_own(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from pytest_device import AgentDeviceError, ArgentError
+        pytestmark = pytest.mark.device(platform="android")
+
+        @pytest.fixture
+        def logged_in(): raise ArgentError("x is missing", issues=["x is missing"])
+
+        def test_refused(device_agent_device): raise AgentDeviceError("Selector did not match", code="COMMAND_FAILED")
+        def test_fixture(logged_in): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1, errors=1)
+    result.stdout.fnmatch_lines(["E*AgentDeviceError: Selector did not match"])
+    result.stdout.no_fnmatch_line("*infrastructure:*")
+
+
+def test_a_fixture_that_does_not_go_with_the_type_is_told_at_collection(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", type="argent")
+        def test_one(device_agent_device): pass
+
+        @pytest.mark.device(platform="android")
+        def test_two(device_argent): pass
+
+        @pytest.mark.device("a", platform="android", type="appium")
+        def test_three(device_argents): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            "*device_agent_device needs type='agent-device', not 'argent': add type='agent-device' to the marker",
+            "*device_argent needs type='argent', not 'agent-device': add type='argent' to the marker",
+            "*device_argents needs type='argent', not 'appium': add type='argent' to the marker",
+        ]
+    )
+
+
+def test_each_test_and_worker_has_a_session_name_of_its_own_and_one_for_client_and_variables(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        pytestmark = pytest.mark.device(platform="android")
+        seen = set()
+
+        @pytest.mark.parametrize("n", ["a/b", "ä"])
+        def test_named(device_agent_device, device_environment, n):
+            assert device_agent_device.name == device_environment["AGENT_DEVICE_SESSION"]
+            assert device_agent_device.environment is device_environment
+            seen.add(device_agent_device.name)
+
+        def test_both(): assert len(seen) == 2
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=3)
+
+
+def test_several_devices_have_a_client_each(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device("alice", platform="android")
+        @pytest.mark.device("bob", platform="ios")
+        def test_two(device_agent_devices):
+            platforms = {name: one.platform for name, one in device_agent_devices.items()}
+            assert platforms == {"alice": "android", "bob": "ios"}
+        """
+    )
+
+    pytester.runpytest().assert_outcomes(passed=1)

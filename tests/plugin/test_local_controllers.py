@@ -1,0 +1,119 @@
+"""Runs at a local service that the run itself starts, with agent-device and argent driving a real browser."""
+
+import os
+import threading
+from collections.abc import Generator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from pytest_device.service.config import cache_directory
+
+PAGE = """<!doctype html><meta name="viewport" content="width=device-width"><title>Notes</title>
+<input aria-label="name" id="name"> <button aria-label="go" onclick="keep()">Go</button> <h2 id="last"></h2>
+<script>
+const show = () => { document.getElementById("last").textContent = "Last: " + (localStorage.last || "nobody") }
+const keep = () => { localStorage.last = document.getElementById("name").value; show() }
+show()
+</script>
+"""
+CACHE = cache_directory(os.environ, Path.home()).parent
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Keep quiet."""
+
+
+@pytest.fixture(autouse=True)
+def page(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[str]:
+    """Serve an app; the suite finds it at ``PAGE``, and the person's own cache of programs: pytester moves HOME."""
+    directory = tmp_path_factory.mktemp("app")
+    (directory / "index.html").write_text(PAGE)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(directory))) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+        monkeypatch.setenv("PAGE", f"http://127.0.0.1:{server.server_port}/")
+        yield str(pytester.path)
+        server.shutdown()
+
+
+def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import os, psutil, pytest
+        pytestmark = pytest.mark.device(platform="android")
+        seen = set()
+
+        def told_of(process):
+            try:
+                return " ".join([*process.cmdline(), *process.environ().values()])
+            except (psutil.Error, OSError):
+                return ""
+
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_keeps(device_agent_device, device_session, n):
+            seen.add(device_session.id)
+            assert len(seen) == 1
+            device_agent_device.open(os.environ["PAGE"])
+            device_agent_device.wait(text="Last: nobody")
+            device_agent_device.fill("label=name", "Ada")
+            device_agent_device.press("label=go")
+            device_agent_device.wait(text="Last: Ada")
+            assert device_agent_device.screenshot().startswith(b"\\x89PNG")
+
+        def test_fails(device_agent_device):
+            device_agent_device.open(os.environ["PAGE"])
+            device_agent_device.get("label=nosuch")
+
+        def test_loses_its_daemon(device_agent_device, device_session):
+            device_agent_device.open(os.environ["PAGE"])
+            words = "agent-device", str(device_session.id)
+            daemons = [one for one in psutil.process_iter() if all(word in told_of(one) for word in words)]
+            assert daemons
+            for one in daemons:
+                one.kill()
+            device_agent_device.snapshot()
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local", "--device-artifacts-dir=left")
+
+    result.assert_outcomes(passed=2, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["E*AgentDeviceError: agent-device get: Selector did not match: label=nosuch*"])
+    result.stdout.fnmatch_lines(["*infrastructure: the *(http*/sessions/*"])
+    (place,) = (pytester.path / "left").glob("*test_fails*")
+    assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
+    assert '[button] "go"' in (place / "snapshot.txt").read_text()
+
+
+def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import os, pytest
+        pytestmark = pytest.mark.device(platform="ios", type="argent")
+
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_keeps(device_argent, n):
+            device_argent.call("open-url", url=os.environ["PAGE"])
+            assert "Last: nobody" in device_argent.describe()
+            device_argent.call("chromium-storage", store="local", action="set", key="last", value="Ada")
+            device_argent.call("open-url", url=os.environ["PAGE"])
+            assert "Last: Ada" in device_argent.describe()
+
+        def test_fails(device_argent):
+            device_argent.call("gesture-tap", x=0.5)
+        """
+    )
+
+    result = pytester.runpytest_subprocess("--device-local", "--device-artifacts-dir=left")
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["E*ArgentError: argent gesture-tap: y is missing"])
+    (place,) = (pytester.path / "left").glob("*test_fails*")
+    assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
+    assert "Source: cdp-dom" in (place / "describe.txt").read_text()
