@@ -1,6 +1,7 @@
 """Settings: sources in their order, values at fault told with source and rule."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,6 +124,22 @@ def test_a_chosen_pace_holds_for_the_local_service_too() -> None:
     settings = resolved({"device_local": "true"}, {}, {"device_poll_interval_seconds": "2"})
 
     assert settings.poll_interval_seconds.value == 2
+
+
+def test_builds_are_for_a_local_service_that_may_work_elsewhere() -> None:
+    settings = resolved({"device_local": "true"}, {"DEVICE_BUILDS_DIR": "builds"})
+
+    assert settings.of_local_service() == {"app_id": LOCAL_APP_ID, "builds_dir": str(Path.cwd() / "builds")}
+    assert not list(settings.service_problems())
+
+
+def test_builds_for_another_service_are_a_mistake_on_the_command_line_only() -> None:
+    service = ({"device_url": "https://a", "device_app_id": APP_ID}, {"DEVICE_TOKEN": "made-up-token"})
+
+    (problem,) = resolved(service[0] | {"device_builds_dir": "builds"}, service[1]).service_problems()
+
+    assert "--device-builds-dir is for the local service" in problem
+    assert not list(resolved(*service, {"device_builds_dir": "builds"}).service_problems())
 
 
 def test_without_a_service_both_ways_out_are_named() -> None:

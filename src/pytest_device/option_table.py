@@ -86,6 +86,9 @@ KEEP_ON_FAILURE: Final = Option(
 ARTIFACTS_DIR: Final = Option[str | None](
     "artifacts_dir", None, "where what is left of failed tests is put: screenshot, page source, facts of the session"
 )
+BUILDS_DIR: Final = Option[str | None](
+    "builds_dir", None, "where the builds lie that the local service installs by their build id"
+)
 DRY_RUN: Final = Option(
     "dry_run", False, "tell which sessions the run would create and what they may cost, send nothing, run nothing"
 )
@@ -123,6 +126,7 @@ OPTIONS: Final = (
     STOP_TIMEOUT_SECONDS,
     KEEP_ON_FAILURE,
     ARTIFACTS_DIR,
+    BUILDS_DIR,
     DRY_RUN,
     REAPER,
     STATE_DIR,

@@ -143,6 +143,12 @@ def _directory(text: str) -> str:
     return text
 
 
+def _path(text: str) -> str:
+    if "\0" in text:
+        raise ValueError(text)
+    return str(Path(text).absolute())  # whoever reads it may work elsewhere
+
+
 def _word(text: str) -> str:
     if not (text.isascii() and text.isalpha() and text.islower()):
         raise ValueError(text)
@@ -189,6 +195,7 @@ class Settings:
     stop_timeout_seconds: Setting[float]
     keep_on_failure: Setting[bool]
     artifacts_dir: Setting[str | None]
+    builds_dir: Setting[str | None]
     dry_run: Setting[bool]
     reaper: Setting[bool]
     state_dir: Setting[str | None]
@@ -206,6 +213,8 @@ class Settings:
             if self.keep_on_failure.value and not attended:
                 yield f"{self.keep_on_failure.source} needs a service that outlives the run: the local one ends with it"
             return
+        if self.builds_dir.rank == 0:
+            yield f"{self.builds_dir.source} is for the local service: give --device-local, too, or leave it out"
         if self.url.value is None:
             yield (
                 "no device service is configured: give its address (--device-url, DEVICE_URL or device_url in the ini "
@@ -218,6 +227,10 @@ class Settings:
             checked_token(self.token)
         except ConfigError as error:
             yield from error.problems
+
+    def of_local_service(self) -> dict[str, Any]:
+        """Return what a local service of this run is told about it."""
+        return {"app_id": str(self.app_id.value), "builds_dir": self.builds_dir.value}
 
 
 Source = Callable[[str], str | None]
@@ -268,6 +281,7 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
         stop_timeout_seconds=setting(option_table.STOP_TIMEOUT_SECONDS, _seconds, _SECONDS_RULE),
         keep_on_failure=setting(option_table.KEEP_ON_FAILURE, _switch, _SWITCH_RULE),
         artifacts_dir=setting(option_table.ARTIFACTS_DIR, _text, "a path"),
+        builds_dir=setting(option_table.BUILDS_DIR, _path, "a path"),
         dry_run=setting(option_table.DRY_RUN, _switch, _SWITCH_RULE),
         reaper=setting(option_table.REAPER, _switch, _SWITCH_RULE),
         state_dir=setting(option_table.STATE_DIR, _directory, "an absolute path"),

@@ -138,6 +138,7 @@ def test_for_programs_it_prints_one_line_when_it_is_ready(state_dir: Path) -> No
     ("option", "value"),
     [
         *(("--app-id", "42"), ("--port", "70000"), ("--port", "-1"), ("--port", "http")),
+        *(("--builds-dir", "/no/such/directory"), ("--builds-dir", __file__)),
         *(("--host", "0.0.0.0"), ("--host", "::"), ("--host", ""), ("--host", "devices.example")),
     ],
 )

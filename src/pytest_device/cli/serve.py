@@ -13,7 +13,7 @@ from typing import Final
 from pytest_device.cli.command import Command, add_json, add_state_dir, state_dir_of
 from pytest_device.cli.masked import masked
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import APP_ID, POLL_INTERVAL_SECONDS, TOKEN_VARIABLE, URL
+from pytest_device.option_table import APP_ID, BUILDS_DIR, POLL_INTERVAL_SECONDS, TOKEN_VARIABLE, URL
 from pytest_device.redact import is_loopback
 from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
 
@@ -28,6 +28,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="0 for a free one (default: %(default)s)")
     parser.add_argument(
         "--app-id", metavar="UUID", default=LOCAL_APP_ID, help="the project it knows (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--builds-dir",
+        type=_directory,
+        metavar="DIR",
+        default=os.environ.get(BUILDS_DIR.variable) or None,
+        help=f"where the builds lie that it installs by their build id (default: {BUILDS_DIR.variable})",
     )
     add_state_dir(parser, "where it remembers its sessions, one service at a time")
     add_json(parser)
@@ -54,6 +61,12 @@ def _port(text: str) -> int:
     return port
 
 
+def _directory(text: str) -> Path:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a directory that exists")
+    return Path(text).absolute()
+
+
 def _run(parsed: argparse.Namespace) -> int:
     try:
         from pytest_device.service.config import ServiceConfig, cache_directory
@@ -71,6 +84,7 @@ def _run(parsed: argparse.Namespace) -> int:
         port=parsed.port,
         state_dir=state_dir,
         cache_dir=cache_directory(os.environ, Path.home()),
+        builds_dir=parsed.builds_dir,
     )
 
     def announce(event: Progress | Ready) -> None:

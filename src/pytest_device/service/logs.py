@@ -23,6 +23,7 @@ def logging_to(path: Path | None, token: str) -> Generator[None]:
     """
     handler = _handler(path)
     handler.setFormatter(_Redacted(token))
+    handler.addFilter(_is_discreet)
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -45,6 +46,11 @@ def _handler(path: Path | None) -> logging.Handler:
         return logging.FileHandler(path, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"log_path {path} cannot be written ({error.strerror}): choose another") from error
+
+
+def _is_discreet(record: logging.LogRecord) -> bool:
+    """Tell whether a record may be shown: httpx tells each address it asks, and the query of many is a signature."""
+    return record.name != "httpx" or record.levelno > logging.INFO
 
 
 class _Redacted(logging.Formatter):

@@ -1,0 +1,143 @@
+"""Archives from anywhere, unpacked so that they reach nothing but a directory of their own."""
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+
+from pytest_device.service.apps.entries import (
+    CHUNK_BYTES,
+    ArchiveError,
+    Entry,
+    Kind,
+    entries,
+    go_on,
+    reading,
+    shown,
+    too_large,
+)
+
+_TAR_NOTES: Final = 4096
+"""How many bytes a tar may spend on a file besides what that holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an archive may hold, and how long it may take.
+
+    ``files`` counts directories too. ``ratio`` is that of what it holds to its own size, applied above ``free_bytes``.
+    """
+
+    total_bytes: int = 2 * 1024**3
+    files: int = 50_000
+    depth: int = 64
+    ratio: int = 100
+    free_bytes: int = 32 * 1024**2
+    seconds: float = 300.0
+
+
+def unpack(archive: Path, directory: Path, *, limits: Limits, ended: Callable[[], bool]) -> None:
+    """Unpack a zip or tar into an empty directory. Blocks; breaks off with ArchiveError soon after ``ended`` is true.
+
+    Nothing is written outside the directory, files are the user's own and nobody else's, and links lead to what the
+    archive itself holds. Raises ArchiveError with the reason; what was written until then stays for the caller.
+    """
+    by_ratio = max(limits.free_bytes, limits.ratio * archive.stat().st_size)
+    writing = _Writing(directory, limits, min(by_ratio, limits.total_bytes), ended)
+    most_bytes = writing.most_bytes + _TAR_NOTES * limits.files
+    with reading():
+        for entry in entries(archive, most_bytes=most_bytes, ended=ended):
+            writing.add(entry)
+        writing.link()
+
+
+class _Writing:
+    """What is unpacked so far, and how much more may be."""
+
+    def __init__(self, directory: Path, limits: Limits, most_bytes: int, ended: Callable[[], bool]) -> None:
+        self.most_bytes = most_bytes
+        self._directory = directory
+        self._limits = limits
+        self._ended = ended
+        self._bytes = 0
+        self._names = 0
+        self._directories = {directory}
+        self._links: list[tuple[Path, str]] = []
+
+    def add(self, entry: Entry) -> None:
+        """Write an entry, or keep a link for the end: until then no name leads anywhere else."""
+        go_on(self._ended)
+        self._count_name()
+        path = self._path(entry.name)
+        match entry.kind:
+            case Kind.DIRECTORY:
+                self._make(path)
+            case Kind.FILE if entry.stream:
+                self._write(path, entry, entry.stream)
+            case Kind.COPY:
+                with _opened(self._path(entry.target), entry) as stream:
+                    self._write(path, entry, stream)
+            case Kind.LINK:
+                self._links.append((path, entry.target))
+            case kind:
+                raise ArchiveError(f"holds {kind.value}, {shown(entry.name)}")
+
+    def link(self) -> None:
+        """Make the links; each must lead to something that lies in the directory."""
+        for path, _ in self._links:
+            self._make(path.parent)
+        for path, target in self._links:
+            path.symlink_to(target)
+        root = os.path.realpath(self._directory)
+        for path, target in self._links:
+            if not Path(os.path.realpath(path)).is_relative_to(root) or not path.exists():
+                raise ArchiveError(f"holds a link {shown(path.name)} that leads nowhere in it: to {shown(target)}")
+
+    def _path(self, name: str) -> Path:
+        parts = PurePosixPath(name.replace("\\", "/")).parts
+        path = self._directory.joinpath(*parts)
+        if ".." in parts or not path.is_relative_to(self._directory) or "\0" in name:
+            raise ArchiveError(f"holds a path that leads out of it, {shown(name)}")
+        if len(parts) > self._limits.depth:
+            raise ArchiveError(f"holds directories nested deeper than {self._limits.depth}")
+        return path
+
+    def _make(self, directory: Path) -> None:
+        new = [directory, *directory.parents]
+        for path in reversed(new[: next(index for index, path in enumerate(new) if path in self._directories)]):
+            self._count_name()
+            path.mkdir(mode=0o700)
+            self._directories.add(path)
+
+    def _write(self, path: Path, entry: Entry, stream: IO[bytes]) -> None:
+        self._make(path.parent)
+        mode = 0o700 if entry.executable else 0o600
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), mode)
+        except FileExistsError:
+            raise ArchiveError(f"holds {shown(entry.name)} twice") from None
+        with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor is no path
+            while chunk := stream.read(CHUNK_BYTES):
+                self._count(len(chunk))
+                file.write(chunk)
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self.most_bytes:
+            raise too_large(self.most_bytes)
+        go_on(self._ended)
+
+    def _count_name(self) -> None:
+        self._names += 1
+        if self._names > self._limits.files:
+            raise ArchiveError(f"holds more than {self._limits.files} files and directories")
+
+
+@contextmanager
+def _opened(path: Path, entry: Entry) -> Generator[IO[bytes]]:
+    if not path.is_file():
+        raise ArchiveError(f"holds a hard link, {shown(entry.name)}, to what it does not hold: {shown(entry.target)}")
+    with path.open("rb") as file:
+        yield file

@@ -1,0 +1,164 @@
+"""What an archive or a directory holds: an Android package, an iOS Simulator build, a web build."""
+
+import asyncio
+import json
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final, cast
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.apps.archive import Limits, unpack
+from pytest_device.service.apps.base import App
+from pytest_device.service.apps.entries import ArchiveError, form_of, names_at_top
+from pytest_device.service.apps.site import INDEX
+
+
+class Form(Enum):
+    """What an app comes as, in words."""
+
+    APK = "an Android package (.apk)"
+    SIMULATOR_BUILD = "an iOS Simulator build (.app)"
+    WEB_BUILD = "a web build"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What the device takes: ``what`` it is to say so."""
+
+    form: Form
+    what: str
+
+
+NEEDS: Final[Mapping[str, Need]] = {
+    "emulator": Need(Form.APK, "an Android emulator: give an .apk"),
+    "simulator": Need(Form.SIMULATOR_BUILD, "an iOS Simulator: give a zip or tar.gz with the one .app directory"),
+    "chromium": Need(Form.WEB_BUILD, f"a browser: give a web build, a zip or tar.gz with an {INDEX} at its top"),
+}
+"""By the kind of the device."""
+
+_MANIFESTS: Final = ("manifest.json", "manifest.webmanifest", "site.webmanifest")
+_MANIFEST_BYTES: Final = 1024 * 1024
+_APK_SIGN: Final = "AndroidManifest.xml"
+_OF_OTHERS: Final = {
+    "BundleConfig.pb": "an Android App Bundle (.aab): build an .apk",
+    "Payload": "a build for iPhones (.ipa): build for the iOS Simulator",
+}
+"""What people give by mistake, by a name at its top."""
+_SYSTEM_NAMES: Final = ("__MACOSX",)
+_SUFFIXES: Final = (".zip", ".tar.gz", ".tgz", ".tar", ".apk")
+
+
+async def app_of(path: Path, *, title: str, need: Need, directory: Path, limits: Limits) -> App:
+    """Return the app that an archive, an .apk or a directory is; archives are unpacked below ``directory``.
+
+    ``title`` begins each message. Raises ControllerError when it is none, or none that the device takes.
+    """
+    ended = threading.Event()
+    reading = asyncio.ensure_future(asyncio.to_thread(_app_of, path, title, need, directory, limits, ended))
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:  # a thread is not cancelled, and must not write into a directory that is removed
+        ended.set()
+        await asyncio.wait({reading})
+        reading.exception()  # that it was broken off is no news
+        raise
+
+
+def _app_of(path: Path, title: str, need: Need, directory: Path, limits: Limits, ended: threading.Event) -> App:
+    try:
+        if path.is_dir():
+            return _in_directory(path, title, need, _stem(path.name))
+        if _is_apk(path, title):
+            return _fitting(App(path=_named_apk(path, directory)), Form.APK, title, need)
+        unpacked = Path(tempfile.mkdtemp(prefix="app-", dir=directory))
+        unpack(path, unpacked, limits=limits, ended=ended.is_set)
+        return _in_directory(unpacked, title, need, _stem(path.name))
+    except ArchiveError as error:
+        raise ControllerError(f"{title} {error}") from error
+    except OSError as error:
+        raise ControllerError(f"{title} cannot be read: {error.strerror or error}") from error
+
+
+def _is_apk(path: Path, title: str) -> bool:
+    form = form_of(path)
+    if form is None:
+        raise ControllerError(f"{title} is neither a zip nor a tar (gzipped or not): {_beginning(path)}")
+    names = names_at_top(path) if form == "zip" else frozenset[str]()
+    for name, found in _OF_OTHERS.items():
+        if name in names:
+            raise ControllerError(f"{title} is {found}")
+    return _APK_SIGN in names
+
+
+def _named_apk(path: Path, directory: Path) -> Path:
+    """Return a path that adb takes: it goes by the name."""
+    if path.suffix == ".apk":
+        return path
+    named = Path(tempfile.mkdtemp(prefix="app-", dir=directory), "app.apk")
+    named.symlink_to(path)
+    return named
+
+
+def _beginning(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(32)
+    return f"it begins with {head.decode(errors='replace')!a}" if head else "it is empty"
+
+
+def _in_directory(directory: Path, title: str, need: Need, stem: str) -> App:
+    if found := _simulator_build(directory):
+        return _fitting(App(path=found), Form.SIMULATOR_BUILD, title, need)
+    if found := _web_build(directory):
+        return _fitting(App(path=found, application_id=_named_by_manifest(found) or stem), Form.WEB_BUILD, title, need)
+    wanted = need.what.partition(": ")[2]
+    raise ControllerError(f"{title} holds no app: neither an .app directory nor an {INDEX} at its top; {wanted}")
+
+
+def _fitting(app: App, form: Form, title: str, need: Need) -> App:
+    if form is not need.form:
+        raise ControllerError(f"{title} is {form.value}, the local device here is {need.what}")
+    return app
+
+
+def _simulator_build(directory: Path) -> Path | None:
+    tops = _tops(directory)
+    inner = _tops(tops[0]) if len(tops) == 1 and tops[0].is_dir() else []
+    found = [path for path in (directory, *tops, *inner) if path.suffix == ".app" and (path / "Info.plist").is_file()]
+    return found[0] if len(found) == 1 else None
+
+
+def _web_build(directory: Path) -> Path | None:
+    tops = _tops(directory)
+    candidates = [directory, *(tops if len(tops) == 1 else ())]
+    return next((candidate for candidate in candidates if (candidate / INDEX).is_file()), None)
+
+
+def _tops(directory: Path) -> list[Path]:
+    return [path for path in directory.iterdir() if path.name not in _SYSTEM_NAMES and not path.name.startswith(".")]
+
+
+def _named_by_manifest(directory: Path) -> str | None:
+    """Return the id or else the name that a web app gives itself, None without one that can be read."""
+    for path in (directory / name for name in _MANIFESTS):
+        if path.is_file() and path.stat().st_size <= _MANIFEST_BYTES:
+            return _name_in(path.read_bytes())
+    return None
+
+
+def _name_in(manifest: bytes) -> str | None:
+    try:
+        fields: object = json.loads(manifest)
+    except (ValueError, RecursionError):  # it is the app's own matter, and a browser passes it over, too
+        return None
+    named = cast("dict[str, object]", fields) if isinstance(fields, dict) else {}
+    names = (named.get(key) for key in ("id", "name"))
+    return next((name.strip("/ ") for name in names if isinstance(name, str) and name.strip("/ ")), None)
+
+
+def _stem(name: str) -> str:
+    suffix = next((suffix for suffix in _SUFFIXES if name.lower().endswith(suffix)), "")
+    return name[: len(name) - len(suffix)] or "app"

@@ -1,0 +1,127 @@
+"""Archives from the web, fetched as they come."""
+
+import asyncio
+import hashlib
+import re
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import httpx
+
+from pytest_device.errors import ControllerError
+from pytest_device.redact import Redactor
+
+_REDIRECTS: Final = 5
+_OK: Final = 200
+_NAME_LENGTH: Final = 100
+_MEGABYTE: Final = 1_000_000
+_THIS_MACHINE: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+_PAGES: Final = ("text/html", "application/xhtml+xml")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a download may be, how long it may take, and how long it may stand still."""
+
+    most_bytes: int = 512 * 1024**2
+    seconds: float = 300.0
+    silence_seconds: float = 30.0
+
+
+class PageError(ControllerError):
+    """What is there is a page for a browser, not an archive."""
+
+
+async def download(url: str, directory: Path, *, bounds: Bounds, note: Callable[[str], None]) -> Path:
+    """Fetch an archive into a directory of its own below ``directory``; ``note`` is told its size and SHA-256.
+
+    Raises ControllerError with the reason, and with no more of the address than may be shown; PageError for a page.
+    """
+    path = Path(tempfile.mkdtemp(prefix="download-", dir=directory), _file_name(url))
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(bounds.seconds), _reply(url, bounds) as reply:
+            _check(reply, bounds)
+            size, digest = await _write(reply, path, bounds)
+    except TimeoutError as error:
+        raise ControllerError(f"{shown(url)} took longer than {bounds.seconds:g} s: given up") from error
+    except httpx.TimeoutException as error:
+        raise ControllerError(f"{shown(url)} said nothing for {bounds.silence_seconds:g} s: given up") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        reason = Redactor().text(str(error)) or type(error).__name__
+        raise ControllerError(f"{shown(url)} cannot be downloaded: {reason}") from error
+    except OSError as error:
+        raise ControllerError(f"{shown(url)} cannot be written down: {error.strerror or error}") from error
+    seconds = time.monotonic() - started
+    note(f"downloaded {shown(url)} in {seconds:.1f} s: {size / _MEGABYTE:.1f} MB, sha256 {digest}")
+    return path
+
+
+def shown(url: str) -> str:
+    """Return an address without what it may hide: credentials, and the query, which signs many an archive's."""
+    plain = Redactor().text(url.partition("#")[0])
+    start, query, _ = plain.partition("?")
+    return f"{start}?…" if query else start
+
+
+@asynccontextmanager
+async def _reply(url: str, bounds: Bounds) -> AsyncGenerator[httpx.Response]:
+    certificates = httpx.create_ssl_context()
+    direct = httpx.AsyncHTTPTransport(verify=certificates)
+    client = httpx.AsyncClient(
+        verify=certificates,
+        follow_redirects=True,
+        max_redirects=_REDIRECTS,
+        timeout=bounds.silence_seconds,
+        # Proxies are for what lies behind them: no variable sends a request for this machine elsewhere.
+        mounts=dict.fromkeys(_THIS_MACHINE, direct),
+        headers={"Accept-Encoding": "identity"},
+    )
+    async with client, client.stream("GET", url) as reply:
+        yield reply
+
+
+def _check(reply: httpx.Response, bounds: Bounds) -> None:
+    where = shown(str(reply.url))
+    if reply.status_code != _OK:
+        raise ControllerError(f"{where} answered {reply.status_code} {reply.reason_phrase}: an archive would be 200")
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in _PAGES:
+        raise PageError(f"{where} is a page ({kind}), not an archive: a login page, or the page about a download?")
+    if int(_length(reply)) > bounds.most_bytes:
+        raise _too_large(where, bounds)
+
+
+def _length(reply: httpx.Response) -> str:
+    length: str = reply.headers.get("content-length", "")
+    return length if length.isascii() and length.isdigit() else "0"
+
+
+def _too_large(where: str, bounds: Bounds) -> ControllerError:
+    return ControllerError(
+        f"{where} is larger than {bounds.most_bytes / _MEGABYTE:.0f} MB, the most that is downloaded"
+    )
+
+
+async def _write(reply: httpx.Response, path: Path, bounds: Bounds) -> tuple[int, str]:
+    size, digest = 0, hashlib.sha256()
+    with path.open("xb") as file:
+        async for piece in reply.aiter_bytes():
+            size += len(piece)
+            if size > bounds.most_bytes:
+                raise _too_large(shown(str(reply.url)), bounds)
+            digest.update(piece)
+            file.write(piece)
+    return size, digest.hexdigest()
+
+
+def _file_name(url: str) -> str:
+    """Return the name at the end of an address as one that any file system takes: the app may be called by it."""
+    name = PurePosixPath(unquote(urlsplit(url).path)).name
+    return re.sub(r"[^\w.-]+", "-", name)[-_NAME_LENGTH:].strip("-.") or "archive"

@@ -1,0 +1,230 @@
+"""What lies in an archive, one thing after the other, read without trusting what it says of itself."""
+
+import gzip
+import io
+import os
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path, PurePosixPath
+from typing import IO, Final, Literal
+
+from pytest_device.errors import ControllerError
+
+Form = Literal["zip", "tar"]
+
+CHUNK_BYTES: Final = 64 * 1024
+"""How much of a stream to read at once."""
+
+_HEAD_BYTES: Final = 512
+_ZIP_MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_TAR_MAGIC: Final = b"ustar"
+_TAR_MAGIC_AT: Final = slice(257, 262)
+_LINK_BYTES: Final = 4096
+_SHOWN_LENGTH: Final = 80
+_ENCRYPTED: Final = 0x1
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The others' decompressors give all that a piece holds at once, however much that is."""
+_ZIP_AT_ONCE: Final = 8 * 1024 * 1024
+"""How many bytes may be read at once. The libraries read notes of an archive whole: a zip's directory is one."""
+_TAR_AT_ONCE: Final = max(CHUNK_BYTES, io.DEFAULT_BUFFER_SIZE)
+"""Long names and the like; from digits without end tarfile needs the square of their number."""
+_UNREADABLE: Final = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    gzip.BadGzipFile,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+"""What the libraries raise on archives that are broken, or made to break them."""
+
+
+class ArchiveError(ControllerError):
+    """An archive that cannot or must not be unpacked. The message goes on from the archive's name."""
+
+
+class Kind(Enum):
+    """What an entry is, in words."""
+
+    DIRECTORY = "a directory"
+    FILE = "a file"
+    LINK = "a symbolic link"
+    COPY = "a hard link"
+    OTHER = "a device, a socket or a pipe"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing in an archive: ``target`` is where a link leads, ``stream`` gives what a file holds."""
+
+    name: str
+    kind: Kind
+    executable: bool = False
+    target: str = ""
+    stream: IO[bytes] | None = None
+
+
+def form_of(archive: Path) -> Form | None:
+    """Tell what a file is by its content, whatever its name: None when it is no archive that can be unpacked."""
+    with archive.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if head.startswith(_ZIP_MAGIC):
+        return "zip"
+    return "tar" if head.startswith(_GZIP_MAGIC) or head[_TAR_MAGIC_AT] == _TAR_MAGIC else None
+
+
+def names_at_top(archive: Path) -> frozenset[str]:
+    """Return what lies at the top of a zip. Raises ArchiveError for one that cannot be read."""
+    with reading(), archive.open("rb") as file, zipfile.ZipFile(_Bounded(file, _ZIP_AT_ONCE)) as contents:
+        return frozenset(parts[0] for name in contents.namelist() if (parts := PurePosixPath(name).parts))
+
+
+def entries(archive: Path, *, most_bytes: int, ended: Callable[[], bool]) -> Iterator[Entry]:
+    """Give what lies in a zip or tar; each thing's stream is good until the next one.
+
+    Raises ArchiveError, also for a tar of more than ``most_bytes`` and soon after ``ended`` is true.
+    """
+    return _zip_entries(archive) if form_of(archive) == "zip" else _tar_entries(archive, most_bytes, ended)
+
+
+@contextmanager
+def reading() -> Generator[None]:
+    """Turn whatever goes wrong in the block into an ArchiveError."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        reason = str(error) or type(error).__name__
+        raise ArchiveError(f"cannot be read, it is broken or incomplete: {reason}") from error
+    except OSError as error:
+        raise ArchiveError(f"cannot be unpacked: {error.strerror or error}") from error
+
+
+def go_on(ended: Callable[[], bool]) -> None:
+    """Raise ArchiveError when nobody waits for the archive any more."""
+    if ended():
+        raise ArchiveError("was not needed any more")
+
+
+def too_large(most_bytes: int) -> ArchiveError:
+    """Return the error about an archive that grows and grows."""
+    return ArchiveError(f"unpacks to more than {most_bytes} bytes: too many, or too many for its own size")
+
+
+def shown(name: str) -> str:
+    """Return a name as a message may show it, whatever characters it holds."""
+    text = ascii(name)
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
+
+
+class _Bounded(io.RawIOBase):
+    """A file that never gives much at once: the libraries ask for as much as the archive tells them to."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile, at_once: int) -> None:
+        self._file = file
+        self._at_once = at_once
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(self._at_once + 1 if size < 0 else min(size, self._at_once + 1))
+        if len(data) > self._at_once:
+            raise ArchiveError(f"has more than {self._at_once} bytes of notes about what it holds")
+        return data
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+
+class _Forward(_Bounded):
+    """A file that is read from its beginning to an end of our choice: sizes below zero lead tarfile in circles."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile, most_bytes: int, ended: Callable[[], bool]) -> None:
+        super().__init__(file, _TAR_AT_ONCE)
+        self._most_bytes = most_bytes
+        self._ended = ended
+
+    def read(self, size: int = -1) -> bytes:
+        go_on(self._ended)
+        return super().read(size)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET or offset < self.tell():
+            raise ArchiveError("is broken: it leads back to what was read before")
+        if offset > self._most_bytes:
+            raise too_large(self._most_bytes)
+        return super().seek(offset, whence)
+
+
+def _zip_entries(archive: Path) -> Iterator[Entry]:
+    with archive.open("rb") as file, zipfile.ZipFile(_Bounded(file, _ZIP_AT_ONCE)) as contents:
+        for info in contents.infolist():
+            if info.flag_bits & _ENCRYPTED:
+                raise ArchiveError("is encrypted")
+            if info.compress_type not in _METHODS:
+                raise ArchiveError(f"is compressed by a method that is not supported, number {info.compress_type}")
+            with contents.open(info) as stream:
+                yield _zip_entry(info, stream)
+
+
+def _zip_entry(info: zipfile.ZipInfo, stream: IO[bytes]) -> Entry:
+    mode = info.external_attr >> 16  # nothing of it is known of archives that were made elsewhere than on Unix
+    kinds = {
+        0: Kind.DIRECTORY if info.is_dir() else Kind.FILE,
+        stat.S_IFDIR: Kind.DIRECTORY,
+        stat.S_IFREG: Kind.FILE,
+        stat.S_IFLNK: Kind.LINK,
+    }
+    kind = kinds.get(stat.S_IFMT(mode), Kind.OTHER)
+    target = os.fsdecode(stream.read(_LINK_BYTES)) if kind is Kind.LINK else ""
+    return Entry(info.filename, kind, bool(mode & stat.S_IXUSR), target, stream)
+
+
+def _tar_entries(archive: Path, most_bytes: int, ended: Callable[[], bool]) -> Iterator[Entry]:
+    with (
+        archive.open("rb") as file,
+        _unzipped(file) as data,
+        tarfile.open(fileobj=_Forward(data, most_bytes, ended), mode="r:") as contents,
+    ):
+        for member in contents:
+            yield _tar_entry(contents, member)
+
+
+def _unzipped(file: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
+    packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    file.seek(0)
+    return gzip.GzipFile(fileobj=file) if packed else file
+
+
+def _tar_entry(contents: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
+    if member.issparse():
+        raise ArchiveError(f"holds a file with holes, {shown(member.name)}")
+    kind = _TAR_KINDS.get(member.type, Kind.OTHER)
+    stream = contents.extractfile(member) if kind is Kind.FILE else None
+    return Entry(member.name, kind, bool(member.mode & stat.S_IXUSR), member.linkname, stream)
+
+
+_TAR_KINDS: Final = {
+    tarfile.REGTYPE: Kind.FILE,
+    tarfile.AREGTYPE: Kind.FILE,
+    tarfile.CONTTYPE: Kind.FILE,
+    tarfile.DIRTYPE: Kind.DIRECTORY,
+    tarfile.SYMTYPE: Kind.LINK,
+    tarfile.LNKTYPE: Kind.COPY,
+}

@@ -1,0 +1,140 @@
+"""A web build, served to browsers on this machine."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from os import PathLike, stat_result
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pytest_device.redact import is_loopback
+
+INDEX: Final = "index.html"
+GRACE_SECONDS: Final = 1
+"""How long answers under way may go on when a site ends."""
+
+_HOST: Final = "127.0.0.1"
+_NOT_FOUND: Final = 404
+_FRESH: Final = {"Cache-Control": "no-store"}
+"""The next build may be served on this port, and a test must never see the last one's files."""
+# What the tables of this machine and of older versions of Python do not know, or know wrongly.
+_TYPES: Final = {
+    ".avif": "image/avif",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".map": "application/json",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+    ".webmanifest": "application/manifest+json",
+    ".webp": "image/webp",
+    ".woff": "font/woff",
+    ".woff2": "font/woff2",
+}
+
+
+@asynccontextmanager
+async def serving(directory: Path) -> AsyncGenerator[str]:
+    """Serve a directory with an ``index.html`` on a free port of 127.0.0.1; give its address, without a slash.
+
+    A path that names no file and has no extension is the app's own to route: it gets the ``index.html``.
+    """
+    with socket.create_server((_HOST, 0)) as listener:
+        server = _Server(
+            uvicorn.Config(
+                _LoopbackOnly(_Site(directory=directory, html=True)),
+                http="h11",
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        answering = asyncio.create_task(server.serve([listener]))  # what comes before it answers waits at the socket
+        try:
+            yield f"http://{_HOST}:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await answering
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to those who run the service."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+class _Site(StaticFiles):
+    """The files, and the one page of an app that has its routes in itself. Nothing is listed."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        for candidate in _candidates(path):
+            response = await self._found(candidate, scope)
+            if response is not None:
+                response.headers.update(_FRESH)
+                return response
+        return PlainTextResponse("there is no such file in this web build\n", _NOT_FOUND, headers=_FRESH)
+
+    async def _found(self, path: str, scope: Scope) -> Response | None:
+        try:
+            response = await super().get_response(path, scope)
+        except HTTPException as error:
+            if error.status_code == _NOT_FOUND:
+                return None
+            return PlainTextResponse(f"{error.detail}\n", error.status_code, headers=error.headers)
+        return None if response.status_code == _NOT_FOUND else response
+
+    def file_response(
+        self,
+        full_path: PathLike[str] | str,
+        stat_result: stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        known = _TYPES.get(PurePosixPath(full_path).suffix.lower())
+        if known and isinstance(response, FileResponse):
+            response.headers["Content-Type"] = known
+        return response
+
+
+def _candidates(path: str) -> tuple[str, ...]:
+    """Return what may be meant: the file, the page that an exported site has for a route, the app itself."""
+    return (path,) if PurePosixPath(path).suffix else (path, f"{path}.html", INDEX)
+
+
+class _LoopbackOnly:
+    """Refuses requests for another host: a web page must not reach the app under a name of its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _names_this_machine(Headers(scope=scope).get("host", "")):
+            await self._app(scope, receive, send)
+        else:
+            refused = PlainTextResponse("the Host header does not name this machine\n", 421, headers=_FRESH)
+            await refused(scope, receive, send)
+
+
+def _names_this_machine(host: str) -> bool:
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:  # a bracket without its other half
+        return False

@@ -1,0 +1,114 @@
+"""From what a create request says of the app to the app itself."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.apps.archive import Limits
+from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import Build, Builds
+from pytest_device.service.apps.contents import NEEDS, Form, Need, app_of
+from pytest_device.service.apps.download import Bounds, PageError, download, shown
+from pytest_device.service.rules import is_uuid
+from pytest_device.spec import Platform, SessionType
+
+
+def _unheard(_text: str) -> None:
+    """Take a note that nobody reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where apps come from, for one session.
+
+    ``directory`` is the session's own: all that is fetched and unpacked lies below it. ``kind`` is that of its device.
+    ``note`` is told what was downloaded. Every method raises ControllerError, with the reason for the session's page
+    and no secret that an address may hold.
+    """
+
+    directory: Path
+    kind: str
+    builds: Builds
+    note: Callable[[str], None] = _unheard
+    bounds: Bounds = field(default_factory=Bounds)
+    limits: Limits = field(default_factory=Limits)
+
+    async def requested(self, request: Mapping[str, Any]) -> App | None:
+        """Return the app of a valid create request, None where it names none or the client is to install it."""
+        platform = Platform(request["platform"])
+        match request:
+            case {"type": SessionType.APPIUM}:
+                return None
+            case {"buildId": str(build_id)}:
+                return await self._built(build_id, platform)
+            case {"applicationArchiveUrl": str(url)}:
+                return await self._fetched(url)
+            case {"vendorGo": True}:
+                client = self.builds.client(platform, request.get("sdkVersion"))
+                return await (self._built(client, platform) if is_uuid(client) else self._fetched(client))
+            case _:
+                return None
+
+    async def at(self, place: str) -> App:
+        """Return the app at a path or an address, which may also be that of a web app that is served there."""
+        if not _is_address(place):
+            return await self._read(Path(place), place)
+        try:
+            return await self._fetched(place)
+        except PageError:
+            return self._served(place)
+
+    async def _built(self, build_id: str, platform: Platform) -> App:
+        build = self.builds.build(build_id, platform)
+        title = f"build {build_id}"
+        app = self._served(build.url) if build.url else await self._read(build.path or Path(), title)
+        return _told(app, build)
+
+    async def _fetched(self, url: str) -> App:
+        path = await download(url, self.directory, bounds=self.bounds, note=self.note)
+        return await self._read(path, shown(url))
+
+    async def _read(self, path: Path, title: str) -> App:
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                return await app_of(path, title=title, need=self._need(), directory=self.directory, limits=self.limits)
+        except TimeoutError as error:
+            raise ControllerError(f"{title} took longer than {self.limits.seconds:g} s to unpack: given up") from error
+
+    def _served(self, url: str) -> App:
+        if self._need().form is not Form.WEB_BUILD:
+            raise ControllerError(f"{shown(url)} is a web app, the local device here is {self._need().what}")
+        return App(url=url, application_id=urlsplit(url).netloc.rpartition("@")[2])
+
+    def _need(self) -> Need:
+        if self.kind not in NEEDS:
+            raise ControllerError(f"no app can be put on the local device here: it is of the kind {self.kind}")
+        return NEEDS[self.kind]
+
+
+async def resolve(
+    request: Mapping[str, Any],
+    *,
+    builds_dir: Path | None,
+    directory: Path,
+    kind: str,
+    note: Callable[[str], None] = _unheard,
+) -> App | None:
+    """Return the app of a valid create request, None where it names none or the client is to install it."""
+    return await Sources(directory, kind, Builds(builds_dir), note).requested(request)
+
+
+_SCHEMES: Final = ("http://", "https://")
+
+
+def _is_address(place: str) -> bool:
+    return place.lower().startswith(_SCHEMES)
+
+
+def _told(app: App, build: Build) -> App:
+    """Return the app with what the build's own metadata says of it, which is worth more than what was found in it."""
+    return replace(app, application_id=build.application_id or app.application_id, scheme=build.scheme or app.scheme)

@@ -1,0 +1,128 @@
+"""From a create request to the app."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import Builds
+from pytest_device.service.apps.source import Sources, resolve
+from tests.service.apps.archives import APK, PAGE, WEB_BUILD, everything_in, zipped
+from tests.service.apps.web import Answer, web
+
+BUILD_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
+
+
+@pytest.fixture
+def builds_dir(tmp_path: Path) -> Path:
+    """Give a directory of builds with one web build, which is the current development client for Android, too."""
+    directory = tmp_path / "builds"
+    (directory / BUILD_ID).mkdir(parents=True)
+    zipped(directory / BUILD_ID / "notes.zip", WEB_BUILD)
+    metadata = {"archive": "notes.zip", "applicationId": "com.example.notes", "scheme": "notes"}
+    (directory / BUILD_ID / "build.json").write_text(json.dumps(metadata))
+    (directory / "development-clients.json").write_text(json.dumps({"android": {"current": "55", "55": BUILD_ID}}))
+    return directory
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "session").mkdir()
+    return tmp_path / "session"
+
+
+def found(directory: Path, builds_dir: Path | None = None, kind: str = "chromium", **request: Any) -> App | None:
+    request = {"platform": "android", "type": "agent-device", **request}
+    return asyncio.run(resolve(request, builds_dir=builds_dir, directory=directory, kind=kind))
+
+
+def at(directory: Path, place: str, answers: Mapping[str, Answer], kind: str = "chromium") -> App:
+    with web(answers) as url:
+        return asyncio.run(Sources(directory, kind, Builds(None)).at(place.format(url=url)))
+
+
+def test_a_request_without_a_source_has_no_app(directory: Path) -> None:
+    assert found(directory) is None
+    assert found(directory, vendorGo=False) is None
+
+
+def test_of_an_appium_session_the_client_installs_the_app(directory: Path) -> None:
+    assert found(directory, type="appium", buildId=BUILD_ID) is None
+
+
+@pytest.mark.parametrize("source", [{"buildId": BUILD_ID}, {"vendorGo": True}, {"vendorGo": True, "sdkVersion": "55"}])
+def test_a_build_is_unpacked_in_the_session_s_directory(
+    directory: Path, builds_dir: Path, source: dict[str, Any]
+) -> None:
+    app = found(directory, builds_dir, **source)
+
+    assert app
+    assert app.path
+    assert app.path.is_relative_to(directory)
+    assert everything_in(app.path) == WEB_BUILD
+    assert (app.application_id, app.scheme) == ("com.example.notes", "notes")
+
+
+def test_a_build_that_is_served_elsewhere_is_its_address(directory: Path, builds_dir: Path) -> None:
+    (builds_dir / BUILD_ID / "build.json").write_text('{"webUrl": "http://ada@localhost:3000/app"}')
+
+    assert found(directory, builds_dir, buildId=BUILD_ID) == App(
+        url="http://ada@localhost:3000/app", application_id="localhost:3000"
+    )
+    with pytest.raises(ControllerError, match="is a web app, the local device here is an Android emulator"):
+        found(directory, builds_dir, "emulator", buildId=BUILD_ID)
+
+
+def test_an_archive_is_downloaded_and_told_of(tmp_path: Path, directory: Path) -> None:
+    archive = zipped(tmp_path / "any", WEB_BUILD).read_bytes()
+    notes: list[str] = []
+
+    with web({"/notes.tar.gz?sig=abcdefgh": Answer(archive)}) as url:
+        request = {"platform": "ios", "applicationArchiveUrl": f"{url}/notes.tar.gz?sig=abcdefgh"}
+        fetching = resolve(request, builds_dir=None, directory=directory, kind="chromium", note=notes.append)
+        app = asyncio.run(fetching)
+
+    assert app
+    assert app.path
+    assert everything_in(app.path) == WEB_BUILD
+    assert app.application_id == "notes"
+    assert "sha256" in notes[0]
+
+
+def test_an_archive_that_does_not_fit_is_told_without_its_signature(tmp_path: Path, directory: Path) -> None:
+    archive = zipped(tmp_path / "any", APK).read_bytes()
+
+    with pytest.raises(ControllerError) as refused:
+        at(directory, "{url}/notes.apk?sig=abcdefgh", {"/notes.apk?sig=abcdefgh": Answer(archive)})
+
+    assert "/notes.apk?… is an Android package (.apk), the local device here is a browser" in str(refused.value)
+    assert "abcdefgh" not in str(refused.value)
+
+
+def test_an_address_of_a_page_is_that_of_a_web_app_where_it_may_be_one(directory: Path) -> None:
+    page = Answer(PAGE, headers={"Content-Type": "text/html"})
+
+    app = at(directory, "{url}/notes", {"/notes": page})
+
+    assert app.url
+    assert app.url.endswith("/notes")
+    with pytest.raises(ControllerError, match="is a web app, the local device here is an iOS Simulator"):
+        at(directory, "{url}/notes", {"/notes": page}, "simulator")
+
+
+def test_a_path_on_this_machine_is_an_app_too(tmp_path: Path, directory: Path) -> None:
+    apk = zipped(tmp_path / "notes.apk", APK)
+
+    assert at(directory, str(apk), {}, "emulator") == App(path=apk)
+    with pytest.raises(ControllerError, match="/no/such cannot be read: No such file"):
+        at(directory, "/no/such", {})
+
+
+def test_on_a_device_without_apps_none_can_be_put(directory: Path, builds_dir: Path) -> None:
+    with pytest.raises(ControllerError, match="no app can be put on the local device here: it is of the kind fake"):
+        found(directory, builds_dir, "fake", buildId=BUILD_ID)
