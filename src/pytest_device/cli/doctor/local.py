@@ -1,4 +1,4 @@
-"""Checks what the local service needs: its packages, Node.js, Appium."""
+"""Checks what the local service needs: its packages, Node.js, the controllers' programs, devices."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from pytest_device.cli.doctor.packages import check_packages
 from pytest_device.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pytest_device.service.runners.toolchain import Toolchain
+    from pytest_device.service.runners.toolchain import Project, Toolchain
 
 _NAME: Final = "local service"
 _INSTALL_FIX: Final = "run `pytest-device serve` once while the network is there: it installs what is missing"
@@ -43,24 +43,46 @@ def _findings(environ: Mapping[str, str], home: Path, version_of: Callable[[str]
 
 
 def _programs(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
+    from pytest_device.cli.doctor.devices import check_devices
     from pytest_device.service.config import cache_directory
-    from pytest_device.service.runners.toolchain import appium_version
+    from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 
-    cache_dir, missing = cache_directory(environ, home), list[str]()
+    cache_dir = cache_directory(environ, home)
+    yield from _appium(environ, cache_dir, APPIUM)
+    for project in (AGENT_DEVICE, ARGENT):
+        yield _installed_later(environ, cache_dir, project)
+    yield from check_devices(environ, home)
+
+
+def _appium(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Iterator[Finding]:
+    missing = list[str]()
     try:
-        tools = asyncio.run(_look(environ, cache_dir, missing))
+        tools = asyncio.run(_look(environ, cache_dir, project, missing))
     except ConfigError as error:
         yield warn("node", f"{'; '.join(error.problems[1:-2])}: the first start installs one", _INSTALL_FIX)
         return
     yield ok("node", str(tools.node))
-    name = f"Appium {appium_version()}"
     if missing:
-        yield warn("appium", f"{name} is not in {cache_dir} yet: the first start installs it", _INSTALL_FIX)
+        yield warn("appium", f"{project.title} is not in {cache_dir} yet: the first start installs it", _INSTALL_FIX)
     else:
-        yield ok("appium", f"{name} in {tools.project}")
+        yield ok("appium", f"{project.title} in {tools.project}")
 
 
-async def _look(environ: Mapping[str, str], cache_dir: Path, missing: list[str]) -> "Toolchain":
+def _installed_later(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Finding:
+    """Return what is found of a program that not every run needs."""
+    missing = list[str]()
+    try:
+        tools = asyncio.run(_look(environ, cache_dir, project, missing))
+    except ConfigError:
+        missing.append(f"Node.js {project.node.text}")
+    else:
+        if not missing:
+            return ok(project.name, f"{project.title} in {tools.project}, run by {tools.node}")
+    text = f"{' and '.join(missing)} not in {cache_dir} yet: the first session of the type installs what is missing"
+    return ok(project.name, f"{text}, which needs the network")
+
+
+async def _look(environ: Mapping[str, str], cache_dir: Path, project: "Project", missing: list[str]) -> "Toolchain":
     """Return what sessions would run on, installing nothing: what would have to be is named in ``missing``."""
     from pytest_device.service.runners import node, toolchain
     from pytest_device.service.runners.cache import Installer, Package
@@ -73,4 +95,4 @@ async def _look(environ: Mapping[str, str], cache_dir: Path, missing: list[str])
                 missing.append(package.title)
 
     looker = Looker(Guard(environ=environ, log=missing.append), for_installers(environ), missing.append)
-    return await toolchain.prepare(looker, cache_dir, nodes=node.candidates(environ))
+    return await toolchain.prepare(looker, cache_dir, project, nodes=node.candidates(environ))

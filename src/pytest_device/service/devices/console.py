@@ -1,0 +1,59 @@
+"""What the pages of a browser have logged, the last lines of it."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_device.redact import Redactor
+
+_KEPT_LINES: Final = 500
+_LINE_LENGTH: Final = 2000
+_LEVELS: Final[Mapping[str, str]] = {"error": "SEVERE", "assert": "SEVERE", "warning": "WARNING", "debug": "DEBUG"}
+"""From the console's words to WebDriver's; all others are INFO."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A message of a page: ``at`` in Unix seconds, ``level`` in WebDriver's words (SEVERE, WARNING, INFO, DEBUG)."""
+
+    at: float
+    level: str
+    text: str
+
+
+class Console:
+    """Takes the events of pages and keeps the last lines, without secrets that can be told as such."""
+
+    def __init__(self) -> None:
+        self._lines: deque[Line] = deque(maxlen=_KEPT_LINES)
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """The last lines, the oldest first."""
+        return tuple(self._lines)
+
+    def hear(self, method: str, params: Mapping[str, Any]) -> None:
+        """Take an event of the browser; those that log nothing are passed over."""
+        match method:
+            case "Runtime.consoleAPICalled":
+                text = " ".join(map(_shown, params["args"]))
+                self._add(params["timestamp"], params["type"], text)
+            case "Runtime.exceptionThrown":
+                details = params["exceptionDetails"]
+                thrown = details.get("exception", {}).get("description", "")
+                self._add(params["timestamp"], "error", f"{details['text']} {thrown}".strip())
+            case "Log.entryAdded":
+                entry = params["entry"]
+                self._add(entry["timestamp"], entry["level"], f"{entry['text']} {entry.get('url', '')}".strip())
+            case _:
+                pass
+
+    def _add(self, milliseconds: float, level: str, text: str) -> None:
+        shown = Redactor().text(text[:_LINE_LENGTH])
+        self._lines.append(Line(milliseconds / 1000, _LEVELS.get(level, "INFO"), shown))
+
+
+def _shown(argument: Mapping[str, Any]) -> str:
+    value = argument.get("value", argument.get("description", argument.get("type", "")))
+    return value if isinstance(value, str) else str(value)

@@ -1,0 +1,242 @@
+"""An Android emulator or device, by `adb`."""
+
+import asyncio
+import base64
+import binascii
+import os
+import re
+import shlex
+import shutil
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.apps.base import App
+from pytest_device.service.devices.base import AppState, Orientation, Tools
+from pytest_device.service.devices.found import Found, Listed
+from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool
+from pytest_device.service.runners.command import ask
+from pytest_device.spec import Platform
+
+KIND: Final = "emulator"
+_READY: Final = "device"
+"""The state in which `adb devices` shows a device that can be used."""
+
+_FIX: Final = "install Android's platform-tools, and start an emulator"
+_LAUNCHER: Final = "android.intent.category.LAUNCHER"
+_ROTATIONS: Final[Mapping[Orientation, str]] = {"PORTRAIT": "0", "LANDSCAPE": "1"}
+
+
+async def listed(environ: Mapping[str, str]) -> Found:
+    """Look for devices that are up."""
+    adb = shutil.which("adb", path=_search_path(environ))
+    if adb is None:
+        return Found(KIND, missing="adb is not on PATH", fix=_FIX)
+    try:
+        devices = parse(await ask([adb, "devices", "-l"], environ=environ))
+    except ConfigError as error:
+        return Found(KIND, missing=f"adb devices -l: {error}", fix=_FIX)
+    if not devices:
+        return Found(KIND, missing="adb devices -l lists none that is ready", fix="start an emulator")
+    return Found(KIND, devices, Path(adb))
+
+
+def parse(printed: str) -> Sequence[Listed]:
+    """Read `adb devices -l`. A device goes by its serial number, its model, product and device name."""
+    rows = [line.split() for line in printed.splitlines()]
+    return [
+        Listed.of(row[0], *(word.partition(":")[2] for word in row[2:] if re.match("product:|model:|device:", word)))
+        for row in rows
+        if len(row) > 1 and row[1] == _READY
+    ]
+
+
+class Emulator:
+    """The device, see ``devices.base.Device``. Made by ``borrowed``."""
+
+    kind = KIND
+    platform = Platform.ANDROID
+
+    def __init__(self, serial: str, adb: Tool, appium_home: Path | None) -> None:
+        self.name = serial
+        self._adb = adb
+        self._appium_home = appium_home
+        self._installed: list[str] = []
+        self._is_turned = False
+
+    @property
+    def tools(self) -> Tools:
+        """By what Appium and others know it."""
+        capabilities = {
+            "platformName": "Android",
+            "appium:automationName": "UiAutomator2",
+            "appium:udid": self.name,
+        }
+        return Tools(capabilities, self._appium_home, environ={"ANDROID_SERIAL": self.name})
+
+    async def install(self, app: App) -> str:
+        """Install an .apk; return its package name, which is seen by what is new afterwards."""
+        if app.path is None or not app.path.is_file():
+            raise ControllerError(f"an Android device needs an .apk, and this is none: {app.path or app.url}")
+        before = await self._packages()
+        printed = await self._adb.ask("install", "-r", "-g", str(app.path), limit_seconds=INSTALL_SECONDS)
+        if "Success" not in printed:
+            raise ControllerError(f"{app.path.name} cannot be installed: {_last_line(printed)}")
+        application_id = app.application_id or self._new_one(before, await self._packages())
+        self._installed = [*(name for name in self._installed if name != application_id), application_id]
+        return application_id
+
+    async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
+        """Start an app anew with arguments of `am start`, as ``--es name value``; without any, show it."""
+        intent = ("-a", "android.intent.action.MAIN", "-c", _LAUNCHER, "-n", await self._activity(application_id))
+        await self._start("-W", *(("-S",) if arguments else ()), *intent, *arguments)
+
+    async def open_url(self, url: str, application_id: str | None = None) -> None:
+        """Open an address in the app it belongs to or in the one named."""
+        await self._start("-W", "-a", "android.intent.action.VIEW", "-d", url, *filter(None, [application_id]))
+
+    async def terminate(self, application_id: str) -> bool:
+        """End an app; False when it did not run."""
+        if not await self._runs(application_id):
+            return False
+        await self._shell("am", "force-stop", application_id)
+        return True
+
+    async def remove(self, application_id: str) -> bool:
+        """Remove an app with its state; False when it was not there."""
+        if application_id not in (await self._packages()).values():
+            return False
+        printed = await self._adb.ask("uninstall", application_id)
+        if "Success" not in printed:
+            raise ControllerError(f"{application_id} cannot be removed: {_last_line(printed)}")
+        self._installed = [name for name in self._installed if name != application_id]
+        return True
+
+    async def clear(self, application_id: str | None = None) -> None:
+        """Forget what an app, or every app that was installed here, has stored, and end it."""
+        for name in [application_id] if application_id else self._installed:
+            printed = await self._shell("pm", "clear", name)
+            if "Success" not in printed:
+                raise ControllerError(f"the state of {name} cannot be cleared: {_last_line(printed)}")
+
+    async def apps(self) -> Mapping[str, AppState]:
+        """Tell the apps that were installed here, with their states."""
+        front = await self._front()
+        return {name: await self._state(name, front) for name in self._installed}
+
+    async def screenshot(self) -> bytes:
+        """Return what the screen shows, as PNG."""
+        printed = await self._adb.ask("exec-out", "screencap -p | base64")
+        try:
+            return base64.b64decode(printed)
+        except binascii.Error as error:
+            raise ControllerError(f"no picture came of {self.name}: {_last_line(printed)}") from error
+
+    async def tap(self, x: float, y: float) -> None:
+        """Touch a point of the screen."""
+        width, height = await self._size()
+        await self._shell("input", "tap", str(round(x * (width - 1))), str(round(y * (height - 1))))
+
+    async def orientation(self) -> Orientation:
+        """Tell how the screen is held."""
+        width, height = await self._size()
+        return "LANDSCAPE" if width > height else "PORTRAIT"
+
+    async def rotate(self, orientation: Orientation) -> None:
+        """Turn the screen, and keep it so."""
+        self._is_turned = True
+        await self._set("accelerometer_rotation", "0")
+        await self._set("user_rotation", _ROTATIONS[orientation])
+
+    async def ended(self) -> str:
+        """Wait until adb no longer reaches the device."""
+        while await self._adb.succeeds("get-state"):  # noqa: ASYNC110  nothing tells when it is gone
+            await asyncio.sleep(POLL_SECONDS)
+        return f"adb no longer reaches {self.name}"
+
+    async def give_back(self) -> None:
+        """Take away what was installed here, and let the screen turn by itself again."""
+        for name in list(self._installed):
+            await self.remove(name)
+        if self._is_turned:
+            await self.rotate("PORTRAIT")
+            await self._set("accelerometer_rotation", "1")
+
+    async def _shell(self, *command: str) -> str:
+        return await self._adb.ask("shell", shlex.join(command))
+
+    async def _start(self, *intent: str) -> None:
+        printed = await self._shell("am", "start", *intent)
+        if problem := re.search(r"^Error.*", printed, re.MULTILINE):
+            raise ControllerError(f"am start: {problem[0]}")
+
+    async def _set(self, name: str, value: str) -> None:
+        await self._shell("settings", "put", "system", name, value)
+
+    async def _packages(self) -> Mapping[str, str]:
+        """Return the packages of users by where they are, which is another place after each installation."""
+        lines = (await self._shell("pm", "list", "packages", "-f", "-3")).split()
+        pairs = (line.removeprefix("package:").rpartition("=") for line in lines)
+        return {place: name for place, _, name in pairs}
+
+    def _new_one(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+        new = [name for place, name in after.items() if place not in before]
+        if len(new) != 1:
+            raise ControllerError(f"the app was installed, and {self.name} does not tell which it is: {new or 'none'}")
+        return new[0]
+
+    async def _activity(self, application_id: str) -> str:
+        command = ("cmd", "package", "resolve-activity", "--brief", "-c", _LAUNCHER, application_id)
+        found = _last_line(await self._shell(*command))
+        if not found.startswith(f"{application_id}/"):
+            raise ControllerError(f"{application_id} is not installed on {self.name}, or has nothing to launch")
+        return found
+
+    async def _front(self) -> str:
+        printed = await self._shell("dumpsys", "activity", "activities")
+        found = re.search(r"ResumedActivity[:=] ?ActivityRecord\{\S+ \S+ ([\w.]+)/", printed)
+        return found[1] if found else ""
+
+    async def _state(self, application_id: str, front: str) -> AppState:
+        if application_id == front:
+            return AppState.FOREGROUND
+        return AppState.BACKGROUND if await self._runs(application_id) else AppState.NOT_RUNNING
+
+    async def _runs(self, application_id: str) -> bool:
+        return await self._adb.succeeds("shell", shlex.join(("pidof", application_id)))
+
+    async def _size(self) -> tuple[int, int]:
+        printed = await self._shell("dumpsys", "window", "displays")
+        found = re.search(r"\bcur=(\d+)x(\d+)", printed)
+        if found is None:
+            raise ControllerError(f"{self.name} does not tell the size of its screen")
+        return int(found[1]), int(found[2])
+
+
+@asynccontextmanager
+async def borrowed(
+    serial: str, found: Found, *, environ: Mapping[str, str], log: Callable[[str], None]
+) -> AsyncGenerator[Emulator, None]:
+    """Take a device that is up; at the end of the block it has no app that was installed in it, or the log says so."""
+    if found.program is None:  # never: what is listed was listed by it
+        raise RuntimeError("adb is missing")
+    device = Emulator(serial, Tool(found.program, ("-s", serial), environ), found.appium_home)
+    try:
+        yield device
+    finally:
+        try:
+            await device.give_back()
+        except ControllerError as error:
+            log(f"what the session has installed on {serial} may still be there: {error}")
+
+
+def _last_line(printed: str) -> str:
+    lines = printed.strip().splitlines()
+    return lines[-1].strip() if lines else "it printed nothing"
+
+
+def _search_path(environ: Mapping[str, str]) -> str:
+    sdks = [environ[name] for name in ("ANDROID_HOME", "ANDROID_SDK_ROOT") if environ.get(name)]
+    return os.pathsep.join([environ.get("PATH", ""), *(f"{sdk}/platform-tools" for sdk in sdks)])

@@ -1,0 +1,51 @@
+"""Which address of a web app a deep link leads to."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pytest_device.errors import ControllerError
+from pytest_device.redact import Redactor
+
+WEB_SCHEMES: Final = frozenset(("http", "https"))
+
+
+def address_in(base: str, link: str) -> str:
+    """Return the address of a link in the app at ``base``: ``notes://item/3?x=1`` is ``<base>/item/3?x=1``.
+
+    The host of a link to the web is no part of it: what is left is where the app would show it.
+    """
+    parts, home = urlsplit(link), urlsplit(base)
+    if parts.scheme in WEB_SCHEMES and is_within(base, link):
+        return link
+    host = "" if parts.scheme in WEB_SCHEMES else parts.netloc
+    path = _folder(home.path) + f"{host}{parts.path}".lstrip("/")
+    return urlunsplit((home.scheme, home.netloc, path, parts.query, parts.fragment))
+
+
+def is_within(base: str, address: str) -> bool:
+    """Tell whether an address belongs to the app at ``base``."""
+    here, there = urlsplit(base), urlsplit(address)
+    folder = _folder(here.path)
+    return (here.scheme, here.netloc) == (there.scheme, there.netloc) and f"{there.path}/".startswith(folder)
+
+
+def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> str:
+    """Return the id of the app that a deep link belongs to: that of its scheme, else the only one, else the front's.
+
+    ``schemes`` are those of the apps, by their ids. Raises ControllerError when no app fits.
+    """
+    scheme = urlsplit(link).scheme
+    owners = [app for app, own in schemes.items() if own == scheme]
+    undeclared = [app for app, own in schemes.items() if own is None]
+    for candidates in (owners, undeclared if len(schemes) == 1 else [], [front] if front in undeclared else []):
+        if candidates:
+            return candidates[0]
+    known = ", ".join(f"{app} ({own or 'scheme unknown'})" for app, own in schemes.items()) or "none is installed"
+    raise ControllerError(f"no app here opens {Redactor().text(link)}: {known}")
+
+
+def _folder(path: str) -> str:
+    """Return where an app lives whose first page has a path: ``/shop/index.html`` is in ``/shop/``."""
+    above, _, name = path.rpartition("/")
+    return f"{above}/" if "." in name or not name else f"{path}/"

@@ -1,0 +1,122 @@
+"""The phones that a browser can pass for: their screens, and what they say of themselves."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_device.errors import ControllerError
+from pytest_device.spec import Platform
+
+_ANDROID: Final = (
+    "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 {form}Safari/537.36"
+)
+"""Of every Android phone: Chrome tells the true version and model by its client hints only."""
+_IOS: Final = (
+    "Mozilla/5.0 ({family}; CPU {system} {version} like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/{safari} Mobile/15E148 Safari/604.1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A phone held upright: its screen in CSS pixels, ``scale`` device pixels to each, its system's version."""
+
+    name: str
+    platform: Platform
+    width: int
+    height: int
+    scale: float
+    version: str
+    is_tablet: bool = False
+    aliases: tuple[str, ...] = ()
+
+    def user_agent(self, browser_version: str) -> Mapping[str, Any]:
+        """Return the parameters of ``Emulation.setUserAgentOverride``; the version is ``156.0.8078.79``."""
+        if self.platform is Platform.IOS:
+            return {"userAgent": self._safari(), "platform": "iPad" if self.is_tablet else "iPhone"}
+        major = browser_version.partition(".")[0]
+        return {
+            "userAgent": _ANDROID.format(major=major, form="" if self.is_tablet else "Mobile "),
+            "platform": "Linux armv81",
+            "userAgentMetadata": self._hints(major, browser_version),
+        }
+
+    @property
+    def script(self) -> str:
+        """What runs before every document: Safari has no client hints, and libraries believe these first."""
+        return "delete Navigator.prototype.userAgentData" if self.platform is Platform.IOS else ""
+
+    def _safari(self) -> str:
+        family, system = ("iPad", "OS") if self.is_tablet else ("iPhone", "iPhone OS")
+        version = self.version.replace(".", "_")
+        return _IOS.format(family=family, system=system, version=version, safari=self.version)
+
+    def _hints(self, major: str, full: str) -> Mapping[str, Any]:
+        names = ("Chromium", "Google Chrome")
+        return {
+            "brands": [{"brand": name, "version": major} for name in names],
+            "fullVersionList": [{"brand": name, "version": full} for name in names],
+            "platform": "Android",
+            "platformVersion": f"{self.version}.0.0",
+            "architecture": "",
+            "model": self.name,
+            "mobile": not self.is_tablet,
+        }
+
+
+def _android(name: str, width: int, height: int, scale: float, version: str = "15", **more: Any) -> Profile:
+    return Profile(name, Platform.ANDROID, width, height, scale, version, **more)
+
+
+def _ios(name: str, width: int, height: int, scale: float = 3, version: str = "18.5", **more: Any) -> Profile:
+    return Profile(name, Platform.IOS, width, height, scale, version, **more)
+
+
+PROFILES: Final = (
+    _android("Pixel 8", 412, 915, 2.625),
+    _android("Pixel 9", 412, 923, 2.625, "16"),
+    _android("Pixel 9 Pro", 427, 952, 3, "16"),
+    _android("Pixel 8 Pro", 448, 997, 3),
+    _android("Pixel 7", 412, 915, 2.625, "14"),
+    _android("Pixel 7 Pro", 412, 892, 3.5, "14"),
+    _android("Pixel 6", 412, 915, 2.625, "13"),
+    _android("Pixel 5", 393, 851, 2.75, "13"),
+    _android("Medium Phone", 412, 915, 2.625, aliases=("Medium Phone API 35", "Medium Phone API 36")),
+    _android("Small Phone", 360, 640, 2, aliases=("Small Phone API 35", "Small Phone API 36")),
+    _android("Pixel Tablet", 800, 1280, 2, is_tablet=True),
+    _ios("iPhone 16", 393, 852),
+    _ios("iPhone 16 Pro", 402, 874),
+    _ios("iPhone 16 Pro Max", 440, 956),
+    _ios("iPhone 16 Plus", 430, 932),
+    _ios("iPhone 16e", 390, 844),
+    _ios("iPhone 17", 402, 874, 3, "26.0"),
+    _ios("iPhone 15", 393, 852, 3, "17.5"),
+    _ios("iPhone 15 Pro", 393, 852, 3, "17.5"),
+    _ios("iPhone 15 Pro Max", 430, 932, 3, "17.5"),
+    _ios("iPhone 14", 390, 844, 3, "17.5"),
+    _ios("iPhone SE (3rd generation)", 375, 667, 2, aliases=("iPhone SE",)),
+    _ios("iPad (10th generation)", 820, 1180, 2, is_tablet=True, aliases=("iPad",)),
+    _ios("iPad Pro 11-inch (M4)", 834, 1210, 2, is_tablet=True),
+)
+"""The first of each platform is what a session gets that names none."""
+
+
+def plain(name: str) -> str:
+    """Return a name as names are compared: ``pixel_8``, ``Pixel 8`` and ``pixel-8`` are one."""
+    return re.sub(r"[\W_]+", " ", name.lower()).strip()
+
+
+def chosen(platform: Platform, identifier: str | None) -> Profile:
+    """Return the phone of a name, or the platform's usual one. Raises ControllerError for a name unknown. Ours."""
+    phones = [profile for profile in PROFILES if profile.platform is platform]
+    if identifier is None:
+        return phones[0]
+    for profile in phones:
+        if plain(identifier) in map(plain, (profile.name, *profile.aliases)):
+            return profile
+    known = ", ".join(profile.name for profile in phones)
+    raise ControllerError(
+        f"deviceIdentifier {identifier!r} is no {platform} phone that the browser on this machine can pass for: "
+        f"name one of {known}, or none."
+    )

@@ -1,0 +1,192 @@
+"""An iOS simulator, by `xcrun simctl`."""
+
+import asyncio
+import json
+import plistlib
+import re
+import shutil
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.apps.base import App
+from pytest_device.service.devices.base import AppState, Orientation, Tools
+from pytest_device.service.devices.found import Found, Listed
+from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool
+from pytest_device.service.runners.command import LIMIT_SECONDS, ask
+from pytest_device.spec import Platform
+
+KIND: Final = "simulator"
+_LIST: Final = ("simctl", "list", "devices", "booted", "-j")
+_FIX: Final = "on macOS install Xcode, and boot a simulator: xcrun simctl boot 'iPhone 16'"
+_CANNOT: Final = "simctl has no command for it; the session's controller may have one"
+
+
+async def listed(environ: Mapping[str, str]) -> Found:
+    """Look for simulators that are booted."""
+    xcrun = shutil.which("xcrun", path=environ.get("PATH", ""))
+    if xcrun is None:
+        return Found(KIND, missing="xcrun is not on PATH", fix=_FIX)
+    command = f"xcrun {' '.join(_LIST)}"
+    try:
+        devices = parse(await ask([xcrun, *_LIST], environ=environ))
+    except (ConfigError, ValueError, KeyError) as error:
+        return Found(KIND, missing=f"{command}: {error}", fix=_FIX)
+    if not devices:
+        return Found(KIND, missing=f"{command} lists none that is ready", fix="xcrun simctl boot 'iPhone 16'")
+    return Found(KIND, devices, Path(xcrun))
+
+
+def parse(printed: str) -> Sequence[Listed]:
+    """Read `xcrun simctl list devices booted -j`. A simulator goes by its UDID and its name."""
+    runtimes: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(printed)["devices"]
+    return [
+        Listed.of(simulator["udid"], simulator["name"])
+        for runtime, simulators in runtimes.items()
+        if ".iOS-" in runtime
+        for simulator in simulators
+        if simulator["state"] == "Booted"
+    ]
+
+
+class Simulator:
+    """The device, see ``devices.base.Device``. Made by ``borrowed``."""
+
+    kind = KIND
+    platform = Platform.IOS
+
+    def __init__(self, udid: str, xcrun: Tool, appium_home: Path | None, directory: Path) -> None:
+        self.name = udid
+        self._xcrun = xcrun
+        self._appium_home = appium_home
+        self._picture = directory / "screen.jpeg"
+        self._installed: dict[str, Path] = {}
+        self._front = ""
+
+    @property
+    def tools(self) -> Tools:
+        """By what Appium and others know it."""
+        capabilities = {
+            "platformName": "iOS",
+            "appium:automationName": "XCUITest",
+            "appium:udid": self.name,
+        }
+        return Tools(capabilities, self._appium_home)
+
+    async def install(self, app: App) -> str:
+        """Install an .app directory; return its bundle identifier."""
+        if app.path is None or not (app.path / "Info.plist").is_file():
+            raise ControllerError(f"a simulator needs an .app directory, and this is none: {app.path or app.url}")
+        application_id = app.application_id or _bundle_id(app.path / "Info.plist")
+        await self._simctl("install", str(app.path), limit_seconds=INSTALL_SECONDS)
+        self._installed[application_id] = app.path
+        return application_id
+
+    async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
+        """Start an app anew with arguments; without any, or bring it to the front."""
+        anew = ("--terminate-running-process",) if arguments else ()
+        await self._xcrun.ask("simctl", "launch", *anew, self.name, application_id, *arguments)
+        self._front = application_id
+
+    async def open_url(self, url: str, application_id: str | None = None) -> None:
+        """Open an address in the app it belongs to; an app cannot be named, for ``simctl`` knows only the address."""
+        await self._simctl("openurl", url)
+        self._front = application_id or self._front
+
+    async def terminate(self, application_id: str) -> bool:
+        """End an app; False when it did not run."""
+        if application_id not in await self._running():
+            return False
+        await self._simctl("terminate", application_id)
+        return True
+
+    async def remove(self, application_id: str) -> bool:
+        """Remove an app with its state; False when it was not there."""
+        if not await self._xcrun.succeeds("simctl", "get_app_container", self.name, application_id):
+            return False
+        await self._simctl("uninstall", application_id)
+        self._installed.pop(application_id, None)
+        return True
+
+    async def clear(self, application_id: str | None = None) -> None:
+        """Forget what an app, or every app that was installed here, has stored, by installing it anew."""
+        for name in [application_id] if application_id else list(self._installed):
+            path = self._installed.get(name)
+            if path is None:
+                raise ControllerError(f"the state of {name} cannot be cleared: it was not installed by this session")
+            await self.remove(name)
+            await self.install(App(path=path, application_id=name))
+
+    async def apps(self) -> Mapping[str, AppState]:
+        """Tell the apps that were installed here; in front is the one that was launched last."""
+        running = await self._running()
+        return {name: self._state(name, running) for name in self._installed}
+
+    async def screenshot(self) -> bytes:
+        """Return what the screen shows, as JPEG."""
+        await self._xcrun.ask("simctl", "io", self.name, "screenshot", "--type=jpeg", str(self._picture))
+        try:
+            return self._picture.read_bytes()
+        except OSError as error:
+            raise ControllerError(f"no picture came of {self.name}: {error.strerror}") from error
+
+    async def tap(self, x: float, y: float) -> None:
+        """Refuse: ``simctl`` cannot touch."""
+        raise ControllerError(f"the simulator cannot be touched at {x:g}, {y:g}: {_CANNOT}")
+
+    async def orientation(self) -> Orientation:
+        """Refuse: ``simctl`` does not tell."""
+        raise ControllerError(f"how the simulator is held cannot be told: {_CANNOT}")
+
+    async def rotate(self, orientation: Orientation) -> None:
+        """Refuse: ``simctl`` cannot turn it."""
+        raise ControllerError(f"the simulator cannot be turned to {orientation}: {_CANNOT}")
+
+    async def ended(self) -> str:
+        """Wait until the simulator is shut down."""
+        while await self._xcrun.succeeds("simctl", "spawn", self.name, "launchctl", "version"):  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
+        return f"the simulator {self.name} is shut down"
+
+    async def give_back(self) -> None:
+        """Take away what was installed here."""
+        for name in list(self._installed):
+            await self.remove(name)
+
+    async def _simctl(self, command: str, *arguments: str, limit_seconds: float = LIMIT_SECONDS) -> str:
+        return await self._xcrun.ask("simctl", command, self.name, *arguments, limit_seconds=limit_seconds)
+
+    async def _running(self) -> frozenset[str]:
+        printed = await self._simctl("spawn", "launchctl", "list")
+        return frozenset(re.findall(r"^\d+\t.*UIKitApplication:([\w.-]+)", printed, re.MULTILINE))
+
+    def _state(self, application_id: str, running: frozenset[str]) -> AppState:
+        if application_id not in running:
+            return AppState.NOT_RUNNING
+        return AppState.FOREGROUND if application_id == self._front else AppState.BACKGROUND
+
+
+@asynccontextmanager
+async def borrowed(
+    udid: str, found: Found, *, environ: Mapping[str, str], directory: Path, log: Callable[[str], None]
+) -> AsyncGenerator[Simulator, None]:
+    """Take a booted simulator; at the end of the block it has no app that was installed in it, or the log says so."""
+    if found.program is None:  # never: what is listed was listed by it
+        raise RuntimeError("xcrun is missing")
+    device = Simulator(udid, Tool(found.program, (), environ), found.appium_home, directory)
+    try:
+        yield device
+    finally:
+        try:
+            await device.give_back()
+        except ControllerError as error:
+            log(f"what the session has installed on {udid} may still be there: {error}")
+
+
+def _bundle_id(info: Path) -> str:
+    try:
+        return str(plistlib.loads(info.read_bytes())["CFBundleIdentifier"])
+    except (plistlib.InvalidFileException, KeyError, ValueError) as error:
+        raise ControllerError(f"{info.parent.name} has an Info.plist that names no app: {error}") from error

@@ -1,0 +1,37 @@
+"""A program that commands a device, asked one thing at a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.runners.command import LIMIT_SECONDS, ask
+
+INSTALL_SECONDS: Final = 300.0
+POLL_SECONDS: Final = 5.0
+"""Between two looks whether a device is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """The program, and what comes before every command."""
+
+    program: Path
+    before: tuple[str, ...]
+    environ: Mapping[str, str]
+
+    async def ask(self, *command: str, limit_seconds: float = LIMIT_SECONDS) -> str:
+        """Return what a command prints. Raises ControllerError, with its last line, when it fails or takes too long."""
+        try:
+            return await ask([self.program, *self.before, *command], environ=self.environ, limit_seconds=limit_seconds)
+        except ConfigError as error:
+            raise ControllerError(f"{' '.join((self.program.name, *command[:3]))}: {error}") from error
+
+    async def succeeds(self, *command: str) -> bool:
+        """Tell whether a command ends well, when that is its answer."""
+        try:
+            await self.ask(*command)
+        except ControllerError:
+            return False
+        return True

@@ -1,0 +1,42 @@
+"""A phone for the tests of a module."""
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from tests.service.devices.phone import Phone, booted
+
+
+@pytest.fixture(scope="module")
+def shared_phone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
+    # As long as that of a session of a service in a project of some depth.
+    directory = tmp_path_factory.mktemp("a-project-with-a-name-that-says-a-lot") / "state" / "programs" / ("s" * 36)
+    directory.mkdir(parents=True)
+    with booted(directory, deviceIdentifier="pixel_7") as phone:
+        yield phone
+
+
+@pytest.fixture
+def phone(shared_phone: Phone) -> Generator[Phone]:
+    """The module's phone, upright, with no app and nothing stored."""
+    yield shared_phone
+    device = shared_phone.device
+    shared_phone.do(device.rotate("PORTRAIT"))
+    for app in shared_phone.do(device.apps()):
+        shared_phone.do(device.remove(app))
+    shared_phone.do(device.go_home())
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Write an executable."""
+
+    def write(name: str, text: str) -> Path:
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    return write

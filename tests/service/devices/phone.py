@@ -1,0 +1,102 @@
+"""A browser that passes for a phone, and how its pages are asked what they see."""
+
+import asyncio
+import json
+import os
+import urllib.request
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pytest_device.service.apps.base import App
+from pytest_device.service.devices.cdp import Connection, connected
+from pytest_device.service.devices.chromium import Chromium
+from pytest_device.service.devices.kinds import Devices
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.processes import remove
+
+APP: Final = Path(__file__).parent / "app"
+LIMIT_SECONDS: Final = 20
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class Phone:
+    """A device of this machine in a loop of its own, spoken to by another client than its own too."""
+
+    device: Chromium
+    directory: Path
+    runner: asyncio.Runner
+
+    def do(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Carry something out."""
+        return self.runner.run(work)
+
+    def install(self, **facts: Any) -> str:
+        """Install the app of the tests."""
+        return self.do(self.device.install(App(**{"path": APP, **facts})))
+
+    def start(self, *arguments: str, **facts: Any) -> str:
+        """Install the app of the tests and launch it."""
+        app = self.install(**facts)
+        self.do(self.device.launch(app, arguments))
+        return app
+
+    def says(self, expression: str) -> Any:
+        """Return what an expression is worth on the page that is in front."""
+        return self.do(self._says(expression))
+
+    def says_in_time(self, expression: str, expected: object) -> bool:
+        """Wait until an expression is worth what is expected."""
+        return self.do(self._says_in_time(expression, expected))
+
+    def calls(self, method: str, **params: Any) -> Mapping[str, Any]:
+        """Carry out a command on the page that is in front, as a controller does."""
+        return self.do(self._calls(method, params))
+
+    async def _says(self, expression: str) -> Any:
+        how = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        reply = await self._calls("Runtime.evaluate", how)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
+
+    async def _says_in_time(self, expression: str, expected: object) -> bool:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while not await self._front() or await self._says(expression) != expected:  # noqa: ASYNC110  nothing tells
+                await asyncio.sleep(0.02)
+        return True
+
+    async def _calls(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        async with self._page() as page:
+            return await page.call(method, params)
+
+    @asynccontextmanager
+    async def _page(self) -> AsyncGenerator[Connection, None]:
+        async with connected((await self._front())["webSocketDebuggerUrl"], lambda _: None) as connection:
+            yield connection
+
+    async def _front(self) -> Mapping[str, str]:
+        """Return the page that is in front, nothing while there is none."""
+        url = f"http://127.0.0.1:{self.device.tools.debugging_port}/json/list"
+        pages = await asyncio.to_thread(lambda: json.load(urllib.request.urlopen(url)))
+        return next((page for page in pages if page["type"] == "page"), {})
+
+
+@contextmanager
+def booted(directory: Path, log: Callable[[str], None] = print, **request: Any) -> Generator[Phone]:
+    """Boot a phone that writes below a directory; at the end of the block that is gone, and all that worked for it."""
+    guard = Guard(environ=os.environ, log=print)
+    devices = Devices(environ=dict(os.environ), home=directory / "user", guard=guard, log=log)
+    with asyncio.Runner() as runner:
+        lent = devices.lent({"platform": "android"} | request, directory)
+        try:
+            device = runner.run(lent.__aenter__())
+            assert isinstance(device, Chromium)
+            yield Phone(device, directory, runner)
+        finally:
+            runner.run(lent.__aexit__(None, None, None))
+            remove([directory])
+            guard.close()

@@ -1,0 +1,75 @@
+"""A browser as a process that does not come up as it should."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.devices.browser import browsing, find_chromedriver, find_chromium
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.processes import working_for
+
+Script = Callable[[str, str], Path]
+
+
+def start(program: Path, directory: Path, limit_seconds: float = 20) -> None:
+    guard = Guard(environ=os.environ, log=print)
+
+    async def scenario() -> None:
+        async with browsing(
+            program,
+            size=(400, 800),
+            directory=directory,
+            environ=os.environ,
+            guard=guard,
+            limit_seconds=limit_seconds,
+        ):
+            pass
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        guard.close()
+
+
+def test_one_that_ends_at_once_is_told_with_its_last_words(script: Script, tmp_path: Path) -> None:
+    program = script("chromium", "#!/bin/sh\necho 'dbus/bus.cc: noise'\necho 'no such library' >&2\nexit 3\n")
+
+    with pytest.raises(ControllerError, match=r"ended at its start with exit status 3.*:\n    no such library$"):
+        start(program, tmp_path / "session")
+
+
+def test_one_that_never_listens_is_not_waited_for_and_leaves_no_process(script: Script, tmp_path: Path) -> None:
+    program = script("chromium", "#!/bin/sh\necho waiting\nexec sleep 99\n")
+
+    with pytest.raises(ControllerError, match=r"not ready within 0\.2 s"):
+        start(program, tmp_path / "session", limit_seconds=0.2)
+
+    assert not working_for([tmp_path / "session"])
+
+
+def test_one_that_prints_without_end_is_not_held_up(script: Script, tmp_path: Path) -> None:
+    program = script("chromium", "#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x\nexit 4\n")
+
+    with pytest.raises(ControllerError, match=r"exit status 4.*:\n    x{300}"):
+        start(program, tmp_path / "session")
+
+
+def test_one_that_cannot_be_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ControllerError, match="none cannot be run: No such file or directory"):
+        start(tmp_path / "none", tmp_path / "session")
+
+
+@pytest.mark.parametrize("name", ["chromium", "chromium-browser", "google-chrome", "chrome"])
+def test_it_is_found_on_path_by_each_of_its_names(name: str, script: Script) -> None:
+    program = script(name, "#!/bin/sh\n")
+
+    assert find_chromium({"PATH": str(program.parent)}) == program
+
+
+def test_what_is_not_on_path_is_not_found(tmp_path: Path) -> None:
+    assert find_chromium({"PATH": str(tmp_path)}) is None
+    assert find_chromedriver({}) is None

@@ -1,0 +1,462 @@
+"""A browser as the device of a session."""
+
+import asyncio
+import socket
+from collections.abc import Generator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.apps.base import App
+from pytest_device.service.devices.base import AppState
+from pytest_device.service.runners.processes import working_for
+from tests.service.devices.phone import APP, Phone, booted
+
+STORE = """
+localStorage.kept = sessionStorage.kept = 'yes'; document.cookie = 'kept=yes; max-age=600';
+new Promise(done => { indexedDB.open('kept').onsuccess = event => { event.target.result.close(); done() } })
+"""
+STORED = """indexedDB.databases().then(
+    databases => [localStorage.kept, sessionStorage.kept, document.cookie, databases.length])"""
+NOTHING = [None, None, "", 0]
+
+
+@pytest.fixture(scope="module")
+def iphone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
+    with booted(tmp_path_factory.mktemp("iphone"), platform="ios", deviceIdentifier="iPhone SE") as phone:
+        yield phone
+
+
+def test_a_page_sees_the_screen_of_the_phone(phone: Phone) -> None:
+    phone.start()
+
+    assert phone.says("[innerWidth, innerHeight, screen.width, screen.height, devicePixelRatio]") == [
+        412, 915, 412, 915, 2.625,
+    ]  # fmt: skip
+
+
+def test_a_page_sees_a_phone_that_is_touched(phone: Phone) -> None:
+    phone.start()
+
+    assert phone.says("[navigator.maxTouchPoints, 'ontouchstart' in window, matchMedia('(pointer: coarse)').matches]")
+    assert phone.says("navigator.maxTouchPoints") == 5
+
+
+def test_a_page_sees_android_s_browser(phone: Phone) -> None:
+    phone.start()
+
+    assert "Android 10; K" in phone.says("navigator.userAgent")
+    assert "Headless" not in phone.says("navigator.userAgent")
+    assert phone.says("navigator.userAgentData.getHighEntropyValues(['model', 'platformVersion'])") == {
+        **phone.says("navigator.userAgentData.toJSON()"),
+        "mobile": True,
+        "platform": "Android",
+        "model": "Pixel 7",
+        "platformVersion": "14.0.0",
+    }
+
+
+def test_a_page_on_an_iphone_sees_its_screen_and_safari(iphone: Phone) -> None:
+    iphone.start()
+
+    assert iphone.device.name == "iPhone SE (3rd generation)"
+    assert iphone.says("[innerWidth, innerHeight, devicePixelRatio, navigator.platform]") == [375, 667, 2, "iPhone"]
+    assert "iPhone OS 18_5" in iphone.says("navigator.userAgent")
+    assert iphone.says("typeof navigator.userAgentData") == "undefined"
+
+
+def test_controllers_are_told_its_port_and_appium_its_driver(phone: Phone, iphone: Phone) -> None:
+    android, ios = phone.device.tools, iphone.device.tools
+
+    assert android.capabilities == {
+        "platformName": "Android",
+        "appium:automationName": "UiAutomator2",
+        "appium:udid": f"chromium-cdp-{android.debugging_port}",
+    }
+    assert (ios.capabilities["platformName"], ios.capabilities["appium:automationName"]) == ("iOS", "XCUITest")
+    assert Path(android.environ["PYTEST_DEVICE_CHROMEDRIVER"]).name == "chromedriver"
+
+
+def test_an_installed_app_runs_once_it_is_launched(phone: Phone) -> None:
+    app = phone.install(application_id="com.example.notes")
+    assert phone.do(phone.device.apps()) == {"com.example.notes": AppState.NOT_RUNNING}
+
+    phone.do(phone.device.launch(app))
+
+    assert phone.do(phone.device.apps()) == {"com.example.notes": AppState.FOREGROUND}
+    assert phone.says("document.title") == "Notes"
+
+
+def test_an_app_that_is_served_elsewhere_is_installed_by_its_address(phone: Phone) -> None:
+    served = phone.start(application_id="served")
+    address = phone.says("location.href")
+
+    app = phone.do(phone.device.install(App(url=f"{address}deep/index.html")))
+    phone.do(phone.device.launch(app))
+
+    assert app == "app"
+    assert phone.says("location.pathname") == "/deep/index.html"
+    assert phone.do(phone.device.apps()) == {served: AppState.NOT_RUNNING, "app": AppState.FOREGROUND}
+
+
+@pytest.mark.parametrize(
+    ("app", "reason"),
+    [
+        (App(path=APP / "index.html"), r"index\.html is no web build: .* needs a directory with an index\.html"),
+        (App(url="ftp://example.com"), "ftp://example.com is no address of a web app"),
+        (App(), "None is no address of a web app"),
+    ],
+)
+def test_what_is_no_web_app_is_refused(phone: Phone, app: App, reason: str) -> None:
+    with pytest.raises(ControllerError, match=reason):
+        phone.do(phone.device.install(app))
+
+
+def test_an_app_that_is_not_installed_is_refused(phone: Phone) -> None:
+    phone.install(application_id="here")
+
+    with pytest.raises(ControllerError, match=r"gone is not installed on Pixel 7; installed: here"):
+        phone.do(phone.device.launch("gone"))
+
+
+def test_arguments_are_there_before_the_app_s_own_scripts(phone: Phone) -> None:
+    phone.start("--user", "Ann's </script> \N{SNOWMAN}")
+
+    assert phone.says("window.launchArguments") == ["--user", "Ann's </script> \N{SNOWMAN}"]
+
+
+def test_arguments_are_those_of_the_last_launch(phone: Phone) -> None:
+    app = phone.start("--first")
+    phone.do(phone.device.terminate(app))
+
+    phone.do(phone.device.launch(app))
+
+    assert phone.says("window.launchArguments") == []
+
+
+def test_an_app_in_front_stays_as_it_is_when_it_is_launched(phone: Phone) -> None:
+    app = phone.start()
+    phone.says("window.mark = 1")
+
+    phone.do(phone.device.launch(app))
+
+    assert phone.says("window.mark") == 1
+
+
+def test_an_app_in_front_begins_anew_when_it_is_launched_with_arguments(phone: Phone) -> None:
+    app = phone.start()
+    phone.says("window.mark = sessionStorage.mark = localStorage.mark = 1")
+
+    phone.do(phone.device.launch(app, ["--again"]))
+
+    assert phone.says("[window.mark, sessionStorage.mark, localStorage.mark]") == [None, None, "1"]
+
+
+def test_a_deep_link_opens_in_the_app_of_its_scheme(phone: Phone) -> None:
+    phone.install(application_id="other", scheme="other")
+    phone.install(application_id="notes", scheme="notes")
+
+    phone.do(phone.device.open_url("notes://item/3?x=1#end"))
+
+    assert phone.says("location.pathname + location.search + location.hash") == "/item/3?x=1#end"
+    assert phone.do(phone.device.apps()) == {"other": AppState.NOT_RUNNING, "notes": AppState.FOREGROUND}
+
+
+def test_a_link_opens_in_the_app_that_is_named(phone: Phone) -> None:
+    phone.install(application_id="notes")
+
+    phone.do(phone.device.open_url("https://notes.example.com/item/3", "notes"))
+
+    assert phone.says("location.hostname + location.pathname") == "127.0.0.1/item/3"
+
+
+def test_a_web_address_opens_as_it_is(phone: Phone) -> None:
+    phone.start()
+    address = phone.says("location.href")
+
+    phone.do(phone.device.open_url(f"{address}elsewhere"))
+
+    assert phone.says("location.pathname") == "/elsewhere"
+
+
+def test_an_address_that_nobody_answers_is_refused_without_its_secrets(phone: Phone) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+    with pytest.raises(ControllerError, match="cannot be shown: net::ERR_CONNECTION_REFUSED") as refused:
+        phone.do(phone.device.open_url(f"http://someone:made-up-password@127.0.0.1:{port}/"))
+
+    assert "made-up-password" not in str(refused.value)
+
+
+def test_what_an_app_has_stored_is_forgotten(phone: Phone) -> None:
+    app = phone.start()
+    phone.says(STORE)
+    assert phone.says(STORED) == ["yes", "yes", "kept=yes", 1]
+
+    phone.do(phone.device.clear(app))
+
+    assert phone.do(phone.device.apps()) == {app: AppState.NOT_RUNNING}
+    phone.do(phone.device.launch(app))
+    assert phone.says(STORED) == NOTHING
+
+
+def test_what_another_app_has_stored_is_kept(phone: Phone) -> None:
+    kept = phone.start(application_id="kept")
+    phone.says("localStorage.kept = 'yes'")
+    cleared = phone.start(application_id="cleared")
+
+    phone.do(phone.device.clear(cleared))
+
+    phone.do(phone.device.launch(kept))
+    assert phone.says("localStorage.kept") == "yes"
+
+
+def test_everything_that_was_shown_can_be_forgotten(phone: Phone) -> None:
+    app = phone.start()
+    phone.says(STORE)
+    visited = phone.says("location.href").replace("127.0.0.1", "localhost")
+    phone.do(phone.device.open_url(visited))
+    phone.says(STORE)
+
+    phone.do(phone.device.clear())
+
+    phone.do(phone.device.launch(app))
+    assert phone.says(STORED) == NOTHING
+    phone.do(phone.device.open_url(visited))
+    assert phone.says(STORED) == NOTHING
+
+
+def test_an_app_that_is_ended_leaves_the_home_screen(phone: Phone) -> None:
+    app = phone.start()
+
+    assert phone.do(phone.device.terminate(app)) is True
+    assert phone.says("document.title") == "Home"
+    assert phone.do(phone.device.terminate(app)) is False
+
+
+def test_an_app_that_is_removed_is_gone(phone: Phone) -> None:
+    app = phone.start()
+    address = phone.says("location.href")
+
+    assert phone.do(phone.device.remove(app)) is True
+
+    assert phone.do(phone.device.apps()) == {}
+    assert phone.do(phone.device.remove(app)) is False
+    with pytest.raises(ControllerError, match="net::ERR_CONNECTION_REFUSED"):
+        phone.do(phone.device.open_url(address))
+
+
+def test_a_second_installation_takes_the_place_of_the_first(phone: Phone) -> None:
+    phone.start()
+    phone.says("localStorage.kept = 'yes'")
+
+    app = phone.start()
+
+    assert list(phone.do(phone.device.apps())) == [app]
+    assert phone.says("localStorage.kept") is None
+
+
+def test_the_screen_is_turned_for_every_page(phone: Phone) -> None:
+    app = phone.start()
+    assert phone.do(phone.device.orientation()) == "PORTRAIT"
+
+    phone.do(phone.device.rotate("LANDSCAPE"))
+
+    seen = "[innerWidth, innerHeight, screen.orientation.type, screen.orientation.angle]"
+    assert phone.do(phone.device.orientation()) == "LANDSCAPE"
+    assert phone.says(seen) == [915, 412, "landscape-primary", 90]
+    phone.do(phone.device.launch(app, ["--again"]))
+    assert phone.says(seen) == [915, 412, "landscape-primary", 90]
+
+
+def size(jpeg: bytes) -> tuple[int, int]:
+    """Return the width and height that a JPEG's frame header tells."""
+    at = 2
+    while jpeg[at + 1] not in (0xC0, 0xC1, 0xC2):
+        at += 2 + int.from_bytes(jpeg[at + 2 : at + 4])
+    return int.from_bytes(jpeg[at + 7 : at + 9]), int.from_bytes(jpeg[at + 5 : at + 7])
+
+
+def test_a_picture_has_every_pixel_of_the_screen(phone: Phone) -> None:
+    phone.start()
+
+    upright = size(phone.do(phone.device.screenshot()))
+    phone.do(phone.device.rotate("LANDSCAPE"))
+    turned = size(phone.do(phone.device.screenshot()))
+
+    assert upright == pytest.approx((1082, 2402), abs=1)
+    assert turned == pytest.approx((2402, 1082), abs=1)
+
+
+def test_a_touch_presses_the_button_that_is_there(phone: Phone) -> None:
+    phone.start()
+
+    phone.do(phone.device.tap(150 / 412, 330 / 915))
+
+    assert phone.says_in_time("document.querySelector('button').textContent", "pressed")
+    assert phone.says("window.touched") is True
+
+
+def test_a_touch_beside_the_button_does_not_press_it(phone: Phone) -> None:
+    phone.start()
+
+    phone.do(phone.device.tap(150 / 412, 380 / 915))
+    phone.do(phone.device.tap(150 / 412, 250 / 915))
+
+    assert phone.says("document.querySelector('button').textContent") == "Add"
+
+
+def ask(phone: Phone) -> None:
+    """Let the page open a dialog, and wait until the device knows."""
+    phone.says("setTimeout(() => { window.answer = confirm('Sure?') })")
+    phone.do(opened(phone))
+
+
+async def opened(phone: Phone) -> None:
+    async with asyncio.timeout(20):
+        while phone.device._tabs.front._dialog is None:  # noqa: ASYNC110  it tells nobody
+            await asyncio.sleep(0.02)
+
+
+def test_while_a_dialog_is_open_there_is_no_picture(phone: Phone) -> None:
+    phone.start()
+    ask(phone)
+
+    for seen in (phone.device.screenshot(), phone.device.rotate("LANDSCAPE")):
+        with pytest.raises(ControllerError, match=r"the page waits for the answer to its dialog: Sure\?"):
+            phone.do(seen)
+    phone.do(phone.device.tap(0, 0))
+
+
+def test_while_a_dialog_is_open_a_touch_accepts_it(phone: Phone) -> None:
+    phone.start()
+    ask(phone)
+
+    phone.do(phone.device.tap(0, 0))
+
+    assert phone.says_in_time("window.answer", expected=True)
+
+
+def test_a_dialog_does_not_hold_up_the_next_launch(phone: Phone) -> None:
+    app = phone.start()
+    ask(phone)
+
+    phone.do(phone.device.launch(app, ["--again"]))
+
+    assert phone.says("window.launchArguments") == ["--again"]
+
+
+def test_a_script_without_end_does_not_hold_up_the_next_launch(phone: Phone) -> None:
+    app = phone.start()
+    phone.says("void setTimeout(() => { while (true); })")
+
+    phone.do(phone.device.launch(app, ["--again"]))
+
+    assert phone.says("window.launchArguments") == ["--again"]
+
+
+def test_an_app_that_opens_a_dialog_at_its_start_is_launched(phone: Phone, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<title>Greeting</title><script>alert('Hello')</script>")
+
+    phone.start(path=tmp_path)
+
+    phone.do(phone.device.tap(0, 0))
+    assert phone.says_in_time("document.title", "Greeting")
+
+
+def test_a_page_that_wants_to_stay_is_left(phone: Phone) -> None:
+    app = phone.start()
+    phone.do(phone.device.tap(150 / 412, 330 / 915))  # pages that nobody has touched are not asked
+    phone.says("onbeforeunload = event => { event.preventDefault(); return 'stay' }")
+
+    assert phone.do(phone.device.terminate(app)) is True
+
+    assert phone.says("document.title") == "Home"
+
+
+def test_a_page_that_another_opens_is_a_phone_s_and_closed_with_the_app(phone: Phone) -> None:
+    app = phone.start()
+
+    phone.says("void window.open('/beside')")
+
+    assert phone.says_in_time("location.pathname", "/beside")
+    assert phone.says("[innerWidth, devicePixelRatio, navigator.maxTouchPoints]") == [412, 2.625, 5]
+    phone.do(phone.device.terminate(app))
+    assert phone.says("document.title") == "Home"
+
+
+def test_where_a_controller_closes_the_last_page_another_one_opens(phone: Phone) -> None:
+    app = phone.start()
+
+    phone.calls("Page.close")
+
+    assert phone.says_in_time("location.href", "about:blank")
+    phone.do(phone.device.launch(app))
+    assert phone.says("[document.title, innerWidth]") == ["Notes", 412]
+
+
+def test_what_a_page_logs_is_kept(phone: Phone) -> None:
+    phone.start()
+    phone.says("console.log('the token is', {}, 3, 'https://someone:made-up-password@example.com')")
+    phone.says("setTimeout(() => { throw new Error('broken') })")
+    phone.says("new Promise(setTimeout)")
+
+    lines = [(line.level, line.text) for line in phone.device.lines]
+    assert ("WARNING", "careful with /") in lines
+    assert ("INFO", "the token is Object 3 https://***@example.com") in lines
+    assert any(level == "SEVERE" and text.startswith("Uncaught Error: broken") for level, text in lines)
+
+
+def test_pictures_are_taken_while_apps_come_and_go(phone: Phone) -> None:
+    app = phone.install()
+
+    async def look() -> set[bytes]:
+        return {(await phone.device.screenshot())[:2] for _ in range(4)}
+
+    async def both() -> set[bytes]:
+        async def move() -> None:
+            for _ in range(2):
+                await phone.device.launch(app)
+                await phone.device.terminate(app)
+
+        pictures, _ = await asyncio.gather(look(), move())
+        return pictures
+
+    assert phone.do(both()) == {b"\xff\xd8"}
+
+
+def test_a_page_that_crashes_is_told(tmp_path: Path) -> None:
+    with booted(tmp_path / "session", deviceIdentifier="chromium") as phone:
+        with pytest.raises(ControllerError):
+            phone.do(phone.device._tabs.main.call("Page.crash", limit_seconds=1))
+
+        assert phone.do(phone.device.ended()) == "the page has crashed (crashed)"
+
+
+def test_a_browser_that_is_killed_is_told_and_nothing_of_it_is_left(tmp_path: Path) -> None:
+    directory = tmp_path / "session"
+    with booted(directory) as phone:
+        processes = working_for([directory])
+        main = min(processes, key=lambda process: process.create_time())
+
+        main.kill()
+
+        assert phone.do(phone.device.ended()).startswith("the browser ended with exit status -9")
+        with pytest.raises(ControllerError, match="the browser"):
+            phone.do(phone.device.screenshot())
+    assert not directory.exists()
+    assert not [process for process in processes if psutil.pid_exists(process.pid)]
+
+
+def test_a_phone_that_is_given_back_has_ended(tmp_path: Path) -> None:
+    directory = tmp_path / "session"
+    with booted(directory) as phone:
+        assert working_for([directory])
+        phone.start()
+        address = phone.says("location.host").split(":")
+    assert not working_for([directory])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address[0], int(address[1])))

@@ -1,0 +1,59 @@
+"""The phones that a browser can pass for."""
+
+import pytest
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.devices.profiles import PROFILES, Profile, chosen, plain
+from pytest_device.spec import Platform
+
+
+@pytest.mark.parametrize(
+    ("platform", "identifier", "name"),
+    [
+        (Platform.ANDROID, None, "Pixel 8"),
+        (Platform.IOS, None, "iPhone 16"),
+        (Platform.ANDROID, "pixel_7", "Pixel 7"),
+        (Platform.ANDROID, "Medium Phone API 36", "Medium Phone"),
+        (Platform.IOS, "iphone-16-pro", "iPhone 16 Pro"),
+        (Platform.IOS, "iPhone SE (3rd generation)", "iPhone SE (3rd generation)"),
+        (Platform.IOS, "iphone se", "iPhone SE (3rd generation)"),
+    ],
+)
+def test_a_phone_is_found_by_its_name_as_people_write_it(platform: Platform, identifier: str | None, name: str) -> None:
+    assert chosen(platform, identifier).name == name
+
+
+def test_a_phone_that_is_not_known_is_refused_with_those_that_are() -> None:
+    with pytest.raises(ControllerError, match=r"'Pixel 99' is no android phone .* Pixel 8, Pixel 9, .*, or none"):
+        chosen(Platform.ANDROID, "Pixel 99")
+
+
+def test_a_phone_of_the_other_platform_is_not_known() -> None:
+    with pytest.raises(ControllerError, match="'Pixel 8' is no ios phone"):
+        chosen(Platform.IOS, "Pixel 8")
+
+
+def test_no_two_phones_go_by_one_name() -> None:
+    names = [(one.platform, plain(name)) for one in PROFILES for name in (one.name, *one.aliases)]
+
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_a_phone_is_held_upright_and_says_of_itself_what_its_kind_does(profile: Profile) -> None:
+    told = profile.user_agent("156.0.8078.79")
+
+    assert profile.width < profile.height
+    assert ("Mobile" in told["userAgent"]) is (profile.platform is Platform.IOS or not profile.is_tablet)
+    assert ("userAgentMetadata" in told) is (profile.platform is Platform.ANDROID)
+    assert "{" not in told["userAgent"]
+
+
+def test_an_ipad_is_an_ipad() -> None:
+    told = chosen(Platform.IOS, "iPad").user_agent("156.0.8078.79")
+
+    assert told == {
+        "userAgent": "Mozilla/5.0 (iPad; CPU OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+        "Version/18.5 Mobile/15E148 Safari/604.1",
+        "platform": "iPad",
+    }
