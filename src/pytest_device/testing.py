@@ -60,7 +60,7 @@ class FaultyService:
         )
 
     def add_fault(self, operation: str, effect: str, **options: Any) -> None:
-        """Let a fault strike: ``operation`` is create, get, stop or boot."""
+        """Let a fault strike: ``operation`` is create, get, stop, boot or controller."""
         self._ask("POST", "/faults", {"operation": operation, "effect": effect, **options})
 
     def reset(self) -> None:
@@ -98,7 +98,7 @@ class FaultyService:
 def faulty_service(
     *, runner: str = "simulated", progress: Callable[[str], None] = print, **config: Any
 ) -> Generator[FaultyService]:
-    """Run a local service with its test interface; with simulated devices unless told ``runner="appium"``."""
+    """Run a local service with its test interface; with simulated devices unless told ``runner="real"``."""
     service = LocalService.start(app_id=LOCAL_APP_ID, progress=progress, runner=runner, testing=True, **config)
     try:
         faulty = FaultyService(service)

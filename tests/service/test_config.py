@@ -9,6 +9,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.service.accounts import Role
 from pytest_device.service.config import ServiceConfig, cache_directory, parse
+from pytest_device.spec import SessionType
 from tests.service.world import APP_ID, TOKEN
 
 CACHE = Path("/cache")
@@ -24,7 +25,12 @@ REFUSED = [
     ({"port": 65536}, "port must be from 0 to 65535, not 65536"),
     ({"port": "80"}, "port must be of the type int"),
     ({"port": True}, "port must be of the type int"),
-    ({"runner": "real"}, "runner must be appium or simulated, not 'real'"),
+    ({"runner": "appium"}, "runner must be real or simulated, not 'appium'"),
+    (
+        {"types": ["appium", "serve-sim"]},
+        "types must be some of agent-device, appium, argent, web-preview-only, not 'serve-sim'",
+    ),
+    ({"builds_dir": 1}, "builds_dir must be of the type str or NoneType"),
     ({"testing": "yes"}, "testing must be of the type bool"),
     ({"role": "owner"}, "role must be one of viewer, developer, admin, not 'owner'"),
     ({"max_duration_minutes": 116}, "max_duration_minutes must be from 0 to 115, not 116"),
@@ -53,6 +59,8 @@ def test_every_setting_is_read() -> None:
         "simulator_access": False,
         "max_duration_minutes": 40,
         "boot_seconds": 0.5,
+        "types": ["argent", "agent-device"],
+        "builds_dir": "/builds",
     }
 
     assert read(**settings) == ServiceConfig(
@@ -69,6 +77,8 @@ def test_every_setting_is_read() -> None:
         simulator_access=False,
         max_duration_minutes=40,
         boot_seconds=0.5,
+        types=(SessionType.ARGENT, SessionType.AGENT_DEVICE),
+        builds_dir=Path("/builds"),
     )
 
 

@@ -21,6 +21,9 @@ REFUSED = [
     ({"operation": "boot", "effect": "reply"}, "'reply' can strike the operation 'boot'"),
     ({"operation": "get", "effect": "fail"}, "'fail' can strike the operation 'get'"),
     ({"operation": "create", "effect": "expire"}, "'expire' can strike the operation 'create'"),
+    ({"operation": "get", "effect": "dead"}, "'dead' can strike the operation 'get'"),
+    ({"operation": "controller", "effect": "change"}, "'change' can strike the operation 'controller'"),
+    ({"operation": "controller", "effect": "expire"}, "'expire' can strike the operation 'controller'"),
     ({"operation": "get", "effect": "delay", "second": 3}, "no second 3"),
     ({"operation": "get", "effect": "delay", "seconds": "3"}, "no seconds '3'"),
     ({"operation": "get", "effect": "delay", "times": True}, "no times True"),
@@ -221,6 +224,17 @@ def test_the_next_device_boots_again(world: World) -> None:
     world.clock.now += BOOT_SECONDS
 
     assert [data(world.get(one))["status"] for one in (failing, booting)] == ["errored", "in-progress"]
+
+
+def test_a_simulated_controller_can_be_dead_for_a_time(world: World) -> None:
+    health = f"/simulated/{world.created()}/health"
+    world.fault("controller", "dead", skip=1)
+    replies = [world.send("GET", health, token=None) for _ in range(3)]
+
+    assert [reply.status_code for reply in replies] == [200, 502, 200]
+    assert replies[1].headers["content-type"] == "text/html"
+    assert "<h1>502 Bad Gateway</h1>" in replies[1].text
+    assert [seen["operation"] for seen in world.listed("requests")] == ["create"]
 
 
 @pytest.mark.parametrize("seconds", [0.0, BOOT_SECONDS])

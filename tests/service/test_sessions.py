@@ -4,14 +4,16 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_device.service.lifecycle import Session
+from pytest_device.service.rules import check
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import KEEP_SECONDS, Sessions
 from pytest_device.service.store import Store
-from pytest_device.spec import Status
+from pytest_device.spec import Platform, Status
 from tests.service.world import APP_ID, BOOT_SECONDS, NOW, Clock, World, data
 
 
@@ -212,3 +214,18 @@ def test_a_stop_ends_the_programs_even_when_it_cannot_be_written(world: World, s
         world.stop(session_id)
     with pytest.raises(KeyError):
         world.runner.look(session_id)
+
+
+def test_a_development_client_s_archive_is_the_one_that_is_installed(store: Store, world: World) -> None:
+    clients = {(Platform.IOS, None): "https://clients.example/55.zip"}
+    sessions = Sessions(
+        store=store, runner=world.runner, clock=world.clock, client_url=lambda *asked: clients.get(asked)
+    )
+
+    def archive(**source: Any) -> str | None:
+        body = check({"appId": APP_ID, "platform": "ios", **source})
+        return sessions.create(body, default_minutes=5).application_archive_url
+
+    assert archive(vendorGo=True) == "https://clients.example/55.zip"
+    assert archive(vendorGo=True, sdkVersion="54") == "https://vendor.invalid/development-client/ios/54"
+    assert archive(applicationArchiveUrl="https://a.example/a.zip") == "https://a.example/a.zip"

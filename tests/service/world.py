@@ -83,6 +83,7 @@ class World:
             base_url=base_url,
             any_host=any_host,
             faults=self.faults if testing else None,
+            more=self.runner.routes(),
         )
 
     def send(

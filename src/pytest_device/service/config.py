@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 from pytest_device.errors import ConfigError
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.rules import is_uuid
-from pytest_device.spec import DURATION_MAX_MINUTES, DURATION_MIN_MINUTES
+from pytest_device.spec import DURATION_MAX_MINUTES, DURATION_MIN_MINUTES, SessionType
 
 _HIGHEST_PORT: Final = 65535
 
@@ -21,7 +21,9 @@ class ServiceConfig:
 
     ``port`` 0 is a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
     ``max_duration_minutes`` make the account one that may not do everything. ``boot_seconds`` is how long simulated
-    devices boot. ``temporary`` removes ``state_dir`` at the end. Raises ConfigError naming the value and the rule.
+    devices boot. ``types`` are the session types whose programs are installed before the service is ready; those of
+    the others are at the first session. ``builds_dir`` has the builds that sessions may name. ``temporary`` removes
+    ``state_dir`` at the end. Raises ConfigError naming the value and the rule.
     """
 
     token: str = field(repr=False)
@@ -31,13 +33,15 @@ class ServiceConfig:
     log_path: Path | None = None
     host: str = "127.0.0.1"
     port: int = 0
-    runner: Literal["appium", "simulated"] = "appium"
+    runner: Literal["real", "simulated"] = "real"
     testing: bool = False
     role: Role = Role.ADMIN
     simulator_access: bool = True
     max_duration_minutes: int = DURATION_MAX_MINUTES
     boot_seconds: float = 0.0
     temporary: bool = False
+    types: tuple[SessionType, ...] = (SessionType.APPIUM,)
+    builds_dir: Path | None = None
 
     def __post_init__(self) -> None:
         duration = self.max_duration_minutes
@@ -46,7 +50,7 @@ class ServiceConfig:
             (bool(self.token.strip()), "token must not be blank"),
             (is_uuid(self.app_id), f"app_id must be a UUID, not {self.app_id!r}"),
             (0 <= self.port <= _HIGHEST_PORT, f"port must be from 0 to {_HIGHEST_PORT}, not {self.port}"),
-            (self.runner in {"appium", "simulated"}, f"runner must be appium or simulated, not {self.runner!r}"),
+            (self.runner in {"real", "simulated"}, f"runner must be real or simulated, not {self.runner!r}"),
             (
                 DURATION_MIN_MINUTES <= duration <= DURATION_MAX_MINUTES,
                 f"max_duration_minutes must be {durations}, not {duration}",
@@ -109,6 +113,8 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "max_duration_minutes": (int,),
     "boot_seconds": (int, float),
     "temporary": (bool,),
+    "types": (list,),
+    "builds_dir": (str, type(None)),
 }
 
 
@@ -118,12 +124,21 @@ def _read(name: str, value: object) -> Any:
     if type(value) not in _KINDS[name]:  # true and false are no numbers
         raise ConfigError(f"{name} must be of the type {' or '.join(kind.__name__ for kind in _KINDS[name])}")
     match name, value:
-        case (("state_dir" | "cache_dir" | "log_path"), str()):
+        case (("state_dir" | "cache_dir" | "log_path" | "builds_dir"), str()):
             return Path(value)
         case "role", str():
             return _role(value)
+        case "types", list():
+            return tuple(_type(one) for one in cast("list[object]", value))
         case _:
             return value
+
+
+def _type(name: object) -> SessionType:
+    types = {str(one): one for one in SessionType if one is not SessionType.SERVE_SIM}
+    if name not in types:
+        raise ConfigError(f"types must be some of {', '.join(types)}, not {name!r}")
+    return types[str(name)]
 
 
 def _role(name: str) -> Role:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pytest_device.service.faults import Fault, Faults, Seen
+from pytest_device.service.faults import CONTROLLER, DEAD, Fault, Faults, Seen
+from pytest_device.service.runners.simulated import PATH as CONTROLLERS_PATH
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import SESSIONS_PATH
 
@@ -41,7 +42,8 @@ class FaultyApp:
             await self._app(scope, receive, send)
             return
         seen = Seen(operation)
-        self._faults.seen.append(seen)
+        if operation != CONTROLLER:
+            self._faults.seen.append(seen)
 
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -150,6 +152,11 @@ async def _change(strike: _Strike) -> None:
     await strike.answer(replace(answer, body=json.dumps(envelope).encode()))
 
 
+async def _dead(strike: _Strike) -> None:
+    page = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
+    await strike.answer(_Answer(502, {"content-type": "text/html"}, page))
+
+
 async def _expire(strike: _Strike) -> None:
     session = strike.sessions.get(strike.scope["path"].split("/")[_SESSION])
     if session is not None:
@@ -167,14 +174,18 @@ EFFECTS: Final[Mapping[str, Callable[[_Strike], Awaitable[None]]]] = {
     "reply": _reply,
     "change": _change,
     "expire": _expire,
+    DEAD: _dead,
 }
 
 
 def _operation(scope: Scope) -> str | None:
     """Return the operation of the document that a request asks for."""
-    if scope["type"] != "http" or not scope["path"].startswith(SESSIONS_PATH):
+    if scope["type"] != "http":
         return None
-    match scope["method"], scope["path"].removeprefix(SESSIONS_PATH).split("/"):
+    path: str = scope["path"]
+    if not path.startswith(SESSIONS_PATH):
+        return CONTROLLER if path.startswith(f"{CONTROLLERS_PATH}/") else None
+    match scope["method"], path.removeprefix(SESSIONS_PATH).split("/"):
         case "POST", [""]:
             return "create"
         case "GET", ["", _]:

@@ -23,7 +23,13 @@ create, get, stop  ``change``: fields of the answer's session are    ``fields``
 get, stop          ``expire``: the session reaches its limit first   none
 boot               ``delay``: the device is not ready before         ``seconds`` since its creation
 boot               ``fail``: the session becomes errored             ``reason``, ``seconds`` until then (default 0)
+controller         all that can strike a get, but not ``change`` and  as above
+                   ``expire``; and ``dead``: it answers with status
+                   502 and a page in HTML
 =================  ================================================  ===========================================
+
+``controller`` is a request to the controller of a simulated session; ``times=null`` lets all of them stay dead. The
+list of requests does not have these.
 
 The routes, all of which need a valid token:
 
@@ -46,6 +52,8 @@ from pytest_device.service.runners.base import Boot, Booting, Failed, Moment, Ru
 
 BOOT: Final = "boot"
 BOOT_EFFECTS: Final = ("delay", "fail")
+CONTROLLER: Final = "controller"
+DEAD: Final = "dead"
 MAX_SEEN: Final = 100_000
 """How many requests are remembered, the newest."""
 

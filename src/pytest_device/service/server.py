@@ -7,7 +7,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +16,17 @@ from typing import Any, Final
 
 import uvicorn
 from filelock import FileLock, Timeout
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import is_loopback
 from pytest_device.service.api import create_app
+from pytest_device.service.apps.builds import Builds
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.faults import Faults, FaultyRunner
+from pytest_device.service.keys import Keys
 from pytest_device.service.logs import LOGGER, logging_to
 from pytest_device.service.runners.base import Runner
 from pytest_device.service.runners.simulated import SimulatedRunner
@@ -54,6 +57,7 @@ class Ready:
 
 Announce = Callable[[Progress | Ready], None]
 Watch = Callable[[Callable[[], None]], None]
+Routes = Callable[[Sessions], Sequence[BaseRoute]]
 
 
 def serve(config: ServiceConfig, announce: Announce, *, watch: Watch | None = None) -> None:
@@ -93,14 +97,15 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
     listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host
     url = f"http://{host}:{listener.getsockname()[1]}"
-    runner = await _runner(config, announce, stop, stack)
+    runner, routes = await _runner(config, url, announce, stop, stack)
     if stop.is_set():
         return
     store = Store.open(config.state_dir / "sessions.db")
     stack.callback(store.close)
     faults = Faults() if config.testing else None
     runner = FaultyRunner(runner, faults, time.time) if faults else runner
-    sessions = Sessions(store=store, runner=runner, clock=time.time, log=LOGGER.info)
+    client_url = Builds(config.builds_dir).client_url
+    sessions = Sessions(store=store, runner=runner, clock=time.time, log=LOGGER.info, client_url=client_url)
     stack.callback(sessions.stop_all, "the service was ended")
     app = create_app(
         sessions=sessions,
@@ -108,20 +113,34 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
         base_url=url,
         any_host=not is_loopback(config.host),
         faults=faults,
+        more=routes(sessions),
     )
     await answer(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
 
 
-async def _runner(config: ServiceConfig, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack) -> Runner:
+async def _runner(
+    config: ServiceConfig, url: str, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack
+) -> tuple[Runner, Routes]:
+    """Return the runner, prepared, and what its sessions publish at the service's own address."""
     if config.runner == "simulated":
-        return SimulatedRunner(clock=time.time, boot_seconds=config.boot_seconds)
-    from pytest_device.service.runners.appium import AppiumRunner
+        simulated = SimulatedRunner(clock=time.time, boot_seconds=config.boot_seconds, base_url=url)
+        return simulated, lambda _sessions: simulated.routes()
+    from pytest_device.service import gateway, preview
+    from pytest_device.service.devices import routes as devices
+    from pytest_device.service.runners.programs import Folders, ProgramsRunner
 
-    runner = AppiumRunner(state_dir=config.state_dir, cache_dir=config.cache_dir, log=LOGGER.info)
+    keys = Keys(url)
+    folders = Folders(config.state_dir, config.cache_dir, builds=config.builds_dir)
+    runner = ProgramsRunner(keys=keys, folders=folders, log=LOGGER.info)
+    http = await stack.enter_async_context(gateway.client())
     stack.push_async_callback(runner.close)
     runner.end_leftovers()
-    await _unless(stop, runner.prepare(lambda text: announce(Progress(text))))
-    return runner
+    await _unless(stop, runner.prepare(lambda text: announce(Progress(text)), config.types))
+    return runner, lambda sessions: (
+        *gateway.routes(runner, keys, http),
+        *devices.routes(runner, keys, directory=runner.directory, note=runner.note),
+        *preview.routes(sessions, keys),
+    )
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

@@ -23,6 +23,15 @@ def unheard(_text: str) -> None:
     """Take a line of a log that nobody keeps."""
 
 
+ClientUrl = Callable[[Platform, str | None], str | None]
+"""Gives the address of the development client for a platform and an SDK version, None where there is none."""
+
+
+def no_client(_platform: Platform, _sdk_version: str | None) -> str | None:
+    """Return that there is no development client."""
+    return None
+
+
 class Sessions:
     """The sessions in memory, over a store and a runner; ``clock`` gives Unix seconds, ``log`` is told every change.
 
@@ -38,20 +47,33 @@ class Sessions:
         clock: Callable[[], float],
         log: Callable[[str], None] = unheard,
         new_id: Callable[[], str] = random_id,
+        client_url: ClientUrl = no_client,
     ) -> None:
         self._store = store
         self._runner = runner
         self._clock = clock
         self._log = log
         self._new_id = new_id
+        self._client_url = client_url
         store.forget(clock() - KEEP_SECONDS)
         self._sessions = {session.id: session for session in store.load()}
         self._active = {session.id for session in self._sessions.values() if session.status not in TERMINAL}
         self._end_orphans()
 
+    @property
+    def runner(self) -> Runner:
+        """What runs the programs behind the sessions."""
+        return self._runner
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """By what the limits of the sessions are kept, in Unix seconds."""
+        return self._clock
+
     def create(self, body: CreateBody, *, default_minutes: int) -> Session:
         """Create a session from a valid request and begin to boot its device."""
-        session = _new_session(body, self._new_id(), self._new_id(), self._clock(), default_minutes)
+        archive_url = _archive_url(body, self._client_url)
+        session = _new_session(body, self._new_id(), self._new_id(), self._clock(), default_minutes, archive_url)
         self._store.save(session)
         self._sessions[session.id] = session
         self._active.add(session.id)
@@ -124,7 +146,9 @@ class Sessions:
         return changed
 
 
-def _new_session(body: CreateBody, session_id: str, job_run_id: str, now: float, default_minutes: int) -> Session:
+def _new_session(
+    body: CreateBody, session_id: str, job_run_id: str, now: float, default_minutes: int, archive_url: str | None
+) -> Session:
     return Session(
         id=session_id,
         app_id=body["appId"],
@@ -133,7 +157,7 @@ def _new_session(body: CreateBody, session_id: str, job_run_id: str, now: float,
         type=SessionType(body.get("type", DEFAULT_SESSION_TYPE)),
         package_version=body.get("packageVersion"),
         build_id=body.get("buildId"),
-        application_archive_url=_archive_url(body),
+        application_archive_url=archive_url,
         platform=Platform(body["platform"]),
         status=Status.NEW,
         reason=None,
@@ -146,8 +170,10 @@ def _new_session(body: CreateBody, session_id: str, job_run_id: str, now: float,
     )
 
 
-def _archive_url(body: CreateBody) -> str | None:
-    """Return the archive of the session. Ours: the development client's is a name only, nothing can be loaded there."""
-    if body.get("vendorGo"):
-        return f"https://vendor.invalid/development-client/{body['platform']}/{body.get('sdkVersion', 'current')}"
-    return body.get("applicationArchiveUrl")
+def _archive_url(body: CreateBody, client_url: ClientUrl) -> str | None:
+    """Return the archive of the session. Ours: a client that the service does not have is a name that leads nowhere."""
+    if not body.get("vendorGo"):
+        return body.get("applicationArchiveUrl")
+    platform, sdk_version = Platform(body["platform"]), body.get("sdkVersion")
+    nowhere = f"https://vendor.invalid/development-client/{platform}/{sdk_version or 'current'}"
+    return client_url(platform, sdk_version) or nowhere

@@ -10,11 +10,18 @@ from starlette.routing import Route
 
 from pytest_device.service.accounts import Caller
 from pytest_device.service.effects import EFFECTS
-from pytest_device.service.faults import BOOT, BOOT_EFFECTS, Fault, Faults
+from pytest_device.service.faults import BOOT, BOOT_EFFECTS, CONTROLLER, DEAD, Fault, Faults
 from pytest_device.service.replies import NOT_FOUND, VALIDATION_ERROR, RefusalError
 from pytest_device.service.sessions import Sessions
 
-OPERATIONS: Final = ("create", "get", "stop")
+OPERATIONS: Final = ("create", "get", "stop", CONTROLLER)
+_NEVER: Final = frozenset(
+    (
+        ("create", "expire"),  # there is nothing to expire yet
+        *((operation, DEAD) for operation in ("create", "get", "stop")),
+        *((CONTROLLER, effect) for effect in ("change", "expire")),
+    )
+)
 
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "operation": (str,),
@@ -91,8 +98,7 @@ def _fault(options: Mapping[str, Any]) -> Fault:
 def _can_strike(effect: str | None, operation: str | None) -> bool:
     if operation == BOOT:
         return effect in BOOT_EFFECTS
-    nothing_to_expire_yet = operation == "create" and effect == "expire"
-    return operation in OPERATIONS and effect in EFFECTS and not nothing_to_expire_yet
+    return operation in OPERATIONS and effect in EFFECTS and (operation, effect) not in _NEVER
 
 
 async def _options(request: Request) -> Mapping[str, Any]:

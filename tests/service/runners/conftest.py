@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_device.service.config import cache_directory
-from pytest_device.service.runners import node, toolchain
-from pytest_device.service.runners.cache import Installer
-from pytest_device.service.runners.environment import for_installers
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import end
-from pytest_device.service.runners.toolchain import Toolchain
+from pytest_device.service.runners.toolchain import APPIUM, Project, Toolbox, Toolchain
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +21,14 @@ def cache_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def tools(cache_dir: Path) -> Toolchain:
+    """Appium and what it runs on."""
+    return installed(cache_dir, APPIUM)
+
+
+def installed(cache_dir: Path, project: Project) -> Toolchain:
     guard = Guard(environ=os.environ, log=print)
-    installer = Installer(guard, for_installers(os.environ), print)
     try:
-        return asyncio.run(toolchain.prepare(installer, cache_dir, nodes=node.candidates(os.environ)))
+        return asyncio.run(Toolbox(guard, os.environ, cache_dir).get(project, print))
     finally:
         guard.close()
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import psutil
 
-LIMIT_SECONDS = 20
+LIMIT_SECONDS = 60
 
 
 async def eventually(condition: Callable[[], object]) -> None:

@@ -1,103 +1,138 @@
 import asyncio
 import os
 import socket
-import time
-from dataclasses import replace
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.runners.appium_server import Launcher, free_port
-from pytest_device.service.runners.drivers import Driver, Found, choose
+from pytest_device.service.devices.base import Device, Tools
+from pytest_device.service.devices.fake import Fake
+from pytest_device.service.runners.activity import Activity
+from pytest_device.service.runners.appium import AppiumLauncher, free_port
+from pytest_device.service.runners.controller import Controller, Place
 from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import working_for
+from pytest_device.service.runners.program import workplace
 from pytest_device.service.runners.toolchain import Toolchain
 from pytest_device.spec import Platform
 
 
-@pytest.fixture
-def launcher(tools: Toolchain, guard: Guard, tmp_path: Path) -> Launcher:
-    return Launcher(tools, guard, for_sessions(os.environ), tmp_path / "home", time.time)
+class RealDevice(Fake):
+    """A device that is driven by what the user has installed."""
+
+    def __init__(self, appium_home: Path) -> None:
+        super().__init__(Platform.ANDROID)
+        self._appium_home = appium_home
+
+    @property
+    def tools(self) -> Tools:
+        return Tools({"platformName": "Android"}, self._appium_home)
 
 
 @pytest.fixture
-def fake() -> Driver:
-    return choose(Platform.ANDROID, None, Found(), ())
+def fake() -> Fake:
+    return Fake(Platform.ANDROID)
 
 
-def appium_that(tools: Toolchain, directory: Path, javascript: str) -> Toolchain:
-    """The same Node.js with another program in the place of Appium."""
-    script = directory / "node_modules/appium/index.js"
-    script.parent.mkdir(parents=True)
-    script.write_text(javascript)
-    return replace(tools, project=directory)
+@dataclass(frozen=True)
+class Stand:
+    """What a launcher is given here."""
+
+    toolchain: Toolchain
+    guard: Guard
+    home: Path
+    directory: Path
+
+    @asynccontextmanager
+    async def running(self, launcher: AppiumLauncher, device: Device) -> AsyncGenerator[Controller]:
+        async with workplace(self.directory, self.guard) as work:
+            yield await launcher.launch(
+                Place(
+                    workplace=work,
+                    toolchain=self.toolchain,
+                    environ=for_sessions(os.environ),
+                    home=self.home,
+                    url="",
+                    device_url="",
+                    activity=Activity(),
+                ),
+                device,
+            )
+
+    def run(self, launcher: AppiumLauncher, device: Device) -> int:
+        """Run a server, return its port."""
+
+        async def scenario() -> int:
+            async with self.running(launcher, device) as server:
+                return port_of(server)
+
+        return asyncio.run(scenario())
+
+    def of(self, directory: Path, javascript: str) -> "Stand":
+        """The same Node.js with another program in the place of Appium."""
+        script = directory / "index.js"
+        script.parent.mkdir(parents=True)
+        script.write_text(javascript)
+        return replace(self, toolchain=replace(self.toolchain, script=script))
 
 
-def run(launcher: Launcher, driver: Driver, directory: Path) -> int:
-    """Run a server, return its port."""
-
-    async def scenario() -> int:
-        async with launcher.running(directory, driver) as server:
-            return server.port
-
-    return asyncio.run(scenario())
+@pytest.fixture
+def stand(tools: Toolchain, guard: Guard, workplace: Path, tmp_path: Path) -> Stand:
+    return Stand(tools, guard, tmp_path / "home", workplace / "one")
 
 
-def test_a_port_that_someone_else_was_quicker_to_take_is_passed_over(
-    launcher: Launcher, fake: Driver, workplace: Path
-) -> None:
+def port_of(server: Controller) -> int:
+    return int(server.remote_config["appiumUrl"].rpartition(":")[2])
+
+
+def test_a_port_that_someone_else_was_quicker_to_take_is_passed_over(stand: Stand, fake: Fake) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         free = free_port()
         ports = iter([other.getsockname()[1], free])
-        assert run(replace(launcher, ports=lambda: next(ports)), fake, workplace / "one") == free
+        assert stand.run(AppiumLauncher(ports=lambda: next(ports)), fake) == free
 
 
-def test_ports_are_not_tried_for_ever(launcher: Launcher, fake: Driver, workplace: Path, tmp_path: Path) -> None:
-    taken = appium_that(launcher.toolchain, tmp_path / "taken", "console.log('EADDRINUSE'); process.exit(1)")
+def test_ports_are_not_tried_for_ever(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+    taken = stand.of(tmp_path / "taken", "console.log('EADDRINUSE'); process.exit(1)")
     with pytest.raises(ControllerError, match="5 free ports in turn were taken"):
-        run(replace(launcher, toolchain=taken), fake, workplace / "one")
+        taken.run(AppiumLauncher(), fake)
 
 
-def test_an_appium_that_dies_while_it_boots_tells_how_and_why(
-    launcher: Launcher, fake: Driver, workplace: Path, tmp_path: Path
-) -> None:
-    broken = appium_that(launcher.toolchain, tmp_path / "broken", "console.error('no such module'); process.exit(3)")
-    with pytest.raises(ControllerError, match="ended while it booted: exit status 3; the end of its log:\n    no such"):
-        run(replace(launcher, toolchain=broken), fake, workplace / "one")
-    assert not (workplace / "one").exists()
+def test_an_appium_that_dies_while_it_boots_tells_how_and_why(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+    broken = stand.of(tmp_path / "broken", "console.error('no such module'); process.exit(3)")
+    with pytest.raises(
+        ControllerError, match=r"Appium ended while it booted: exit status 3; the end of its log:\n    no such"
+    ):
+        broken.run(AppiumLauncher(), fake)
+    assert not stand.directory.exists()
 
 
-def test_an_appium_that_never_answers_is_ended_at_the_limit(
-    launcher: Launcher, fake: Driver, workplace: Path, tmp_path: Path
-) -> None:
-    hanging = appium_that(launcher.toolchain, tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)")
-    with pytest.raises(ControllerError, match=r"not ready within 0\.5 s; the end of its log:\n    hm"):
-        run(replace(launcher, toolchain=hanging, boot_limit_seconds=0.5), fake, workplace / "one")
-    assert not working_for([workplace / "one"])
-    assert not (workplace / "one").exists()
+def test_an_appium_that_never_answers_is_ended_at_the_limit(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+    hanging = stand.of(tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)")
+    with pytest.raises(ControllerError, match=r"not ready within 1 s; the end of its log:"):
+        hanging.run(AppiumLauncher(boot_limit_seconds=1), fake)
+    assert not working_for([stand.directory])
+    assert not stand.directory.exists()
 
 
-def test_whoever_answers_at_the_port_is_not_taken_for_appium(
-    launcher: Launcher, fake: Driver, workplace: Path, tmp_path: Path
-) -> None:
+def test_whoever_answers_at_the_port_is_not_taken_for_appium(stand: Stand, fake: Fake, tmp_path: Path) -> None:
     """Only what Appium says of itself tells whose port it is."""
-    silent = appium_that(
-        launcher.toolchain,
+    silent = stand.of(
         tmp_path / "silent",
         'const reply = (_, r) => r.end(\'{"value": {"ready": true}}\');'
         "require('http').createServer(reply).listen(+process.argv[process.argv.indexOf('--port') + 1], '127.0.0.1')",
     )
     with pytest.raises(ControllerError, match="not ready within"):
-        run(replace(launcher, toolchain=silent, boot_limit_seconds=0.5), fake, workplace / "one")
+        silent.run(AppiumLauncher(boot_limit_seconds=0.5), fake)
 
 
-def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(
-    launcher: Launcher, fake: Driver, workplace: Path, tmp_path: Path
-) -> None:
-    parent = appium_that(
-        launcher.toolchain,
+def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+    parent = stand.of(
         tmp_path / "parent",
         "const {spawn} = require('child_process');"
         "spawn('sleep', ['99'], {stdio: 'inherit', detached: true});"
@@ -108,45 +143,40 @@ def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(
     )
 
     async def scenario() -> str:
-        async with replace(launcher, toolchain=parent).running(workplace / "one", fake) as server:
-            async with asyncio.timeout(10):
-                return await server.ended()
+        async with parent.running(AppiumLauncher(), fake) as server, asyncio.timeout(20):
+            return await server.ended()
 
-    assert "exit status 9" in asyncio.run(scenario())
-    assert not working_for([workplace / "one"])
+    assert "Appium ended by itself: exit status 9" in asyncio.run(scenario())
+    assert not working_for([stand.directory])
 
 
 def test_a_program_that_cannot_be_started_is_an_error_that_leaves_no_directory(
-    launcher: Launcher, fake: Driver, workplace: Path, tmp_path: Path
+    stand: Stand, fake: Fake, tmp_path: Path
 ) -> None:
-    gone = replace(launcher.toolchain, node=tmp_path / "gone/node")
+    gone = replace(stand, toolchain=replace(stand.toolchain, node=tmp_path / "gone/node"))
     with pytest.raises(FileNotFoundError):
-        run(replace(launcher, toolchain=gone), fake, workplace / "one")
-    assert not (workplace / "one").exists()
+        gone.run(AppiumLauncher(), fake)
+    assert not stand.directory.exists()
 
 
-def test_a_real_driver_works_with_what_the_user_has_set_up(launcher: Launcher, workplace: Path, tmp_path: Path) -> None:
-    printing = appium_that(
-        launcher.toolchain,
+def test_a_real_driver_works_with_what_the_user_has_set_up(stand: Stand, tmp_path: Path) -> None:
+    printing = stand.of(
         tmp_path / "printing",
         "const {HOME, APPIUM_HOME} = process.env; console.log(HOME, APPIUM_HOME); process.exit(1)",
     )
-    driver = Driver({"platformName": "Android"}, tmp_path / "home/.appium")
     with pytest.raises(ControllerError, match=f"{tmp_path}/home {tmp_path}/home/.appium"):
-        run(replace(launcher, toolchain=printing), driver, workplace / "one")
+        printing.run(AppiumLauncher(), RealDevice(tmp_path / "home/.appium"))
 
 
-def test_a_request_that_never_gets_whole_does_not_hold_up_the_end(
-    launcher: Launcher, fake: Driver, workplace: Path
-) -> None:
+def test_a_request_that_never_gets_whole_does_not_hold_up_the_end(stand: Stand, fake: Fake) -> None:
     async def scenario() -> int | None:
-        async with launcher.running(workplace / "one", fake) as server:
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with stand.running(AppiumLauncher(), fake) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
             writer.write(b"GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"GET /sta")
             await writer.drain()
         writer.close()
-        return server.process.returncode
+        return server.program.process.returncode
 
     assert asyncio.run(scenario()) == 0  # it ended when asked, and was not killed at the limit

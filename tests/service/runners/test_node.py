@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.service.runners import node
+from pytest_device.service.runners import node, toolchain
 
 Script = Callable[[str, str], Path]
+
+
+APPIUM, AGENT_DEVICE, ARGENT = toolchain.APPIUM.node, toolchain.AGENT_DEVICE.node, toolchain.ARGENT.node
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,15 @@ Script = Callable[[str, str], Path]
     ],
 )
 def test_appium_runs_on_the_versions_it_names(version: str, fits: bool) -> None:  # noqa: FBT001  a table's column
-    assert node.fits(version) is fits
+    assert APPIUM.fits(version) is fits
+
+
+@pytest.mark.parametrize(
+    ("required", "oldest", "too_old"),
+    [(AGENT_DEVICE, "24.0.0", "22.12.0"), (ARGENT, "20.12.0", "20.11.1"), (ARGENT, "21.0.0", "18.20.8")],
+)
+def test_each_program_has_an_oldest_version_of_its_own(required: node.Requirement, oldest: str, too_old: str) -> None:
+    assert (required.fits(oldest), required.fits(too_old)) == (True, False)
 
 
 def fake_node(script: Script, version: str, real: Path) -> Path:
@@ -39,13 +50,13 @@ def test_the_real_program_is_taken_and_not_what_wraps_it(script: Script, tmp_pat
     npm = tmp_path / "real/lib/node_modules/npm/bin/npm-cli.js"
     npm.parent.mkdir(parents=True)
     npm.touch()
-    found = asyncio.run(node.inspect(fake_node(script, "24.1.0", real), {"PATH": "/usr/bin:/bin"}))
+    found = asyncio.run(node.inspect(fake_node(script, "24.1.0", real), {"PATH": "/usr/bin:/bin"}, APPIUM))
     assert found == node.Node(real, (real, npm))
 
 
 def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_path: Path) -> None:
     wrapper, npm = fake_node(script, "24.1.0", tmp_path / "real/bin/node"), script("npm", "")
-    found = asyncio.run(node.inspect(wrapper, {"PATH": f"{npm.parent}:/usr/bin:/bin"}))
+    found = asyncio.run(node.inspect(wrapper, {"PATH": f"{npm.parent}:/usr/bin:/bin"}, APPIUM))
     assert found.npm == (str(npm),)
 
 
@@ -61,7 +72,7 @@ def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_pat
 )
 def test_it_is_told_why_a_node_does_not_do(text: str, message: str, script: Script) -> None:
     with pytest.raises(ConfigError, match=message):
-        asyncio.run(node.inspect(script("node", text), {"PATH": "/no/such/directory"}))
+        asyncio.run(node.inspect(script("node", text), {"PATH": "/no/such/directory"}, APPIUM))
 
 
 def test_the_node_on_path_comes_first(script: Script) -> None:

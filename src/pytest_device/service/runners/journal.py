@@ -1,14 +1,14 @@
-"""What the log of an Appium server tells: its last lines, that it listens, and when it was last used."""
+"""What the output of a session's program tells: its last lines, and of Appium that it listens and when it was used."""
 
 import re
-import time
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from pytest_device.redact import Redactor
+from pytest_device.service.runners.activity import Activity
 
-_TAIL_LINES: Final = 20
+TAIL_LINES: Final = 200
+LAST_LINES: Final = 20
 _LINE_LENGTH: Final = 300
 _UNFINISHED_BYTES: Final = 65536
 """Of a line without an end so far; the rest of a longer one is read as lines of their own."""
@@ -24,42 +24,67 @@ _BODY: Final = re.compile(r"(\[HTTP\] --> [A-Z]+ \S+).*")
 
 
 class Journal:
-    """Reads the log as it comes, and keeps no more of it than it must."""
+    """Keeps the last lines of a program's output as they come, and no more of it than it must."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-        self._lines: deque[str] = deque(maxlen=_TAIL_LINES)
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=TAIL_LINES)
         self._unfinished = b""
-        self._running_commands = 0
-        self._last_command: float | None = None
-        self.listens = False
-        self.port_taken = False
+        self._redactor = Redactor()
+
+    def hide(self, secret: str) -> None:
+        """Mask a secret in what ``text`` tells from here on, also where it was printed before."""
+        self._redactor.add(secret)
 
     @property
-    def last_command(self) -> float | None:
-        """When the server was last used (Unix seconds): now, while it carries out a command."""
-        return self._clock() if self._running_commands else self._last_command
+    def text(self) -> str:
+        """The lines that are kept, without secrets."""
+        return self._redactor.text("\n".join(self._lines))
 
     @property
     def tail(self) -> str:
-        """The last lines, indented, without secrets and without the bodies of requests."""
-        return "\n".join(f"    {line}" for line in self._lines)
+        """The last few of them, indented, for the end of a sentence."""
+        return "\n".join(f"    {line}" for line in self.text.splitlines()[-LAST_LINES:])
 
     def feed(self, output: bytes) -> None:
-        """Read what the server has printed since the last time."""
+        """Read what the program has printed since the last time."""
         *lines, self._unfinished = (self._unfinished + output).split(b"\n")
         if len(self._unfinished) > _UNFINISHED_BYTES:
             lines, self._unfinished = [*lines, self._unfinished], b""
         for line in lines:
-            self._read(line.decode(errors="replace").rstrip())
+            self.read(line.decode(errors="replace").rstrip())
 
-    def _read(self, line: str) -> None:
+    def read(self, line: str) -> None:
+        """Read one line."""
+        self._lines.append(self._redactor.text(line)[:_LINE_LENGTH])
+
+
+class AppiumJournal(Journal):
+    """The log of an Appium server: what a test types is not kept, its commands are ``activity``."""
+
+    def __init__(self, activity: Activity) -> None:
+        super().__init__()
+        self._activity = activity
+        self.listens = False
+        self.port_taken = False
+
+    def read(self, line: str) -> None:
+        """Read one line."""
         self.listens |= _LISTENS in line
         self.port_taken |= _PORT_TAKEN in line
-        if command := _COMMAND.match(line):
-            self._count(command[1] or command[2])
-        self._lines.append(Redactor().text(_BODY.sub(r"\1", line))[:_LINE_LENGTH])
+        match _COMMAND.match(line):
+            case None:
+                pass
+            case command if (command[1] or command[2]) == "-->":
+                self._activity.begin()
+            case _:
+                self._activity.end()
+        super().read(_BODY.sub(r"\1", line))
 
-    def _count(self, arrow: str) -> None:
-        self._last_command = self._clock()
-        self._running_commands = max(0, self._running_commands + (1 if arrow == "-->" else -1))
+
+class TokenJournal(Journal):
+    """The output of a program that prints its token before anybody can know it: those lines are not kept."""
+
+    def read(self, line: str) -> None:
+        """Read one line."""
+        if not re.search(r"://\w+@|--token", line):
+            super().read(line)

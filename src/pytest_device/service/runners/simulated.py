@@ -2,11 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from pytest_device.service.devices.base import Device
 from pytest_device.service.runners.base import Boot, Booting, Moment, Running
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
+
+PATH: Final = "/simulated"
+"""Below which the controllers of simulated sessions answer."""
+
+_HEALTH: Final[Mapping[str, Mapping[str, Any]]] = {
+    "health": {"ok": True},
+    "status": {"value": {"ready": True, "message": "a simulated controller can do nothing else"}},
+    "tools": {"tools": []},
+}
 
 
 @dataclass(slots=True)
@@ -20,13 +33,15 @@ class _Device:
 class SimulatedRunner:
     """Pretends to boot devices, each ready ``boot_seconds`` after its start by ``clock`` (Unix seconds).
 
-    Nothing runs: the connection details have the document's shape and lead nowhere, at names that never resolve. For
-    tests and measurements of the service's own rules, never for a run of somebody's tests.
+    Nothing runs: the connection details have the document's shape and lead to names that never resolve, those of the
+    controllers to ``routes`` at ``base_url`` where one is given: they are alive, and can do nothing. For tests and
+    measurements of the service's own rules, never for a run of somebody's tests.
     """
 
-    def __init__(self, *, clock: Callable[[], float], boot_seconds: float = 0.0) -> None:
+    def __init__(self, *, clock: Callable[[], float], boot_seconds: float = 0.0, base_url: str | None = None) -> None:
         self._clock = clock
         self._boot_seconds = boot_seconds
+        self._base_url = base_url
         self._devices: dict[str, _Device] = {}
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
@@ -40,7 +55,11 @@ class SimulatedRunner:
     def look(self, session_id: str) -> Boot:
         """Tell by the clock whether the session would be ready."""
         device = self._devices[session_id]
-        return Running(_remote_config(session_id, device)) if self._clock() >= device.ready_at else Booting()
+        if self._clock() < device.ready_at:
+            return Booting()
+        preview = f"https://{session_id}.simulated.invalid"
+        controller = preview if self._base_url is None else f"{self._base_url}{PATH}/{session_id}"
+        return Running(_remote_config(session_id, device, controller, {"webPreviewUrl": f"{preview}/preview"}))
 
     def use(self, session_id: str) -> None:
         """Pretend that the controller is used now."""
@@ -49,6 +68,16 @@ class SimulatedRunner:
     def last_activity(self, session_id: str) -> float | None:
         """Tell when ``use`` was last called for the session."""
         return self._devices[session_id].last_activity
+
+    def routes(self) -> Sequence[Route]:
+        """Return where the simulated controllers of sessions say that they are alive, each in its own way."""
+
+        async def answer(request: Request) -> Response:
+            alive = request.path_params["session_id"] in self._devices
+            words = _HEALTH.get(request.path_params["question"]) if alive else None
+            return JSONResponse(words or {"error": "there is no such controller"}, 200 if words else 404)
+
+        return (Route(f"{PATH}/{{session_id}}/{{question}}", answer, methods=["GET"]),)
 
     def device(self, session_id: str) -> Device | None:
         """Return None: there is nothing to see."""
@@ -74,9 +103,7 @@ class SimulatedRunner:
         self._devices.clear()
 
 
-def _remote_config(session_id: str, device: _Device) -> Mapping[str, Any]:
-    address = f"https://{session_id}.simulated.invalid"
-    preview = {"webPreviewUrl": f"{address}/preview"}
+def _remote_config(session_id: str, device: _Device, address: str, preview: Mapping[str, str]) -> Mapping[str, Any]:
     match device.type:
         case SessionType.AGENT_DEVICE:
             token = f"simulated-agent-device-{session_id}"

@@ -1,9 +1,9 @@
-"""The programs that Appium sessions run on: Node.js and Appium itself, found or installed."""
+"""The programs behind the controllers: Node.js and the npm project of each, found or installed once per user."""
 
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,15 +11,16 @@ from typing import Final
 from pytest_device.errors import ConfigError
 from pytest_device.service.runners import node
 from pytest_device.service.runners.cache import Installer, Package
-from pytest_device.service.runners.node import Node
+from pytest_device.service.runners.environment import for_installers
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.node import Node, Requirement
 
-_PROJECT: Final = Path(__file__).parent / "npm"
-_FILES: Final = (_PROJECT / "package.json", _PROJECT / "package-lock.json")
-_APPIUM: Final = Path("node_modules/appium/index.js")
+_PROJECTS: Final = Path(__file__).parent / "npm"
 
 _CI: Final = (
     "ci",
-    "--ignore-scripts",  # Appium's own looks for drivers to install: those wanted are pinned here
+    "--ignore-scripts",  # they look for drivers and download browsers: what is wanted is pinned here
+    "--omit=optional",  # binaries for pictures, terminals and windows that nothing here shows
     "--no-audit",
     "--no-fund",
     "--no-update-notifier",
@@ -28,71 +29,127 @@ _CI: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Project:
+    """An npm project of this package; ``package`` is the one it is for, ``script`` starts it."""
+
+    name: str
+    package: str
+    script: Path
+    node: Requirement
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """What is pinned, and what that needs."""
+        return _PROJECTS / self.name / "package.json", _PROJECTS / self.name / "package-lock.json"
+
+    @property
+    def version(self) -> str:
+        """The version of the program that is pinned."""
+        version: str = json.loads(self.files[0].read_text())["dependencies"][self.package]
+        return version
+
+    @property
+    def title(self) -> str:
+        """The program with its version."""
+        return f"{self.node.program} {self.version}"
+
+
+APPIUM: Final = Project(
+    "appium",
+    "appium",
+    Path("node_modules/appium/index.js"),
+    Requirement("Appium", "^20.19 || ^22.12 || >=24", {20: 19, 22: 12}, 24),
+)
+AGENT_DEVICE: Final = Project(
+    "agent-device",
+    "agent-device",
+    Path("node_modules/agent-device/dist/src/internal/daemon.js"),
+    Requirement("agent-device", ">=24", {}, 24),  # it says >=22.12 itself, and >=24 for its platform `web`
+)
+ARGENT: Final = Project(
+    "argent",
+    "@swmansion/argent",
+    Path("node_modules/@swmansion/argent/dist/cli.js"),
+    Requirement("argent", ">=20.12", {20: 12}, 21),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Toolchain:
-    """Node.js, and the npm project that holds Appium with its fake driver."""
+    """A Node.js, and the directory of the npm project that runs on it."""
 
     node: Path
     project: Path
+    script: Path
 
-    @property
-    def appium(self) -> Path:
-        """The script that starts Appium."""
-        return self.project / _APPIUM
-
-    @property
-    def fake_driver(self) -> Path:
-        """The package of the driver whose device is a file."""
-        return self.project / "node_modules/@appium/fake-driver"
+    def package(self, name: str) -> Path:
+        """Return the directory of a package of the project."""
+        return self.project / "node_modules" / name
 
 
-def appium_version() -> str:
-    """Return the version of Appium that is pinned."""
-    return _pins()["appium"]
+class Toolbox:
+    """The toolchains of one service: each is looked for, and installed where it is missing, when it is first wanted."""
+
+    def __init__(self, guard: Guard, environ: Mapping[str, str], cache_dir: Path) -> None:
+        self._guard = guard
+        self._environ = environ
+        self._cache_dir = cache_dir
+        self._found: dict[str, Toolchain] = {}
+
+    async def get(self, project: Project, progress: Callable[[str], None]) -> Toolchain:
+        """Return the toolchain; ``progress`` is told what takes long. Raises ConfigError with the cause and the fix.
+
+        Who asks second waits for the first and finds the work done, or does it when the first was broken off.
+        """
+        if project.name not in self._found:
+            installer = Installer(self._guard, for_installers(self._environ), progress)
+            nodes = node.candidates(self._environ)
+            self._found[project.name] = await prepare(installer, self._cache_dir, project, nodes=nodes)
+        return self._found[project.name]
 
 
 async def prepare(
-    installer: Installer, cache_dir: Path, *, nodes: Iterable[Path], python: str = sys.executable
+    installer: Installer,
+    cache_dir: Path,
+    project: Project,
+    *,
+    nodes: Iterable[Path],
+    python: str = sys.executable,
 ) -> Toolchain:
-    """Take the first Node.js that fits, install one if none does, then install Appium if it is missing.
+    """Take the first Node.js that fits, install one if none does, then install the project if it is missing.
 
     Raises ConfigError with the cause and the fix.
     """
-    chosen = await _choose_node(installer, nodes, _node_package(cache_dir, python))
-    package = _appium_package(chosen, cache_dir)
+    chosen = await _choose_node(installer, project.node, nodes, _node_package(cache_dir, python))
+    package = _npm_package(project, chosen, cache_dir)
     await installer.ensure(package)
-    return Toolchain(chosen.executable, package.directory)
+    return Toolchain(chosen.executable, package.directory, package.directory / project.script)
 
 
-def _pins() -> Mapping[str, str]:
-    pins: Mapping[str, str] = json.loads(_FILES[0].read_text())["dependencies"]
-    return pins
-
-
-def _appium_package(chosen: Node, cache_dir: Path) -> Package:
-    lock = hashlib.sha256(b"".join(file.read_bytes() for file in _FILES)).hexdigest()[:8]
-    pins = [f"{name.rpartition('/')[2]}-{version}" for name, version in sorted(_pins().items(), reverse=True)]
+def _npm_package(project: Project, chosen: Node, cache_dir: Path) -> Package:
+    lock = hashlib.sha256(b"".join(file.read_bytes() for file in project.files)).hexdigest()[:8]
     return Package(
-        title=f"Appium {appium_version()}",
-        directory=cache_dir / "-".join([*pins, lock]),
-        proof=_APPIUM,
+        title=project.title,
+        directory=cache_dir / f"{project.name}-{project.version}-{lock}",
+        proof=project.script,
         command=[*chosen.npm, *_CI],
-        files=_FILES,
+        files=project.files,
     )
 
 
-async def _choose_node(installer: Installer, nodes: Iterable[Path], wheel: Package) -> Node:
+async def _choose_node(installer: Installer, required: Requirement, nodes: Iterable[Path], wheel: Package) -> Node:
     problems: list[str] = []
     for executable in nodes:
         try:
-            return await node.inspect(executable, installer.environ)
+            return await node.inspect(executable, installer.environ, required)
         except ConfigError as error:
             problems.append(str(error))
     try:
         await installer.ensure(wheel)
-        return await node.inspect(wheel.directory / wheel.proof, installer.environ)
+        return await node.inspect(wheel.directory / wheel.proof, installer.environ, required)
     except ConfigError as error:
         raise ConfigError(
-            f"Appium needs Node.js {node.REQUIRED}, and there is none:",
+            f"{required.program} needs Node.js {required.text}, and there is none:",
             *(problems or ["no node on PATH"]),
             str(error),
             f"Or install Node.js 24 with its npm, or {node.WHEEL}=={node.WHEEL_VERSION} beside pytest-device.",

@@ -1,0 +1,161 @@
+"""The published addresses of agent-device and argent: what comes there is noted as use and passed on to the program.
+
+``routes(runner, keys)`` are the routes below ``/controllers/{session_id}/{key}``. The key is the permission to ask; the
+program's own token is the permission to do, and the program checks it. Neither bodies nor headers are ever logged.
+"""
+
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import httpx
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from pytest_device.service import rpc
+from pytest_device.service.devices.base import Device
+from pytest_device.service.keys import Keys
+from pytest_device.service.replies import NOT_FOUND, RefusalError
+from pytest_device.service.runners.activity import Activity
+from pytest_device.service.runners.controller import HOST, Controller
+
+PATH: Final = "/controllers"
+UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
+
+CONNECT_SECONDS: Final = 5.0
+ANSWER_SECONDS: Final = 900.0
+"""The longest silence: a command may wait for something on the device."""
+
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_LOOKS: Final = frozenset((("GET", "health"), ("GET", "tools")))
+"""Requests by which somebody asks whether a controller is alive."""
+_HOP_BY_HOP: Final = frozenset(
+    (
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer"),
+        *("transfer-encoding", "upgrade"),
+    )
+)
+
+
+class Reachable(Protocol):
+    """A runner whose controllers are reached through here."""
+
+    def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
+        """Return the controller of a session that is ready, and where its use is noted."""
+        ...
+
+    def device(self, session_id: str) -> Device | None:
+        """Return the device of a session that is up."""
+        ...
+
+
+@asynccontextmanager
+async def client() -> AsyncGenerator[httpx.AsyncClient]:
+    """Open what asks the programs; it adds nothing of its own to a request."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+    timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+    no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the authorities of this machine need not be read
+    async with httpx.AsyncClient(trust_env=False, limits=limits, timeout=timeout, verify=no_tls) as http:
+        http.headers.clear()
+        yield http
+
+
+def routes(runner: Reachable, keys: Keys, http: httpx.AsyncClient) -> Sequence[BaseRoute]:
+    """Return the routes of the gateway."""
+    gateway = _Gateway(runner, keys, http)
+    return (Route(f"{PATH}/{{session_id}}/{{key}}/{{path:path}}", gateway.pass_on, methods=list(_METHODS)),)
+
+
+class _Gateway:
+    def __init__(self, runner: Reachable, keys: Keys, http: httpx.AsyncClient) -> None:
+        self._runner = runner
+        self._keys = keys
+        self._http = http
+
+    async def pass_on(self, request: Request) -> Response:
+        """Ask the program what this service is asked, and answer what it answers."""
+        controller, activity = self._reached(request)
+        if (request.method, request.path_params["path"]) in _LOOKS:
+            return await self._asked(request, controller, _body(request))
+        activity.begin()
+        try:
+            answer = await self._answered(request, controller)
+        except BaseException:
+            activity.end()
+            raise
+        return _Then(answer, activity.end)
+
+    def _reached(self, request: Request) -> tuple[Controller, Activity]:
+        session_id, key = request.path_params["session_id"], request.path_params["key"]
+        reached = self._runner.controller(session_id) if self._keys.fits("controllers", session_id, key) else None
+        if reached is None or reached[0].port is None:
+            raise RefusalError(404, NOT_FOUND, "there is no controller at this address: its session may have ended")
+        return reached
+
+    async def _answered(self, request: Request, controller: Controller) -> Response:
+        device = self._runner.device(request.path_params["session_id"])
+        if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
+            return await self._asked(request, controller, _body(request))
+        said = await rpc.said_to_browser(
+            await request.body(), request.headers, rpc.Browser(device, self._http), controller.token
+        )
+        if said.answer:
+            return Response(said.answer, media_type="application/json")
+        return await self._asked(request, controller, said.body)
+
+    async def _asked(
+        self, request: Request, controller: Controller, content: AsyncIterable[bytes] | bytes | None
+    ) -> Response:
+        headers = _passed(request, besides={"host", "content-length"} if isinstance(content, bytes) else {"host"})
+        asked = self._http.build_request(request.method, _url(request, controller), headers=headers, content=content)
+        try:
+            reply = await self._http.send(asked, stream=True, follow_redirects=False)
+        except httpx.TransportError as error:
+            return _unreachable(controller, error)
+        answer = StreamingResponse(reply.aiter_raw(), reply.status_code)
+        answer.raw_headers = [
+            (name.lower(), value) for name, value in reply.headers.raw if name.lower().decode() not in _HOP_BY_HOP
+        ]
+        return _Then(answer, reply.aclose)
+
+
+def _body(request: Request) -> AsyncIterable[bytes] | None:
+    """Return the body as it comes, None where the request has none."""
+    return request.stream() if {"content-length", "transfer-encoding"} & set(request.headers) else None
+
+
+def _url(request: Request, controller: Controller) -> str:
+    """Return the same path, spelled as it came, at the program."""
+    session_id, key = request.path_params["session_id"], request.path_params["key"]
+    path = request.scope["raw_path"].decode("latin-1").partition("?")[0].removeprefix(f"{PATH}/{session_id}/{key}")
+    query = request.scope["query_string"].decode("latin-1")
+    return f"http://{HOST}:{controller.port}{path}{f'?{query}' if query else ''}"
+
+
+def _passed(request: Request, *, besides: Collection[str]) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in request.headers.items() if name not in {*_HOP_BY_HOP, *besides}]
+
+
+def _unreachable(controller: Controller, error: httpx.TransportError) -> Response:
+    message = f"{controller.program.title} does not answer: {type(error).__name__}"
+    errors = [{"code": UNREACHABLE, "message": message, "option": None}]
+    return JSONResponse({"errors": errors}, HTTPStatus.BAD_GATEWAY)
+
+
+class _Then(Response):
+    """An answer after which, sent or broken off, something is to be done."""
+
+    def __init__(self, answer: Response, end: Callable[[], Awaitable[None] | None]) -> None:
+        self._answer = answer
+        self._end = end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            if (ending := self._end()) is not None:
+                await ending

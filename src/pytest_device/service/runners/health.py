@@ -1,0 +1,28 @@
+"""Whether a program of a session answers over HTTP yet."""
+
+import asyncio
+import http.client
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+_HOST: Final = "127.0.0.1"
+_ANSWER_SECONDS: Final = 5.0
+
+
+async def answers(port: int, path: str, is_good: Callable[[Any], bool], *, token: str = "") -> bool:
+    """Tell whether a port of this machine answers a GET request with JSON that is good."""
+    return await asyncio.to_thread(_answers, port, path, is_good, token)
+
+
+def _answers(port: int, path: str, is_good: Callable[[Any], bool], token: str) -> bool:
+    connection = http.client.HTTPConnection(_HOST, port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        reply = connection.getresponse()
+        return reply.status == HTTPStatus.OK and is_good(json.load(reply))
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return False  # not yet
+    finally:
+        connection.close()

@@ -1,0 +1,121 @@
+"""The programs that work for a session: where they run, when they are ready, how they end."""
+
+import asyncio
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.journal import Journal
+from pytest_device.service.runners.processes import carry_through, end, remove
+
+_POLL_SECONDS: Final = 0.05
+_LAST_WORDS_SECONDS: Final = 1.0
+_READ_BYTES: Final = 65536
+
+_Answer = TypeVar("_Answer")
+
+
+class EndedError(ControllerError):
+    """A program ended instead of getting ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that was started, and what it prints."""
+
+    title: str
+    process: Process
+    journal: Journal
+    reading: asyncio.Task[None]
+
+    async def ready(self, answer: Callable[[], Awaitable[_Answer | None]], limit_seconds: float) -> _Answer:
+        """Wait until there is an answer, which may take each time as long as it likes; return it.
+
+        Raises EndedError when the program ends instead, ControllerError when it takes longer than the limit.
+        """
+        try:
+            async with asyncio.timeout(limit_seconds):
+                while (answered := await answer()) is None:
+                    if self.process.returncode is not None:
+                        raise EndedError(f"{self.title} ended while it booted: {await self.ended()}")
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError as error:
+            raise ControllerError(
+                f"{self.title} was not ready within {limit_seconds:g} s; the end of its log:\n{self.journal.tail}"
+            ) from error
+        return answered
+
+    async def ended(self) -> str:
+        """Wait for the end of the program; tell how it ended and what it said last."""
+        # Not process.wait(): that waits for the end of the output too, which what the program has started may hold
+        # open.
+        while self.process.returncode is None:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_SECONDS)
+        await asyncio.wait({self.reading}, timeout=_LAST_WORDS_SECONDS)
+        return f"exit status {self.process.returncode}; the end of its log:\n{self.journal.tail}"
+
+    async def closed(self) -> None:
+        """Wait until nothing of the ended program is left in this process."""
+        if (await asyncio.wait({self.reading}, timeout=_LAST_WORDS_SECONDS))[0]:
+            await self.process.wait()
+        self.reading.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """The directory of one session, all its own, and the programs that were started there."""
+
+    directory: Path
+    guard: Guard
+    programs: list[Program] = field(default_factory=list[Program])
+
+    async def start(
+        self, title: str, command: Sequence[str | Path], *, environ: Mapping[str, str], journal: Journal
+    ) -> Program:
+        """Start a program here. Raises OSError when it cannot be started."""
+        process = await self.guard.start(command, directory=self.directory, environ=environ)
+        program = Program(title, process, journal, asyncio.create_task(_read(process, journal)))
+        self.programs.append(program)
+        return program
+
+    async def end(self) -> None:
+        """End every process that works here. Raises OSError when one cannot be ended."""
+        await carry_through(asyncio.to_thread(end, [self.directory]))
+
+    def room(self, name: str) -> Path:
+        """Return a directory in this one, which is made for this user only."""
+        path = self.directory / name
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
+
+@asynccontextmanager
+async def workplace(directory: Path, guard: Guard) -> AsyncGenerator[Workplace]:
+    """Make a directory for programs; at the end of the block no process and no file of them is left.
+
+    Raises OSError when the directory cannot be made or cleared.
+    """
+    place = Workplace(directory, guard)
+    try:
+        directory.mkdir(mode=0o700, parents=True)  # noqa: ASYNC240  at once
+        yield place
+    finally:
+        await carry_through(_clear(place))
+
+
+async def _clear(place: Workplace) -> None:
+    await asyncio.to_thread(remove, [place.directory])
+    for program in place.programs:
+        await program.closed()
+
+
+async def _read(process: Process, journal: Journal) -> None:
+    if process.stdout is None:  # never: it is started with a pipe
+        raise RuntimeError("the program has no standard output")
+    while output := await process.stdout.read(_READ_BYTES):
+        journal.feed(output)

@@ -1,0 +1,352 @@
+"""Sessions on real programs: how they come up, what happens to them, and that nothing is left of them."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.keys import Keys
+from pytest_device.service.runners.base import Boot, Booting, Failed, Running
+from pytest_device.service.runners.processes import end, working_for
+from pytest_device.service.runners.programs import Folders, ProgramsRunner, check
+from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
+from pytest_device.spec import SessionType
+from tests.service.runners.programs import alive, eventually, guards
+
+pytestmark = pytest.mark.usefixtures("tools")  # everything is installed
+
+FAKE = {"type": "appium", "platform": "android", "deviceIdentifier": "fake"}
+APP = "<app><Button id='go'>Go</Button></app>"
+
+MakeRunner = Callable[..., ProgramsRunner]
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Iterator[Path]:
+    """Whoever is left in it when a test has failed is ended."""
+    yield tmp_path / "state"
+    end(list(tmp_path.glob("state/programs/*")), grace_seconds=0)
+
+
+@pytest.fixture
+def make_runner(state_dir: Path, cache_dir: Path, tmp_path: Path) -> MakeRunner:
+    """The home has no drivers, so that no device is a real one."""
+    environ = {**os.environ, "DEVICE_TOKEN": "made-up-token", "GITHUB_TOKEN": "another-made-up-token"}
+    environ.pop("APPIUM_HOME", None)
+
+    def make(**more: str) -> ProgramsRunner:
+        return ProgramsRunner(
+            keys=Keys("http://127.0.0.1:9"),
+            folders=Folders(state_dir, cache_dir, tmp_path / "home"),
+            log=print,
+            environ=environ | more,
+        )
+
+    return make
+
+
+@asynccontextmanager
+async def prepared(runner: ProgramsRunner) -> AsyncGenerator[ProgramsRunner, None]:
+    try:
+        await runner.prepare(print, [SessionType.APPIUM])
+        yield runner
+    finally:
+        await runner.close()
+
+
+async def booted(runner: ProgramsRunner, session_id: str) -> Mapping[str, Any]:
+    await eventually(lambda: not isinstance(runner.look(session_id), Booting))
+    boot = runner.look(session_id)
+    assert isinstance(boot, Running), boot
+    return boot.remote_config
+
+
+async def failed(runner: ProgramsRunner, session_id: str) -> str:
+    await eventually(lambda: isinstance(runner.look(session_id), Failed))
+    return reason(runner.look(session_id))
+
+
+def reason(boot: Boot) -> str:
+    assert isinstance(boot, Failed)
+    return boot.reason
+
+
+def told(runner: ProgramsRunner, session_id: str) -> list[str]:
+    return [moment.text for moment in runner.moments(session_id)]
+
+
+async def create(client: httpx.AsyncClient, config: Mapping[str, Any], **capabilities: str) -> str:
+    reply = await client.post(
+        f"{config['appiumUrl']}/session",
+        json={"capabilities": {"alwaysMatch": {**config["capabilities"], **capabilities}}},
+    )
+    assert reply.status_code == 200, reply.text
+    return f"{config['appiumUrl']}/session/{reply.json()['value']['sessionId']}"
+
+
+def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
+    make_runner: MakeRunner, state_dir: Path, tmp_path: Path
+) -> None:
+    app = tmp_path / "app.xml"
+    app.write_text(APP)
+    directory = state_dir / "programs/one"
+
+    async def scenario() -> None:
+        async with prepared(make_runner()) as runner, httpx.AsyncClient(timeout=20) as client:
+            runner.start("one", FAKE)
+            assert runner.look("one") == Booting()
+            config = await booted(runner, "one")
+            assert set(config) == {"appiumUrl", "capabilities"}
+            assert config["appiumUrl"].startswith("http://127.0.0.1:")
+
+            blank = await create(client, config)
+            assert "<app" in (await client.get(f"{blank}/source")).json()["value"]
+            own = await create(client, config, **{"appium:app": str(app)})
+            button = await client.post(f"{own}/element", json={"using": "xpath", "value": "//Button"})
+            assert button.status_code == 200
+
+            assert working_for([directory])
+            runner.stop("one")
+            runner.stop("one")
+            await eventually(lambda: not working_for([directory]) and not directory.exists())
+            assert "it was stopped" in reason(runner.look("one"))
+
+    asyncio.run(scenario())
+
+
+def test_sessions_run_side_by_side_and_close_ends_them_all(make_runner: MakeRunner, state_dir: Path) -> None:
+    async def scenario() -> None:
+        async with prepared(make_runner()) as runner, httpx.AsyncClient(timeout=20) as client:
+            runner.start("one", FAKE)
+            runner.start("two", {**FAKE, "platform": "ios", "packageVersion": "3.8"})
+            runner.start("three", FAKE)
+            configs = [await booted(runner, name) for name in ("one", "two")]
+            assert configs[0]["appiumUrl"] != configs[1]["appiumUrl"]
+            runner.stop("one")
+            await eventually(lambda: not (state_dir / "programs/one").exists())
+            assert await create(client, configs[1])
+
+    asyncio.run(scenario())
+    assert list((state_dir / "programs").iterdir()) == []
+    assert not [child for child in psutil.Process().children(recursive=True) if "node" in child.name()]
+
+
+def test_programs_see_no_token_and_only_their_own_directories(
+    make_runner: MakeRunner, state_dir: Path, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with prepared(make_runner()) as runner:
+            runner.start("one", FAKE)
+            await booted(runner, "one")
+            directory = state_dir / "programs/one"
+            for process in working_for([directory]):
+                environ = process.environ()
+                assert not [name for name in environ if "TOKEN" in name]
+                assert {environ[name] for name in ("HOME", "TMPDIR")} == {f"{directory}/home", f"{directory}/tmp"}
+            # The user's files are for nobody else's eyes, and neither is what a session leaves for a while.
+            assert (state_dir / "programs").stat().st_mode & 0o077 == 0
+
+    asyncio.run(scenario())
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_happened_to_a_session_is_told_also_after_its_end(make_runner: MakeRunner) -> None:
+    async def scenario() -> None:
+        async with prepared(make_runner()) as runner:
+            runner.start("one", FAKE)
+            await booted(runner, "one")
+            runner.stop("one")
+            await eventually(lambda: told(runner, "one")[-1] == "its programs are gone")
+            first, *others = told(runner, "one")
+            assert first.startswith("the device is fake")
+            assert others == [
+                "controller ready: Appium 3.8.0",
+                "stopped: its programs are being ended",
+                "its programs are gone",
+            ]
+            assert "listener started on" in runner.log("one")
+
+    asyncio.run(scenario())
+
+
+def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(make_runner: MakeRunner, state_dir: Path) -> None:
+    directory = state_dir / "programs/one"
+
+    async def scenario() -> None:
+        async with prepared(make_runner()) as runner:
+            runner.start("one", FAKE)
+            await booted(runner, "one")
+            [appium] = working_for([directory])
+            appium.send_signal(signal.SIGKILL)
+            why = await failed(runner, "one")
+            assert "Appium ended by itself: exit status -9" in why
+            assert "listener started on" in why
+            runner.stop("one")  # at once, while what it left is being cleared
+        assert not directory.exists()
+
+    asyncio.run(scenario())
+
+
+def test_commands_count_as_activity_and_looks_at_the_status_do_not(make_runner: MakeRunner) -> None:
+    async def scenario() -> None:
+        async with prepared(make_runner()) as runner, httpx.AsyncClient(timeout=20) as client:
+            runner.start("one", FAKE)
+            config = await booted(runner, "one")
+            for _ in range(3):
+                await client.get(f"{config['appiumUrl']}/status")
+            assert runner.last_activity("one") is None
+
+            session = await create(client, config)
+            await eventually(lambda: runner.last_activity("one"))
+            created = runner.last_activity("one")
+            await client.get(f"{session}/source")
+            await eventually(lambda: runner.last_activity("one") != created)
+
+        assert runner.last_activity("one") is None
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("moment", [0, 0.05, 0.4])
+def test_a_session_can_be_stopped_while_it_boots(moment: float, make_runner: MakeRunner, state_dir: Path) -> None:
+    async def scenario() -> None:
+        async with prepared(make_runner()) as runner:
+            runner.start("one", {"platform": "ios"})
+            await asyncio.sleep(moment)
+            runner.stop("one")
+        assert list((state_dir / "programs").iterdir()) == []
+
+    asyncio.run(scenario())
+    assert not working_for([state_dir / "programs/one"])
+
+
+@pytest.mark.parametrize("session_type", ["agent-device", "argent", "web-preview-only"])
+def test_without_a_browser_a_session_fails_with_the_line_to_install_one(
+    session_type: str, make_runner: MakeRunner, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with prepared(make_runner(PATH=str(tmp_path))) as runner:
+            runner.start("one", {"platform": "ios", "type": session_type})
+            why = await failed(runner, "one")
+            assert "no Chromium is on PATH" in why
+            assert "install" in why
+
+    asyncio.run(scenario())
+
+
+def test_without_a_browser_appium_has_its_fake_device(make_runner: MakeRunner, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with prepared(make_runner(PATH=str(tmp_path))) as runner:
+            runner.start("one", {"platform": "ios", "type": "appium"})
+            assert (await booted(runner, "one"))["capabilities"]["platformName"] == "Fake"
+
+    asyncio.run(scenario())
+
+
+def test_an_app_that_cannot_be_had_is_a_failed_session_that_says_so(make_runner: MakeRunner) -> None:
+    async def scenario() -> None:
+        async with prepared(make_runner()) as runner:
+            build = "c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"
+            runner.start("one", {"platform": "ios", "type": "web-preview-only", "buildId": build})
+            assert build in await failed(runner, "one")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("version", [None, "3", "3.8", "3.8.0"])
+def test_the_installed_version_is_served_however_exactly_it_is_named(version: str | None) -> None:
+    check({"packageVersion": version}, APPIUM)
+
+
+@pytest.mark.parametrize(
+    ("project", "version"),
+    [
+        *((APPIUM, wrong) for wrong in ("2", "4", "3.7", "3.8.1", "3.8.0.1", "latest", "")),
+        (AGENT_DEVICE, "3.8"),
+        (ARGENT, "1"),
+    ],
+)
+def test_another_version_is_refused_by_the_name_of_the_installed_one(project: Any, version: str) -> None:
+    with pytest.raises(ControllerError, match=f"packageVersion '{version}' is not installed here: {project.title} is"):
+        check({"packageVersion": version}, project)
+
+
+def test_a_session_of_an_earlier_service_is_told_apart_from_one_that_boots(make_runner: MakeRunner) -> None:
+    runner = make_runner()
+    assert "started anew" in reason(runner.look("one"))
+    assert runner.last_activity("one") is None
+    assert (list(runner.moments("one")), runner.log("one"), runner.device("one")) == ([], "", None)
+
+
+def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner, state_dir: Path) -> None:
+    state_dir.write_text("a file where the directory should be")
+    with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be made: "):
+        asyncio.run(make_runner().prepare(print))
+
+
+SERVICE = """
+import asyncio, os, sys
+from pathlib import Path
+from pytest_device.service.keys import Keys
+from pytest_device.service.runners.base import Booting
+from pytest_device.service.runners.programs import Folders, ProgramsRunner
+
+async def serve(request, state_dir, cache_dir):
+    folders = Folders(Path(state_dir), Path(cache_dir), Path(state_dir, "home"))
+    runner = ProgramsRunner(keys=Keys("http://127.0.0.1:9"), folders=folders, log=lambda text: None)
+    await runner.prepare(lambda text: None)
+    runner.start("one", eval(request))
+    while runner.look("one") == Booting():
+        await asyncio.sleep(0.02)
+    print(runner.look("one"), flush=True)
+    await asyncio.sleep(99)
+
+asyncio.run(serve(*sys.argv[1:]))
+"""
+
+
+def serve(request: Mapping[str, str], state_dir: Path, cache_dir: Path) -> "subprocess.Popen[str]":
+    command: list[str | Path] = [sys.executable, "-c", SERVICE, repr(request), state_dir, cache_dir]
+    service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert service.stdout is not None
+    assert service.stdout.readline().startswith("Running(")
+    return service
+
+
+@pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent", "web-preview-only"])
+def test_a_killed_service_leaves_no_program(session_type: str, state_dir: Path, cache_dir: Path) -> None:
+    directory = state_dir / "programs/one"
+    with serve({"type": session_type, "platform": "android"}, state_dir, cache_dir) as service:
+        assert len(working_for([directory])) > 1
+        service.kill()
+        asyncio.run(eventually(lambda: not working_for([directory]) and not directory.exists()))
+
+
+def test_what_even_the_guard_could_not_end_the_next_service_ends(
+    state_dir: Path,
+    cache_dir: Path,
+    make_runner: MakeRunner,
+) -> None:
+    directory = state_dir / "programs/one"
+    with serve(FAKE, state_dir, cache_dir) as service:
+        [guard] = guards(psutil.Process(service.pid))
+        guard.kill()
+        asyncio.run(eventually(lambda: not alive(guard)))
+        service.kill()
+        service.wait()
+    assert working_for([directory])
+
+    make_runner().end_leftovers()
+
+    assert not working_for([directory])
+    assert list((state_dir / "programs").iterdir()) == []

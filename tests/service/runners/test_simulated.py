@@ -1,0 +1,46 @@
+"""The controllers of simulated sessions: alive, and able to do nothing else."""
+
+import pytest
+
+from pytest_device.service.runners.base import Running
+from pytest_device.service.runners.simulated import SimulatedRunner
+from tests.service.world import World, data
+
+
+def test_a_simulated_controller_says_in_the_way_of_each_type_that_it_is_alive(world: World) -> None:
+    session_id = world.created()
+    said = {
+        question: world.send("GET", f"/simulated/{session_id}/{question}", token=None).json()
+        for question in ("health", "tools", "status")
+    }
+
+    assert (said["health"], said["tools"]) == ({"ok": True}, {"tools": []})
+    assert said["status"]["value"]["ready"] is True
+
+
+def test_that_of_an_ended_session_does_not_answer(world: World) -> None:
+    session_id = str(data(world.stop(world.created()))["id"])
+
+    assert world.send("GET", f"/simulated/{session_id}/health", token=None).status_code == 404
+
+
+def test_it_can_do_nothing_else(world: World) -> None:
+    assert world.send("GET", f"/simulated/{world.created()}/rpc", token=None).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("session_type", "field"),
+    [("agent-device", "agentDeviceRemoteSessionUrl"), ("argent", "toolsUrl"), ("appium", "appiumUrl")],
+)
+@pytest.mark.parametrize(
+    ("base_url", "address"), [(None, "https://one.simulated.invalid"), ("http://here", "http://here/simulated/one")]
+)
+def test_the_details_lead_to_the_service_that_it_belongs_to(
+    session_type: str, field: str, base_url: str | None, address: str
+) -> None:
+    runner = SimulatedRunner(clock=lambda: 0.0, base_url=base_url)
+    runner.start("one", {"platform": "ios", "type": session_type})
+    boot = runner.look("one")
+
+    assert isinstance(boot, Running)
+    assert boot.remote_config[field] == address

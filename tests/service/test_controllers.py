@@ -1,0 +1,218 @@
+"""Controllers of sessions at the running service: reached through its own address, ended with their sessions."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import psutil
+import pytest
+
+from pytest_device.service.runners.processes import end, working_for
+from tests.service.process import Service, config, running
+from tests.service.world import data
+from tests.waiting import eventually
+
+APP: Final = Path(__file__).parent / "devices/app"
+BUILD: Final = "c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"
+NOTES: Final = "com.example.notes"
+LIMIT_SECONDS: Final = 90.0
+
+
+def settings(directory: Path) -> dict[str, Any]:
+    """Return the configuration of a service with one build and nothing installed before it is ready."""
+    build = directory / "builds" / BUILD
+    build.mkdir(parents=True)
+    (build / "app").symlink_to(APP)
+    (build / "build.json").write_text(json.dumps({"archive": "app", "applicationId": NOTES, "scheme": "notes"}))
+    return config(directory, runner="real", types=[], builds_dir=str(directory / "builds"))
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    directory = tmp_path_factory.mktemp("service")
+    yield directory
+    end(list(directory.glob("state/programs/*")), grace_seconds=0)
+
+
+@pytest.fixture(scope="module")
+def service(directory: Path) -> Iterator[Service]:
+    with running(settings(directory)) as service:
+        yield service
+        service.end()
+
+
+@dataclass
+class Session:
+    """A session and what asks its controller."""
+
+    service: Service
+    id: str
+    directory: Path
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return data(self.service.get(self.id))
+
+    def ready(self) -> Mapping[str, Any]:
+        assert eventually(lambda: self.facts["status"] != "new", LIMIT_SECONDS)
+        facts = self.facts
+        assert facts["status"] == "in-progress", self.reason()
+        return dict(facts["remoteConfig"])
+
+    def reason(self) -> str:
+        listed = self.service.http.get("/testing/sessions").json()["data"]
+        return str(next(one["reason"] for one in listed if one["id"] == self.id))
+
+    def errored(self) -> str:
+        assert eventually(lambda: self.facts["status"] == "errored", LIMIT_SECONDS)
+        assert self.facts["remoteConfig"] is None
+        return self.reason()
+
+    def is_gone(self) -> bool:
+        return not working_for([self.directory]) and not self.directory.exists()
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        return [one for one in working_for([self.directory]) if name in " ".join(one.cmdline())]
+
+    def rpc(self, command: str, *positionals: str, **flags: Any) -> Any:
+        """Ask the agent-device daemon as its clients do."""
+        remote = self.ready()
+        flags = {"platform": "android", **flags}
+        params = {"session": "s", "command": command, "positionals": positionals, "flags": flags, "meta": {}}
+        reply = httpx.post(
+            f"{remote['agentDeviceRemoteSessionUrl']}/rpc",
+            json={"jsonrpc": "2.0", "id": 1, "method": "agent_device.command", "params": params},
+            headers={"Authorization": f"Bearer {remote['agentDeviceRemoteSessionToken']}"},
+            timeout=LIMIT_SECONDS,
+        ).json()
+        assert "result" in reply, reply
+        return reply["result"]["data"]
+
+    def labels(self) -> list[str]:
+        return [node.get("label") for node in self.rpc("snapshot")["nodes"]]
+
+    def tool(self, name: str, **arguments: Any) -> Any:
+        """Ask the argent tool server as its clients do."""
+        remote = self.ready()
+        reply = httpx.post(
+            f"{remote['toolsUrl']}/tools/{name}",
+            json=arguments,
+            headers={"Authorization": f"Bearer {remote['toolsAuthToken']}"},
+            timeout=LIMIT_SECONDS,
+        )
+        assert reply.status_code == 200, reply.text
+        return reply.json()["data"]
+
+
+Create = Callable[..., Session]
+
+
+@pytest.fixture
+def create(service: Service, directory: Path) -> Iterator[Create]:
+    """Create sessions on the browser, which are stopped after the test."""
+    sessions: list[Session] = []
+
+    def create(**options: Any) -> Session:
+        sessions.append(created(service, directory, **options))
+        return sessions[-1]
+
+    yield create
+    for session in sessions:
+        service.http.post(f"/v2/device-run-sessions/{session.id}/stop")
+    for session in sessions:
+        assert eventually(session.is_gone, LIMIT_SECONDS)
+
+
+def created(service: Service, directory: Path, **options: Any) -> Session:
+    session_id = data(service.create(deviceIdentifier="chromium", **options))["id"]
+    return Session(service, session_id, directory / "state/programs" / session_id)
+
+
+def test_agent_device_drives_the_app_of_its_session_and_of_no_other(create: Create) -> None:
+    one, other = (create(type="agent-device", buildId=BUILD) for _ in range(2))
+    assert set(one.ready()) == {"agentDeviceRemoteSessionUrl", "agentDeviceRemoteSessionToken", "webPreviewUrl"}
+    for session in (one, other):
+        session.rpc("open", NOTES)
+
+    one.rpc("press", 'label="Add"')
+
+    assert "pressed" in one.labels()
+    assert "Add" in other.labels()
+    one.rpc("settings", "clear-app-state", NOTES)
+    assert one.labels() == []
+
+
+def test_argent_drives_the_app_of_its_session(create: Create) -> None:
+    session = create(type="argent", buildId=BUILD, platform="ios")
+    assert set(session.ready()) == {"toolsUrl", "toolsAuthToken", "webPreviewUrl"}
+
+    # It gives a browser less than a second to answer, which a busy machine may need more than once.
+    assert eventually(lambda: session.tool("list-devices")["devices"], LIMIT_SECONDS)
+    (device,) = session.tool("list-devices")["devices"]
+
+    assert "Add" in json.dumps(session.tool("describe", udid=device["id"]))
+
+
+def test_a_preview_is_all_that_a_session_without_a_controller_has(create: Create) -> None:
+    preview = create(type="web-preview-only", buildId=BUILD).ready()
+
+    assert set(preview) == {"webPreviewUrl"}
+    assert httpx.get(preview["webPreviewUrl"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("session_type", "name", "said"),
+    [
+        ("agent-device", "daemon.js", "agent-device ended by itself: exit status -9"),
+        ("argent", "cli.js", "argent ended by itself: exit status -9"),
+        ("web-preview-only", "--user-data-dir", "the browser ended with exit status -9"),
+    ],
+)
+def test_a_program_that_is_killed_makes_its_session_errored_and_takes_the_others_along(
+    create: Create, session_type: str, name: str, said: str
+) -> None:
+    session = create(type=session_type)
+    session.ready()
+
+    # Of a program and those it has started, the first.
+    min(session.processes(name), key=psutil.Process.create_time).kill()
+
+    assert said in session.errored()
+    assert eventually(session.is_gone, LIMIT_SECONDS)
+
+
+def test_the_log_of_the_service_has_no_token_and_no_key(create: Create, directory: Path) -> None:
+    session = create(type="argent")
+    remote = session.ready()
+    session.tool("list-devices")
+
+    log = (directory / "service.log").read_text()
+    assert session.id in log
+    assert remote["toolsAuthToken"] not in log
+    assert remote["toolsUrl"].rpartition("/")[2] not in log
+
+
+def test_a_session_that_reaches_its_limit_leaves_nothing(create: Create) -> None:
+    session = create(type="agent-device")
+    address = session.ready()["agentDeviceRemoteSessionUrl"]
+
+    session.service.http.post(f"/testing/sessions/{session.id}/expire").raise_for_status()
+
+    assert session.facts["status"] == "stopped"
+    assert httpx.get(f"{address}/health").status_code == 404
+    assert eventually(session.is_gone, LIMIT_SECONDS)
+
+
+def test_a_service_that_is_told_to_end_leaves_nothing(tmp_path: Path) -> None:
+    with running(settings(tmp_path)) as service:
+        sessions = [created(service, tmp_path, type=one) for one in ("agent-device", "argent", "web-preview-only")]
+        for session in sessions:
+            session.ready()
+        service.process.send_signal(signal.SIGTERM)
+        service.process.wait(LIMIT_SECONDS)
+
+    assert [session.is_gone() for session in sessions] == [True, True, True]

@@ -1,0 +1,315 @@
+"""What the gateway passes on, before a program that answers with what it was asked."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+
+from pytest_device.errors import ControllerError
+from pytest_device.service import gateway
+from pytest_device.service.devices.base import AppState, Device, Tools
+from pytest_device.service.keys import Keys
+from pytest_device.service.replies import RefusalError
+from pytest_device.service.runners.activity import Activity
+from pytest_device.service.runners.controller import Controller
+from pytest_device.service.runners.journal import Journal
+from pytest_device.service.runners.program import Program
+
+BASE = "http://127.0.0.1:1"
+ID = "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043"
+TOKEN = "made-up-token-of-a-daemon"
+SHOWN = "http://127.0.0.1:7777/notes?from=here"
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """Tells what it was asked; as the browser, which page it shows."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self) -> None:
+        body = self._chunks() if "transfer-encoding" in self.headers else self._whole()
+        asked: Any = {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body.decode()}
+        if self.path == "/json/list":
+            asked = [{"type": "browser_ui", "url": "chrome://x"}, {"type": "page", "url": SHOWN}]
+        said = json.dumps(asked).encode()
+        self.send_response(302 if self.path.startswith("/moved") else 200)
+        for name, value in (("Content-Type", "application/json"), ("Location", "/health"), ("X-Own", "kept")):
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def _whole(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("content-length", 0)))
+
+    def _chunks(self) -> bytes:
+        body = b""
+        while length := int(self.rfile.readline(), 16):
+            body += self.rfile.read(length)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    do_GET = do_POST = answer  # noqa: N815  so the library calls them
+
+    def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        pass
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@dataclass
+class Phone:
+    """A device that notes what is done to it."""
+
+    tools: Tools
+    done: list[Sequence[Any]] = field(default_factory=list[Sequence[Any]])
+
+    async def apps(self) -> Mapping[str, AppState]:
+        return {"com.example.notes": AppState.FOREGROUND}
+
+    async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
+        self.done.append(("launch", application_id, *arguments))
+
+    async def open_url(self, url: str, application_id: str | None = None) -> None:
+        if url.startswith("broken:"):
+            raise ControllerError("no app here opens broken:")
+        self.done.append(("open", url, application_id))
+
+    async def terminate(self, application_id: str) -> bool:
+        self.done.append(("terminate", application_id))
+        return True
+
+    async def clear(self, application_id: str | None = None) -> None:
+        self.done.append(("clear", application_id))
+
+
+class Stage:
+    """The gateway in this process, before the one controller there is."""
+
+    def __init__(self, port: int | None, phone: Phone | None = None) -> None:
+        self.keys = Keys(BASE)
+        self.url = self.keys.url("controllers", ID)
+        self.activity = Activity()
+        self.phone = phone
+        program = Program("agent-device", cast("Any", None), Journal(), cast("Any", None))
+        self._controller = Controller(program, {}, port, TOKEN)
+
+    def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
+        return (self._controller, self.activity) if session_id == ID else None
+
+    def device(self, session_id: str) -> Device | None:
+        del session_id
+        return cast("Device", self.phone) if self.phone else None
+
+    def ask(self, method: str, path: str = "", url: str | None = None, **more: Any) -> httpx.Response:
+        async def exchange() -> httpx.Response:
+            async with gateway.client() as http:
+                app = Starlette(
+                    routes=gateway.routes(self, self.keys, http), exception_handlers={RefusalError: _refused}
+                )
+                transport = httpx.ASGITransport(app)
+                async with httpx.AsyncClient(transport=transport) as client:
+                    return await client.request(method, (url or self.url) + path, **more)
+
+        return asyncio.run(exchange())
+
+    def rpc(self, command: str, *positionals: str, token: str = TOKEN, **flags: Any) -> Any:
+        """Ask as agent-device's clients do; return what the daemon got, or the answer in its place."""
+        params = {"session": "s", "command": command, "positionals": positionals, "flags": flags, "meta": {}}
+        asked = {"jsonrpc": "2.0", "id": 7, "method": "agent_device.command", "params": params}
+        answer = self.ask("POST", "/rpc", json=asked, headers={"Authorization": f"Bearer {token}"}).json()
+        return json.loads(answer["body"])["params"] if "body" in answer else answer
+
+
+async def _refused(_request: object, error: Exception) -> JSONResponse:
+    return JSONResponse({"message": str(error)}, cast("RefusalError", error).status)
+
+
+@pytest.fixture
+def stage(port: int) -> Stage:
+    return Stage(port)
+
+
+@pytest.fixture
+def browser(port: int) -> Stage:
+    """The one whose device is a browser."""
+    return Stage(port, Phone(Tools({}, debugging_port=port)))
+
+
+def done(stage: Stage) -> list[Sequence[Any]]:
+    assert stage.phone
+    return stage.phone.done
+
+
+def test_a_request_arrives_as_it_was_sent_and_its_answer_comes_back_as_it_is(stage: Stage) -> None:
+    reply = stage.ask("POST", "/tools/des%2Fcribe?x=a%20b", content=b"a body", headers={"X-Mine": "1", "TE": "gzip"})
+
+    asked = reply.json()
+    assert (asked["method"], asked["path"], asked["body"]) == ("POST", "/tools/des%2Fcribe?x=a%20b", "a body")
+    assert reply.headers["x-own"] == "kept"
+    headers = {name.lower(): value for name, value in asked["headers"].items()}
+    assert headers["x-mine"] == "1"
+    assert "te" not in headers
+
+
+def test_the_program_is_asked_by_its_own_name(stage: Stage, port: int) -> None:
+    headers = stage.ask("GET", "/x", headers={"Host": "somewhere.example"}).json()["headers"]
+
+    assert {name.lower(): value for name, value in headers.items()}["host"] == f"127.0.0.1:{port}"
+
+
+def test_a_body_of_unknown_length_is_passed_on(stage: Stage) -> None:
+    async def parts() -> Any:
+        yield b"in "
+        yield b"parts"
+
+    reply = stage.ask("POST", "/x", content=parts())
+
+    assert reply.json()["body"] == "in parts"
+
+
+def test_a_redirect_is_answered_and_not_followed(stage: Stage) -> None:
+    assert stage.ask("GET", "/moved").status_code == 302
+
+
+@pytest.mark.parametrize("path", ["/controllers/{id}/wrong/health", "/controllers/unknown/{key}/health"])
+def test_a_wrong_key_and_an_ended_session_are_not_found(stage: Stage, path: str) -> None:
+    key = stage.url.rpartition("/")[2]
+
+    reply = stage.ask("GET", url=BASE + path.format(id=ID, key=key))
+
+    assert reply.status_code == 404
+    assert "its session may have ended" in reply.json()["message"]
+
+
+def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
+    key = stage.keys.url("preview", ID).rpartition("/")[2]
+
+    assert stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
+
+
+def test_a_controller_that_is_reached_otherwise_is_not_found() -> None:
+    assert Stage(None).ask("GET", "/status").status_code == 404
+
+
+def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+    reply = Stage(port).ask("POST", "/rpc", json={})
+
+    assert reply.status_code == 502
+    assert reply.json()["errors"][0]["message"] == "agent-device does not answer: ConnectError"
+
+
+def test_commands_are_use_and_looks_at_the_health_are_not(stage: Stage) -> None:
+    stage.ask("GET", "/health")
+    stage.ask("GET", "/tools")
+    assert stage.activity.last is None
+
+    stage.ask("POST", "/tools/describe")
+    used = stage.activity.last
+    assert used is not None
+    assert stage.activity.last == used  # and nothing is under way any more
+
+
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_a_phone_is_a_web_browser_to_the_daemon(browser: Stage, platform: str) -> None:
+    got = browser.rpc("snapshot", platform=platform, target="mobile", snapshotInteractiveOnly=True)
+
+    assert got["flags"] == {"platform": "web", "snapshotInteractiveOnly": True}
+
+
+def test_steps_of_a_batch_are_meant_too(browser: Stage) -> None:
+    steps = [{"command": "snapshot", "flags": {"platform": "ios"}}, {"platform": ["ios"]}, "ios"]
+
+    got = browser.rpc("batch", batchSteps=steps)
+
+    assert got["flags"]["batchSteps"] == [{"command": "snapshot", "flags": {"platform": "web"}}, *steps[1:]]
+
+
+def test_an_app_is_launched_and_the_daemon_is_told_the_address_it_shows(browser: Stage) -> None:
+    got = browser.rpc("open", "com.example.notes", launchArgs=["-x", "1"])
+
+    assert done(browser) == [("launch", "com.example.notes", "-x", "1")]
+    assert (got["positionals"], got["flags"]) == ([SHOWN], {"platform": "web"})
+
+
+def test_an_app_that_is_relaunched_is_ended_first(browser: Stage) -> None:
+    got = browser.rpc("open", "com.example.notes", "notes://list", relaunch=True)
+
+    assert got["flags"] == {"platform": "web"}
+    assert done(browser) == [
+        ("terminate", "com.example.notes"),
+        ("launch", "com.example.notes"),
+        ("open", "notes://list", "com.example.notes"),
+    ]
+
+
+@pytest.mark.parametrize("url", ["notes://item/3", "https://example.com/"])
+def test_an_address_is_opened_by_the_device(browser: Stage, url: str) -> None:
+    assert browser.rpc("open", url)["positionals"] == [SHOWN]
+    assert done(browser) == [("open", url, None)]
+
+
+def test_the_state_of_an_app_is_cleared_by_the_device_in_the_place_of_the_daemon(browser: Stage) -> None:
+    answer = browser.rpc("settings", "clear-app-state", "com.example.notes")
+
+    assert done(browser) == [("clear", "com.example.notes")]
+    assert (answer["id"], answer["result"]["ok"]) == (7, True)
+
+
+def test_closing_an_app_ends_it(browser: Stage) -> None:
+    assert browser.rpc("close", "com.example.notes")["positionals"] == []
+    assert done(browser) == [("terminate", "com.example.notes")]
+
+
+@pytest.mark.parametrize(
+    ("target", "why"), [("no-app", "no-app is not installed here"), ("broken:x", "no app here opens broken:")]
+)
+def test_what_the_device_refuses_is_answered_as_the_daemon_refuses(browser: Stage, target: str, why: str) -> None:
+    error = browser.rpc("open", target)["error"]
+
+    assert why in error["message"]
+    assert error["data"]["code"] == "COMMAND_FAILED"
+
+
+def test_without_the_token_nothing_is_done_and_the_daemon_is_asked_as_it_was(browser: Stage) -> None:
+    got = browser.rpc("open", "com.example.notes", token="wrong", platform="ios")
+
+    assert done(browser) == []
+    assert (got["positionals"], got["flags"]) == (["com.example.notes"], {"platform": "ios"})
+
+
+@pytest.mark.parametrize("body", [b"no json", b"[]", b'{"params": 1}', b'{"params": {"flags": 1}}', b"[" * 100_000])
+def test_what_is_no_request_is_left_to_the_daemon(browser: Stage, body: bytes) -> None:
+    reply = browser.ask("POST", "/rpc", content=body, headers={"Authorization": f"Bearer {TOKEN}"})
+
+    assert reply.json()["body"].encode() == body
+
+
+def test_for_a_real_phone_nothing_is_said_in_other_words(port: int) -> None:
+    stage = Stage(port, Phone(Tools({})))
+
+    got = stage.rpc("open", "com.example.notes", platform="ios")
+
+    assert (got["positionals"], got["flags"]) == (["com.example.notes"], {"platform": "ios"})
