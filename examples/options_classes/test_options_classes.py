@@ -36,5 +36,5 @@ def test_opens_a_deep_link(device_driver: WebDriver, device_platform: Platform) 
 
 def test_turns_to_landscape(device_driver: WebDriver) -> None:
     device_driver.orientation = "LANDSCAPE"
-    size = device_driver.get_window_size()
-    assert size["width"] > size["height"]
+    window = device_driver.get_window_rect()
+    assert window["width"] > window["height"]

@@ -1,7 +1,7 @@
 """A process's way to the service: through a reaper, or straight to a local service, which ends with the run."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol
@@ -55,13 +55,22 @@ class Access(Protocol):
 
 
 class LocalAccess:
-    """The local service of the run: started here, or told by the controlling process that started it."""
+    """The local service of the run: started here, or told by the controlling process that started it.
 
-    def __init__(self, settings: Settings, given: dict[str, str] | None, progress: Callable[[str], None]) -> None:
+    What sessions of ``types`` run on is installed before the first of them is created.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        given: dict[str, str] | None,
+        progress: Callable[[str], None],
+        types: Collection[str] = (),
+    ) -> None:
         self._open = ExitStack()
         self._settings = settings
         if given is None:
-            service = LocalService.start(progress=progress, **settings.of_local_service())
+            service = LocalService.start(progress=progress, types=sorted(types), **settings.of_local_service())
             self._open.callback(service.close)
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path: Path | None = Path(given["log_path"])

@@ -71,7 +71,11 @@ class Controller:
 
     def _started(self, settings: "Settings") -> dict[str, str]:
         if self._service is None:
-            self._service = LocalService.start(progress=self._terminal.show, **settings.of_local_service())
+            self._service = LocalService.start(
+                progress=self._terminal.show,
+                types=[],  # the workers alone know which
+                **settings.of_local_service(),
+            )
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
     def _kept(self, settings: "Settings") -> "Household":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
-from pytest_device.option_table import DRY_RUN, LOCAL, OPTIONS, TOKEN_VARIABLE, URL
+from pytest_device.option_table import BUILDS_DIR, DRY_RUN, LOCAL, OPTIONS, TOKEN_VARIABLE, URL
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
@@ -49,9 +49,15 @@ def settings_of(config: pytest.Config) -> "Settings":
 
     if _SETTINGS not in config.stash:
         config.stash[_SETTINGS] = resolve(
-            lambda name: _text(config.getoption(name)), os.environ, lambda name: _text(config.getini(name))
+            lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name)
         )
     return config.stash[_SETTINGS]
+
+
+def _from_ini(config: pytest.Config, name: str) -> str | None:
+    """Return a value of the ini file; a path there begins at the file's own directory, as pytest's paths do."""
+    text = _text(config.getini(name))
+    return str(config.rootpath / text) if text and name == BUILDS_DIR.ini else text
 
 
 def header(config: pytest.Config) -> list[str]:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -14,6 +14,7 @@ from pytest_device.local import log_lines
 from pytest_device.plugin import artifacts
 from pytest_device.plugin.access import Access, LocalAccess, RemoteAccess, joined
 from pytest_device.plugin.attendance import Attendance
+from pytest_device.plugin.collection import needs_of
 from pytest_device.plugin.controller import LOCAL, RUN
 from pytest_device.plugin.devices import PROVIDING, Devices
 from pytest_device.plugin.dry_run import plan
@@ -127,7 +128,7 @@ class DeviceRun:
             return True
         try:
             self._signals.install()
-            self._access = self._opened()
+            self._access = self._opened(session.items)
         except ConfigError as error:
             raise usage_error(error.problems) from None
         self._redactor.add(self._access.service.token)
@@ -147,12 +148,13 @@ class DeviceRun:
         """Return what the controlling process of a pytest-xdist run gave this one, nothing when there is none."""
         return getattr(self._config, "workerinput", {})
 
-    def _opened(self) -> Access:
+    def _opened(self, items: Sequence[pytest.Item]) -> Access:
         given, settings = self._input(), self.settings
         worker: str | None = given.get("workerid")
         if settings.local.value:
             show = self._terminal.show if self._terminal else print
-            return LocalAccess(settings, given.get(LOCAL), show)
+            types = {str(need.request.type) for item in items for need in needs_of(item).values()}
+            return LocalAccess(settings, given.get(LOCAL), show, types)
         if self._terminal:
             service = service_at(str(settings.url.value), settings.token)
             self._household = Household(settings, service, self.name, self._terminal)

@@ -27,6 +27,8 @@ PATH: Final = "/controllers"
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 
 CONNECT_SECONDS: Final = 5.0
+KEEP_SECONDS: Final = 2.0
+"""How long an idle connection is kept: Node closes it after 5 s, and what is sent there then is lost."""
 ANSWER_SECONDS: Final = 900.0
 """The longest silence: a command may wait for something on the device."""
 
@@ -56,7 +58,7 @@ class Reachable(Protocol):
 @asynccontextmanager
 async def client() -> AsyncGenerator[httpx.AsyncClient]:
     """Open what asks the programs; it adds nothing of its own to a request."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_SECONDS)
     timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
     no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the authorities of this machine need not be read
     async with httpx.AsyncClient(trust_env=False, limits=limits, timeout=timeout, verify=no_tls) as http:

@@ -146,15 +146,15 @@ async def _done_by_device(request: _Request, browser: Browser) -> str:
 
 async def _open(device: Device, target: str, link: str | None, flags: dict[str, Any]) -> None:
     """Open an app or an address; what the daemon takes for apps only is done then, and not left among the flags."""
-    apps = await device.apps()
+    apps, relaunch, arguments = await device.apps(), flags.pop("relaunch", False), flags.pop("launchArgs", None)
     if target not in apps:
         if not urlsplit(target).scheme:
             raise ControllerError(f"{target} is not installed here; installed: {', '.join(apps) or 'no app'}")
         await device.open_url(target)
         return
-    if flags.pop("relaunch", False) and apps[target] is AppState.FOREGROUND:
+    if relaunch and apps[target] is AppState.FOREGROUND:
         await device.terminate(target)
-    await device.launch(target, _texts(flags.pop("launchArgs", None)))
+    await device.launch(target, _texts(arguments))
     if link:
         await device.open_url(link, target)
 

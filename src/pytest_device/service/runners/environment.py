@@ -7,7 +7,7 @@ _TOOLS: Final = frozenset(
     (
         *("PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME"),
         *("ANDROID_HOME", "ANDROID_SDK_ROOT", "ANDROID_USER_HOME", "ANDROID_ADB_SERVER_PORT", "JAVA_HOME"),
-        "DEVELOPER_DIR",
+        *("APPIUM_HOME", "DEVELOPER_DIR"),
     )
 )
 # Appium itself fetches the app of a session when it is given by its URL.

@@ -248,8 +248,8 @@ class ProgramsRunner:
         self._log(f"session {record.id}: {text}")
 
     def _fail(self, record: Record, reason: str) -> None:
-        record.boot = Failed(reason)
-        self._note(record, f"failed: {reason}")
+        record.boot = Failed(reason)  # the reason is the session's, not a moment of its programs as well
+        self._log(f"session {record.id}: {reason}")
 
     def _forget_the_oldest(self) -> None:
         ended = [session_id for session_id in self._records if session_id not in self._active]
