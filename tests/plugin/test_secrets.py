@@ -47,12 +47,16 @@ NEEDLES = (
 """Of each secret the part that looks the same in every spelling."""
 
 SUITE = """
-import logging, os, pathlib, warnings
+import dataclasses, logging, os, pathlib, warnings
 import httpx, pytest, urllib3
 from selenium.webdriver.remote.remote_connection import RemoteConnection
 
 pytestmark = pytest.mark.device(platform="android")
 access = os.environ["DEVICE_TOKEN"]
+
+@pytest.fixture
+def device_wait_policy(device_wait_policy):  # nothing answers at what is planted
+    return dataclasses.replace(device_wait_policy, controller_timeout_seconds=None)
 
 def connection_of(session):
     config = session.remote_config

@@ -9,12 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 import httpx
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import AppState, Device
+from pytest_device.service.devices.links import parts_of
 from pytest_device.spec import Platform
 
 _PLATFORM: Final = "web"
@@ -99,7 +99,7 @@ def _is_permitted(request: _Request, headers: Mapping[str, str], token: str) -> 
         headers.get("x-agent-device-token", ""),
         str(request.params.get("token", "")),
     )
-    return any(hmac.compare_digest(one.encode(), token.encode()) for one in given)
+    return any(hmac.compare_digest(one.encode(errors="replace"), token.encode()) for one in given)
 
 
 def _change_platform(request: _Request) -> None:
@@ -148,7 +148,7 @@ async def _open(device: Device, target: str, link: str | None, flags: dict[str, 
     """Open an app or an address; what the daemon takes for apps only is done then, and not left among the flags."""
     apps, relaunch, arguments = await device.apps(), flags.pop("relaunch", False), flags.pop("launchArgs", None)
     if target not in apps:
-        if not urlsplit(target).scheme:
+        if not parts_of(target).scheme:
             raise ControllerError(f"{target} is not installed here; installed: {', '.join(apps) or 'no app'}")
         await device.open_url(target)
         return

@@ -159,12 +159,13 @@ class Life:
         if self.ready_at is None:
             self.ready_at = self._clock() - self._policy.poll_interval_seconds
             self._asked_since = self._clock()
-        problem = self._problem_of(self.session)
-        if problem is None:
+        limit = self._policy.controller_timeout_seconds
+        problem = None if limit is None else self._problem_of(self.session)
+        if limit is None or problem is None:
             self._is_ready = True
             self._tell(Kind.READY, named_device(self.session))
             return 0.0
-        if self._clock() - self._asked_since >= self._policy.controller_timeout_seconds:
+        if self._clock() - self._asked_since >= limit:
             what = f"the session is in progress, but {problem} ({self._url()})"
             raise SessionFailedError(what, session_id=str(self._session_id), url=self._url())
         self._tell_state(f"in-progress, but {problem}")

@@ -18,7 +18,7 @@ class WaitPolicy:
 
     timeout_seconds: float = 900.0
     poll_interval_seconds: float = POLL_INTERVAL_SECONDS
-    controller_timeout_seconds: float = 30.0
+    controller_timeout_seconds: float | None = 30.0
 
 
 @dataclass(frozen=True, slots=True)

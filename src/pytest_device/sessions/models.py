@@ -32,6 +32,8 @@ _WORD_MAX_LENGTH: Final = 80
 _URL_MAX_LENGTH: Final = 2048
 _MINUTES_MAX: Final = 1_000_000
 """Nearly two years: what is more is no limit, and breaks calculations."""
+_KEY_LENGTH: Final = 8
+"""A shorter path holds no key, and hidden it would make holes in texts that it has nothing to do with."""
 _CREDENTIAL = re.compile(r"(?i)token|secret|passw|auth|credential|access.?key|api.?key")
 
 
@@ -88,6 +90,8 @@ def _secrets_of_url(url: str) -> Iterator[str]:
     yield from (value for key, value in parse_qsl(parts.query) if _CREDENTIAL.search(key))
     if not is_loopback(host):
         yield from (url, host)
+    elif len(parts.path) >= _KEY_LENGTH:
+        yield from (url, parts.path)  # of several on this machine a key in the path opens one
 
 
 class AgentDeviceConfig(RemoteConfig, frozen=True):

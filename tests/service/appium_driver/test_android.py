@@ -342,6 +342,27 @@ def test_a_session_without_reset_finds_what_the_last_one_left(driver: Remote, an
     assert driver.activate_app(APP_ID).current_package == APP_ID  # the end of a session leaves the browser running
 
 
+def test_a_session_starts_on_the_screen_as_it_was_before_the_last_one(driver: Remote, android: Session) -> None:
+    before = driver.get_window_size()
+    with driven(android, {"appPackage": APP_ID}) as other:
+        other.orientation = "LANDSCAPE"
+
+    with driven(android, {"appPackage": APP_ID}) as next_one:
+        assert next_one.orientation == "PORTRAIT"
+        assert next_one.get_window_size() == before
+
+
+def test_a_session_starts_though_the_last_one_has_left_a_page_open(driver: Remote, android: Session) -> None:
+    del driver  # which has installed the app
+    kept = {"appPackage": APP_ID, "shouldTerminateApp": False}
+    with driven(android, kept) as other:
+        other.switch_to.context(f"WEBVIEW_{APP_ID}")
+        other.execute_script("window.open('about:blank')")
+
+    with driven(android, {"appPackage": APP_ID}) as next_one:
+        assert by_id(next_one, "text").is_displayed()
+
+
 def test_language_and_region_are_what_the_page_speaks(driver: Remote, android: Session) -> None:
     driver.terminate_app(APP_ID)
     spoken = {"appium:language": "de", "appium:locale": "CH", "appium:timeZone": "Asia/Tokyo"}

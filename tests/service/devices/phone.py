@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.cdp import Connection, connected
 from pytest_device.service.devices.chromium import Chromium
@@ -65,9 +66,15 @@ class Phone:
 
     async def _says_in_time(self, expression: str, expected: object) -> bool:
         async with asyncio.timeout(LIMIT_SECONDS):
-            while not await self._front() or await self._says(expression) != expected:  # noqa: ASYNC110  nothing tells
+            while not await self._is_said(expression, expected):  # noqa: ASYNC110  nothing tells
                 await asyncio.sleep(0.02)
         return True
+
+    async def _is_said(self, expression: str, expected: object) -> bool:
+        try:
+            return bool(await self._says(expression) == expected)
+        except (ControllerError, KeyError):  # the page is just being closed, or there is none
+            return False
 
     async def _calls(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         async with self._page() as page:

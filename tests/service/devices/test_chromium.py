@@ -229,6 +229,39 @@ def test_everything_that_was_shown_can_be_forgotten(phone: Phone) -> None:
     assert phone.says(STORED) == NOTHING
 
 
+def test_what_pages_that_an_app_has_led_to_have_stored_is_forgotten_with_it(phone: Phone) -> None:
+    app = phone.start()
+    elsewhere = phone.says("location.href").replace("127.0.0.1", "localhost")
+    phone.says(f"void (location.href = '{elsewhere}')")
+    assert phone.says_in_time("location.hostname + document.readyState", "localhostcomplete")
+    phone.says(STORE)
+
+    phone.do(phone.device.clear(app))
+
+    phone.do(phone.device.open_url(elsewhere))
+    assert phone.says(STORED) == NOTHING
+
+
+def test_no_way_leads_back_from_an_app_to_what_was_shown_before(phone: Phone) -> None:
+    app = phone.start()
+    phone.says("history.pushState(null, '', '/left')")
+    phone.do(phone.device.terminate(app))
+
+    phone.do(phone.device.launch(app))
+
+    assert phone.says("history.length") == 2  # the home screen and the app
+
+
+def test_the_name_of_the_window_is_forgotten_with_the_app(phone: Phone) -> None:
+    app = phone.start()
+    phone.says("window.name = 'kept'")
+
+    phone.do(phone.device.clear(app))
+
+    phone.do(phone.device.launch(app))
+    assert phone.says("window.name") == ""
+
+
 def test_an_app_that_is_ended_leaves_the_home_screen(phone: Phone) -> None:
     app = phone.start()
 
@@ -317,7 +350,7 @@ def ask(phone: Phone) -> None:
 
 async def opened(phone: Phone) -> None:
     async with asyncio.timeout(20):
-        while phone.device._tabs.front._dialog is None:  # noqa: ASYNC110  it tells nobody
+        while (await phone.device._tabs.front())._dialog is None:  # noqa: ASYNC110  it tells nobody
             await asyncio.sleep(0.02)
 
 
@@ -388,6 +421,16 @@ def test_a_page_that_another_opens_is_a_phone_s_and_closed_with_the_app(phone: P
     assert phone.says("document.title") == "Home"
 
 
+def test_an_app_that_has_opened_a_page_of_nobody_s_is_ended_with_it(phone: Phone) -> None:
+    app = phone.start()
+    phone.says("void window.open('about:blank')")
+    assert phone.says_in_time("location.href", "about:blank")
+
+    assert phone.do(phone.device.terminate(app)) is True
+
+    assert phone.says("document.title") == "Home"
+
+
 def test_where_a_controller_closes_the_last_page_another_one_opens(phone: Phone) -> None:
     app = phone.start()
 
@@ -431,7 +474,7 @@ def test_pictures_are_taken_while_apps_come_and_go(phone: Phone) -> None:
 def test_a_page_that_crashes_is_told(tmp_path: Path) -> None:
     with booted(tmp_path / "session", deviceIdentifier="chromium") as phone:
         with pytest.raises(ControllerError):
-            phone.do(phone.device._tabs.main.call("Page.crash", limit_seconds=1))
+            phone.do(phone.do(phone.device._tabs.main()).call("Page.crash", limit_seconds=1))
 
         assert phone.do(phone.device.ended()) == "the page has crashed (crashed)"
 
@@ -448,7 +491,7 @@ def test_a_browser_that_is_killed_is_told_and_nothing_of_it_is_left(tmp_path: Pa
         with pytest.raises(ControllerError, match="the browser"):
             phone.do(phone.device.screenshot())
     assert not directory.exists()
-    assert not [process for process in processes if psutil.pid_exists(process.pid)]
+    assert not psutil.wait_procs(processes, timeout=20)[1]  # init takes its time with orphans
 
 
 def test_a_phone_that_is_given_back_has_ended(tmp_path: Path) -> None:

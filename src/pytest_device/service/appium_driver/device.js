@@ -66,6 +66,11 @@ export class Device {
     return (await this.#ask('GET', 'apps')).apps;
   }
 
+  /** Close the pages that were opened beside the app's. */
+  async closeOthers() {
+    await this.#ask('POST', 'close-others');
+  }
+
   async orientation() {
     return (await this.#ask('GET', 'orientation')).orientation;
   }

@@ -98,8 +98,10 @@ export class LocalDriver extends ChromiumDriver {
 
   /** Start the session: attach to the browser, then install and launch the app the capabilities name. */
   async createSession(...args) {
+    await this.device.closeOthers(); // chromedriver would drive the page that was opened last
     const [sessionId] = await super.createSession(...args);
     try {
+      this.heldBefore = await this.device.orientation();
       await apps.prepare.call(this);
     } catch (error) {
       await this.deleteSession(sessionId);
@@ -114,6 +116,7 @@ export class LocalDriver extends ChromiumDriver {
     if (this._cd && this.application && this.opts.shouldTerminateApp !== false) {
       await this.device.terminate(this.application).catch((error) => this.log.warn(error.message));
     }
+    if (this.heldBefore) await hold(this, this.heldBefore).catch((error) => this.log.warn(error.message));
     await super.deleteSession(sessionId);
   }
 
@@ -175,6 +178,11 @@ export class LocalDriver extends ChromiumDriver {
   async getTimeouts() {
     return { ...(await super.getTimeouts()), ...(await this.toBrowser('/timeouts', 'GET')), script: SCRIPT_LIMIT_MS };
   }
+}
+
+/** Turn the screen as it was held, for the next session on the device. */
+async function hold({ device }, orientation) {
+  if ((await device.orientation()) !== orientation) await device.rotate(orientation);
 }
 
 function freePort() {

@@ -15,8 +15,8 @@ from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.devices.browser import Browser, browsing
 from pytest_device.service.devices.console import Line
-from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for, is_within
-from pytest_device.service.devices.page import origin_of
+from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for, is_within, parts_of
+from pytest_device.service.devices.page import Page, origin_of
 from pytest_device.service.devices.profiles import Profile
 from pytest_device.service.devices.tabs import Tabs, tabs_of
 from pytest_device.service.runners.guard import Guard
@@ -61,7 +61,6 @@ class Chromium:
         self._serve = serve
         self._chromedriver = chromedriver
         self._apps: dict[str, _Installed] = {}
-        self._visited: set[str] = set()
         self._home = "data:text/html," + quote(_HOME.format(name=escape(profile.name)))
 
     @property
@@ -110,14 +109,14 @@ class Chromium:
         if not arguments and await self._front() == application_id:
             return
         await self.go_home()
-        await self._tabs.main.start_with(_arguments_script(app.base, arguments))
+        await (await self._tabs.main()).start_with(_arguments_script(app.base, arguments))
         await self._show(app.base)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
         """Open a web address or a deep link, the latter in the app it belongs to or in the one named."""
         if application_id is not None:
             await self._show(address_in(self._app(application_id).base, url))
-        elif urlsplit(url).scheme in WEB_SCHEMES:
+        elif parts_of(url).scheme in WEB_SCHEMES:
             await self._show(url)
         else:
             schemes = {name: app.scheme for name, app in self._apps.items()}
@@ -125,8 +124,8 @@ class Chromium:
             await self._show(address_in(self._apps[owner].base, url))
 
     async def terminate(self, application_id: str) -> bool:
-        """Show the home screen in the place of an app; False when it was not in front."""
-        if await self._front() != application_id:
+        """Show the home screen in the place of an app, and of what it has opened; False when it was not shown."""
+        if application_id not in {await self._front(), await self._at(await self._tabs.main())}:
             return False
         await self.go_home()
         return True
@@ -140,12 +139,15 @@ class Chromium:
         return True
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Forget what an app, or everything that was shown, has stored, and show the home screen."""
-        bases = [self._app(application_id).base] if application_id else [app.base for app in self._apps.values()]
-        if application_id is None or await self._front() == application_id:
+        """Forget what an app, or every app, has stored, and all that is no app's, and show the home screen."""
+        cleared = [self._app(application_id).base] if application_id else [app.base for app in self._apps.values()]
+        if application_id is None or application_id in {await self._front(), await self._at(await self._tabs.main())}:
             await self.go_home()
-        origins = {origin_of(base) for base in bases}
-        await self._tabs.main.forget(origins if application_id else origins | self._visited)
+        origins = {origin_of(base) for base in cleared}
+        others = {origin_of(app.base) for app in self._apps.values()} - origins
+        origins |= self._tabs.visited - others  # nobody can name a page that an app has led to
+        await (await self._tabs.main()).forget(origins)
+        self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:
         """Tell the installed apps; the one that is not in front does not run."""
@@ -154,12 +156,12 @@ class Chromium:
 
     async def screenshot(self) -> bytes:
         """Return what the screen shows, as JPEG."""
-        return await self._tabs.front.picture()
+        return await (await self._tabs.front()).picture()
 
     async def tap(self, x: float, y: float) -> None:
         """Touch a point of the screen; while a dialog is open any touch accepts it."""
         width, height = self._tabs.screen.size
-        await self._tabs.front.tap(x * width, y * height)
+        await (await self._tabs.front()).tap(x * width, y * height)
 
     async def orientation(self) -> Orientation:
         """Tell how the screen is held."""
@@ -188,8 +190,12 @@ class Chromium:
     async def go_home(self) -> None:
         """Show the home screen, with nothing behind it."""
         await self._tabs.close_others()
-        if await self._tabs.main.address() != self._home:
-            await self._tabs.main.leave(self._home)
+        if await (await self._tabs.main()).address() != self._home:
+            await (await self._tabs.main()).leave(self._home)
+
+    async def close_others(self) -> None:
+        """Close the pages that were opened beside the one that shows the apps."""
+        await self._tabs.close_others()
 
     def _app(self, application_id: str) -> _Installed:
         if application_id not in self._apps:
@@ -199,15 +205,17 @@ class Chromium:
 
     async def _front(self) -> str | None:
         """Return the app whose page is shown; of several that live in each other's folders, the innermost."""
-        address = await self._tabs.front.address()
+        return await self._at(await self._tabs.front())
+
+    async def _at(self, page: Page) -> str | None:
+        address = await page.address()
         fitting = [(app.base, name) for name, app in self._apps.items() if is_within(app.base, address)]
         return max(fitting, key=lambda app: len(app[0]))[1] if fitting else None
 
     async def _show(self, address: str) -> None:
-        self._visited.add(origin_of(address))
         await self._tabs.close_others()
         try:
-            await self._tabs.main.go(address)
+            await (await self._tabs.main()).go(address)
         except ControllerError:
             await self.go_home()  # the browser's own page of errors is no app
             raise

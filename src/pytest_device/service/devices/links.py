@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from pytest_device.errors import ControllerError
 from pytest_device.redact import Redactor
@@ -10,12 +10,20 @@ from pytest_device.redact import Redactor
 WEB_SCHEMES: Final = frozenset(("http", "https"))
 
 
+def parts_of(link: str) -> SplitResult:
+    """Return the parts of a link; raises ControllerError for one that cannot be read."""
+    try:
+        return urlsplit(link)
+    except ValueError as error:
+        raise ControllerError(f"{Redactor().text(link)} is no address: {error}") from error
+
+
 def address_in(base: str, link: str) -> str:
     """Return the address of a link in the app at ``base``: ``notes://item/3?x=1`` is ``<base>/item/3?x=1``.
 
     The host of a link to the web is no part of it: what is left is where the app would show it.
     """
-    parts, home = urlsplit(link), urlsplit(base)
+    parts, home = parts_of(link), urlsplit(base)
     if parts.scheme in WEB_SCHEMES and is_within(base, link):
         return link
     host = "" if parts.scheme in WEB_SCHEMES else parts.netloc
@@ -35,7 +43,7 @@ def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> 
 
     ``schemes`` are those of the apps, by their ids. Raises ControllerError when no app fits.
     """
-    scheme = urlsplit(link).scheme
+    scheme = parts_of(link).scheme
     owners = [app for app, own in schemes.items() if own == scheme]
     undeclared = [app for app, own in schemes.items() if own is None]
     for candidates in (owners, undeclared if len(schemes) == 1 else [], [front] if front in undeclared else []):

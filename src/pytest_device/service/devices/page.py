@@ -138,7 +138,7 @@ class Page:
         self._script = reply["identifier"]
 
     async def leave(self, url: str) -> None:
-        """Show an address as `go` does, and forget what the page before has stored for as long as it is open."""
+        """Show an address as `go` does, and forget the pages before and what they stored while open."""
         await self._close_dialog()
         try:
             await self._forget_visit(_PATIENCE_SECONDS)
@@ -146,6 +146,7 @@ class Page:
             await self.call("Runtime.terminateExecution")
             await self._forget_visit(LOAD_SECONDS)
         await self.go(url)
+        await self.call("Page.resetNavigationHistory")
 
     async def forget(self, origins: Collection[str]) -> None:
         """Take away what addresses have stored: their cookies, their databases, their workers."""
@@ -214,7 +215,9 @@ class Page:
 
     async def _forget_visit(self, limit_seconds: float) -> None:
         # Where a page may have no storage this throws in the page, and there is nothing to forget.
-        await self.call("Runtime.evaluate", {"expression": "sessionStorage.clear()"}, limit_seconds=limit_seconds)
+        await self.call(
+            "Runtime.evaluate", {"expression": "window.name = ''; sessionStorage.clear()"}, limit_seconds=limit_seconds
+        )
 
     async def _drawn(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Carry out what a page that waits for the answer to a dialog does not."""

@@ -39,6 +39,15 @@ class Logging(Protocol):
         ...
 
 
+@runtime_checkable
+class Tabbed(Protocol):
+    """A device whose apps open pages beside their own."""
+
+    async def close_others(self) -> None:
+        """Close the pages that were opened beside the one that shows the apps."""
+        ...
+
+
 class _InvalidError(Exception):
     """The request is not one that can be carried out."""
 
@@ -165,6 +174,12 @@ async def _rotate(asked: _Asked) -> _Answer:
     return {}
 
 
+async def _close_others(asked: _Asked) -> _Answer:
+    if isinstance(asked.device, Tabbed):
+        await asked.device.close_others()
+    return {}
+
+
 async def _screenshot(asked: _Asked) -> _Answer:
     return Response(await asked.device.screenshot(), media_type="application/octet-stream")
 
@@ -186,6 +201,7 @@ _HANDLERS: Final[Mapping[tuple[str, str], _Handler]] = {
     ("GET", "apps"): _apps,
     ("GET", "orientation"): _orientation,
     ("POST", "orientation"): _rotate,
+    ("POST", "close-others"): _close_others,
     ("GET", "screenshot"): _screenshot,
     ("GET", "log"): _log,
 }

@@ -1,16 +1,18 @@
 """The pages of one browser, each made a phone's as soon as it opens."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Orientation
 from pytest_device.service.devices.cdp import LIMIT_SECONDS, Connection, Event, connected
 from pytest_device.service.devices.console import Console
-from pytest_device.service.devices.page import Page, Screen
+from pytest_device.service.devices.links import WEB_SCHEMES
+from pytest_device.service.devices.page import Page, Screen, origin_of
 from pytest_device.service.devices.profiles import Profile
 
 _PAGES: Final = [{"type": "page"}]
@@ -22,6 +24,8 @@ class Tabs:
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
         self.console = Console()
+        self.visited: set[str] = set()
+        """The origins that were shown, of pages and of frames in them."""
         self._pages: dict[str, Page] = {}
         self._crash: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._opened = asyncio.Event()
@@ -29,15 +33,13 @@ class Tabs:
         self._connection: Connection | None = None
         self._version = ""
 
-    @property
-    def main(self) -> Page:
-        """The page that apps are shown on. Raises ControllerError when there is none."""
-        return self._open()[0]
+    async def main(self) -> Page:
+        """Return the page that apps are shown on. Raises ControllerError when there is none."""
+        return (await self._open())[0]
 
-    @property
-    def front(self) -> Page:
-        """The page that is seen. Raises ControllerError when there is none."""
-        return self._open()[-1]
+    async def front(self) -> Page:
+        """Return the page that is seen. Raises ControllerError when there is none."""
+        return (await self._open())[-1]
 
     async def attach(self, connection: Connection) -> None:
         """Take over the pages of a browser, those that open later too; return when the first is ready."""
@@ -47,11 +49,7 @@ class Tabs:
         await connection.call("Target.setDiscoverTargets", {"discover": True, "filter": _PAGES})
         how = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, "filter": _PAGES}
         await connection.call("Target.setAutoAttach", how)
-        try:
-            async with asyncio.timeout(LIMIT_SECONDS):
-                await self._opened.wait()
-        except TimeoutError as error:
-            raise ControllerError(f"the browser had no page within {LIMIT_SECONDS:g} s") from error
+        await self._open()
         await asyncio.gather(*self._tasks)
         if self._crash.done():
             raise ControllerError(self._crash.result())
@@ -68,6 +66,7 @@ class Tabs:
             case method if page := self._pages.get(event.session or ""):
                 page.hear(method, event.params)
                 self.console.hear(method, event.params)
+                self._note(method, event.params)
             case _:
                 pass
 
@@ -78,7 +77,7 @@ class Tabs:
     async def hold(self, orientation: Orientation) -> None:
         """Turn the screen of every page, also of those to come."""
         self.screen = replace(self.screen, orientation=orientation)
-        for page in self._open():
+        for page in await self._open():
             await page.hold(self.screen)
 
     async def close_others(self) -> None:
@@ -94,6 +93,13 @@ class Tabs:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    def _note(self, method: str, params: Mapping[str, Any]) -> None:
+        if method != "Page.frameNavigated":
+            return
+        address: str = params["frame"]["url"]
+        if urlsplit(address).scheme in WEB_SCHEMES:
+            self.visited.add(origin_of(address))
+
     def _add(self, session: str, target: str) -> None:
         page = self._pages[session] = Page(self._browser(), session, target)
         self._begin(self._prepare(page))
@@ -102,6 +108,7 @@ class Tabs:
     def _lose(self, session: str) -> None:
         self._pages.pop(session, None)
         if not self._pages:  # a phone whose last app is closed shows something too
+            self._opened.clear()
             self._begin(self._reopen())
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -126,9 +133,13 @@ class Tabs:
         if not self._crash.done():
             self._crash.set_result(how)
 
-    def _open(self) -> list[Page]:
-        if not self._pages:
-            raise ControllerError("the browser has no page open")
+    async def _open(self) -> list[Page]:
+        """Return the pages; where the last one was closed, wait for the next one."""
+        try:
+            async with asyncio.timeout(LIMIT_SECONDS):
+                await self._opened.wait()
+        except TimeoutError as error:
+            raise ControllerError(f"the browser had no page within {LIMIT_SECONDS:g} s") from error
         return list(self._pages.values())
 
     def _browser(self) -> Connection:
