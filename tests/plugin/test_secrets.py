@@ -46,17 +46,21 @@ NEEDLES = (
 )
 """Of each secret the part that looks the same in every spelling."""
 
+UNASKED = """
+import dataclasses, pytest
+
+@pytest.fixture
+def device_wait_policy(device_wait_policy):  # nothing answers at what is planted
+    return dataclasses.replace(device_wait_policy, controller_timeout_seconds=None)
+"""
+
 SUITE = """
-import dataclasses, logging, os, pathlib, warnings
+import logging, os, pathlib, warnings
 import httpx, pytest, urllib3
 from selenium.webdriver.remote.remote_connection import RemoteConnection
 
 pytestmark = pytest.mark.device(platform="android")
 access = os.environ["DEVICE_TOKEN"]
-
-@pytest.fixture
-def device_wait_policy(device_wait_policy):  # nothing answers at what is planted
-    return dataclasses.replace(device_wait_policy, controller_timeout_seconds=None)
 
 def connection_of(session):
     config = session.remote_config
@@ -84,6 +88,7 @@ def planted(service: FaultyService, pytester: pytest.Pytester, monkeypatch: pyte
     service.add_fault("get", "change", fields={"url": PAGE, "remoteConfig": AGENT_DEVICE}, times=None)
     monkeypatch.setenv("DEVICE_STATE_DIR", str(pytester.path / "state"))
     monkeypatch.setenv("HOME", str(pytester.path / "home"))
+    pytester.makeconftest(UNASKED)
     return service
 
 
@@ -320,7 +325,8 @@ def test_no_secret_is_in_what_is_told_of_a_worker_that_ends_early(run: Run, plan
 
 
 def test_no_secret_is_in_what_other_plugins_hear_of_an_interrupt(run: Run, pytester: pytest.Pytester) -> None:
-    pytester.makeconftest("def pytest_keyboard_interrupt(excinfo): open('theirs', 'w').write(repr(excinfo.value))")
+    theirs = "def pytest_keyboard_interrupt(excinfo): open('theirs', 'w').write(repr(excinfo.value))"
+    pytester.makeconftest(UNASKED + theirs)
 
     run(ENDING.format(how="raise KeyboardInterrupt(text)"))
 
@@ -404,7 +410,7 @@ def pytest_configure(config):
 
 @pytest.mark.usefixtures("planted")
 def test_log_records_without_a_secret_stay_as_they_are(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(OWN_RECORDS)
+    pytester.makeconftest(UNASKED + OWN_RECORDS)
     pytester.makepyfile(LOGGING)
 
     pytester.runpytest_subprocess().assert_outcomes(passed=2)

@@ -56,8 +56,8 @@ class AgentDevice:
         self.environment = environment_of(session) if environment is None else environment
         self.name = self.environment.get(AGENT_DEVICE_SESSION, "default")
         self.platform = str(session.platform)
-        self.app: str | None = None
-        """The app that was opened last."""
+        self.apps: set[str] = set()
+        """The apps that were opened."""
         self._timeout_seconds = timeout_seconds
         self._transport = Transport(
             "agent-device daemon",
@@ -89,9 +89,10 @@ class AgentDevice:
         self, app_or_url: str | None = None, *, url: str | None = None, relaunch: bool = False, **flags: Any
     ) -> Mapping[str, Any]:
         """Open an app, a deep link or a web address, ``url`` in the app; it begins the session. It must come first."""
+        opened = self.command("open", *filter(None, (app_or_url, url)), relaunch=relaunch, **flags)
         if app_or_url and ":" not in app_or_url:
-            self.app = app_or_url
-        return self.command("open", *filter(None, (app_or_url, url)), relaunch=relaunch, **flags)
+            self.apps.add(app_or_url)
+        return opened
 
     def snapshot(self, *, interactive: bool = False, depth: int | None = None, scope: str | None = None) -> Snapshot:
         """Return what is on the screen: all that has a meaning, or only what can be used."""

@@ -1,5 +1,6 @@
 """What a test leaves on a device that the next one shares: forgotten, as far as the controller can."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ _CHROMIUM: Final = "chromium"
 
 
 def tidy_agent_device(device: AgentDevice) -> str:
-    """Clear the state of the app that a test had open and end its session; return what could not be done, if anything.
+    """Clear the state of the apps that a test had open and end its session; return what could not be done, if anything.
 
     Raises ControllerError when the device cannot be had clean and free.
     """
@@ -36,12 +37,20 @@ def tidy_argent(argent: Argent, start_url: str) -> str:
     if device.get("platform") != _CHROMIUM:
         return f"argent has no tool that clears an app's data on {device.get('platform')}"
     at: dict[str, Any] = {"udid": id_of(device), "timeout_seconds": TIDY_SECONDS}
-    if urlsplit(str(device.get("url"))).scheme in {"http", "https"}:  # other pages have no storage
+    last_url = str(device.get("url"))
+    _forget_page(argent, last_url, at)
+    if start_url and start_url != last_url:  # what the first page has stored can be forgotten only there
+        argent.call("open-url", url=start_url, **at)
+        _forget_page(argent, start_url, at)
+    argent.call("open-url", url=start_url or last_url, **at)
+    return ""
+
+
+def _forget_page(argent: Argent, url: str, at: Mapping[str, Any]) -> None:
+    if urlsplit(url).scheme in {"http", "https"}:  # other pages have no storage
         for store in ("local", "session"):
             argent.call("chromium-storage", store=store, action="clear", **at)
         argent.call("chromium-cookies", action="clear", **at)
-    argent.call("open-url", url=start_url or str(device.get("url")), **at)
-    return ""
 
 
 def page_of(argent: Argent) -> str:
@@ -51,11 +60,13 @@ def page_of(argent: Argent) -> str:
 
 
 def _cleared(device: AgentDevice) -> str:
-    try:
-        device.clear_app_state(device.app, timeout_seconds=TIDY_SECONDS)
-    except AgentDeviceError as error:
-        if error.code in _UNABLE:
-            return f"agent-device cannot clear an app's data on this device ({error.code})"
-        if error.code not in _NOTHING_OPEN:
-            raise
+    opened: list[str | None] = [*sorted(device.apps)]
+    for app in opened or [None]:
+        try:
+            device.clear_app_state(app, timeout_seconds=TIDY_SECONDS)
+        except AgentDeviceError as error:
+            if error.code in _UNABLE:
+                return f"agent-device cannot clear an app's data on this device ({error.code})"
+            if error.code not in _NOTHING_OPEN:
+                raise
     return ""

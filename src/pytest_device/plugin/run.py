@@ -233,7 +233,7 @@ class DeviceRun:
             if call.excinfo.value is error:
                 notes = getattr(error, "__notes__", [])
                 report.longrepr = self._plain(call.excinfo, "\n".join([f"{verdict}: {error}", *notes]))
-            self._add_log(report)
+            self._add_log(item, report)
         attach(report, self._events, verdict)
         self._events.clear()
         if self._signals.exit_status is not None:  # and yet here: the test has caught what should have ended the run
@@ -264,9 +264,10 @@ class DeviceRun:
         shown.reprtraceback.reprentries[0].lines = message.splitlines()
         return shown
 
-    def _add_log(self, report: pytest.TestReport) -> None:
+    def _add_log(self, item: pytest.Item, report: pytest.TestReport) -> None:
         log_path = self._access.log_path if self._access else None
-        if log_path and (lines := log_lines(log_path, self._session_ids())):
+        taken = self._devices.taken(item).values() if self._devices else ()
+        if log_path and (lines := log_lines(log_path, self._session_ids() | {str(one.id) for one in taken})):
             report.sections.append(("Captured local device service log", lines))
 
     def _session_ids(self) -> set[str]:

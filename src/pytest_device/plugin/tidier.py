@@ -49,10 +49,10 @@ class Tidier:
         match session.type:
             case SessionType.AGENT_DEVICE:
                 with AgentDevice(session, use.environment, timeout_seconds=TIDY_SECONDS) as device:
-                    device.app = use.client.app if isinstance(use.client, AgentDevice) else None
+                    device.apps = set(use.client.apps) if isinstance(use.client, AgentDevice) else set()
                     return tidy_agent_device(device)
             case SessionType.ARGENT:
                 with Argent(session, timeout_seconds=TIDY_SECONDS) as argent:
                     return tidy_argent(argent, self._start_urls.get(str(session.id), ""))
-            case _:  # an Appium driver leaves nothing
+            case _:  # what an app keeps is Appium's to clear, by appium:noReset and fullReset
                 return ""

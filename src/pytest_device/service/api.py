@@ -30,8 +30,8 @@ MAX_BODY_BYTES: Final = 64 * 1024
 """Ours: far more than the options of a request need."""
 MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
 """A fault may hold a large answer."""
-MAX_CONTROLLER_BODY_BYTES: Final = 2 * 1024 * 1024
-"""agent-device takes 1 MiB, and refuses more in its own words."""
+MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024
+"""agent-device takes no more, and cuts the connection before its refusal can be read."""
 _MOST_BYTES: Final = {"/testing/": MAX_TESTING_BODY_BYTES, "/controllers/": MAX_CONTROLLER_BODY_BYTES}
 
 

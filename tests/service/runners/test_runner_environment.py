@@ -1,3 +1,5 @@
+import pytest
+
 from pytest_device.service.runners.environment import for_installers, for_sessions
 
 USER = {
@@ -14,7 +16,16 @@ USER = {
 
 def test_programs_of_a_session_see_tools_and_network_and_no_token() -> None:
     names = {"PATH", "ANDROID_HOME", "https_proxy", "LANG"}
-    assert for_sessions(USER) == {name: USER[name] for name in names}
+    seen = for_sessions(USER)
+
+    assert {name: seen[name] for name in seen if name.upper() != "NO_PROXY"} == {name: USER[name] for name in names}
+
+
+@pytest.mark.parametrize("name", ["NO_PROXY", "no_proxy"])
+def test_programs_of_a_session_find_each_other_without_a_proxy(name: str) -> None:
+    seen = for_sessions({"HTTP_PROXY": "http://proxy.example:3128", name: "builds.example"})
+
+    assert seen["NO_PROXY"] == seen["no_proxy"] == "builds.example,127.0.0.1,localhost,::1"
 
 
 def test_installers_see_all_but_the_settings_of_this_package() -> None:

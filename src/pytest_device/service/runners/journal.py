@@ -20,7 +20,7 @@ _PORT_TAKEN: Final = "EADDRINUSE"
 # number of the Appium session may stand before it. The same arrows for commands over the BiDi socket.
 _COMMAND: Final = re.compile(r"^(?:\[\w+\])*(?:\[HTTP\] (-->|<--) [A-Z]+ /session\b|\[[^\]]+\] (-->|<--) BIDI message)")
 # The body of a request is what a test types, passwords too.
-_BODY: Final = re.compile(r"(\[HTTP\] --> [A-Z]+ \S+).*")
+_BODY: Final = re.compile(r"(\[HTTP\] --> [A-Z]+ \S+|Applying the initial values).*")
 
 
 class Journal:
