@@ -23,7 +23,7 @@ from typing import Final
 from pytest_device.local import LocalService
 from pytest_device.settings import LOCAL_APP_ID
 
-ROUNDS: Final = 7
+ROUNDS: Final = 5
 TESTS: Final = 5
 BAR: Final = 1.05
 RUN_SECONDS: Final = 300
