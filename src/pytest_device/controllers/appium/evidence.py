@@ -23,6 +23,8 @@ ALL_SECONDS: Final = 45.0
 LOG_LINES: Final = 500
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
+_LOG_TYPES: Final = "getAvailableLogTypes"
+_LOG: Final = "getLog"
 _LOGS: Final = ("logcat", "syslog", "crashlog", "browser")
 """What devices log, by Appium's names. The server's own log is not among them: it is no device's."""
 
@@ -104,14 +106,15 @@ def _kinds_of_log(started: "WebDriver") -> Sequence[str]:
     from selenium.common.exceptions import WebDriverException
 
     try:
-        offered = cast("object", started.log_types)  # any answer may come
+        # By their commands: the methods move between the two clients from version to version.
+        offered = cast("object", started.execute(_LOG_TYPES)["value"])  # any answer may come
     except WebDriverException:  # a driver that has no logs does not know the question
         return ()
     return [kind for kind in _LOGS if kind in offered] if isinstance(offered, list) else ()
 
 
 def _log(kind: str, started: "WebDriver") -> bytes:
-    entries = started.get_log(kind)[-LOG_LINES:]
+    entries = started.execute(_LOG, {"type": kind})["value"][-LOG_LINES:]
     lines = "\n".join(map(_line, entries)).splitlines()[-LOG_LINES:]
     return "".join(f"{line}\n" for line in lines).encode(errors="replace")
 

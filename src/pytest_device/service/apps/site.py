@@ -24,6 +24,7 @@ GRACE_SECONDS: Final = 1
 
 _HOST: Final = "127.0.0.1"
 _NOT_FOUND: Final = 404
+_METHOD_NOT_ALLOWED: Final = 405
 _FRESH: Final = {"Cache-Control": "no-store"}
 """The next build may be served on this port, and a test must never see the last one's files."""
 # What the tables of this machine and of older versions of Python do not know, or know wrongly.
@@ -97,7 +98,8 @@ class _Site(StaticFiles):
         except HTTPException as error:
             if error.status_code == _NOT_FOUND:
                 return None
-            return PlainTextResponse(f"{error.detail}\n", error.status_code, headers=error.headers)
+            headers = {"Allow": "GET, HEAD"} if error.status_code == _METHOD_NOT_ALLOWED else None
+            return PlainTextResponse(f"{error.detail}\n", error.status_code, headers=headers)
         return None if response.status_code == _NOT_FOUND else response
 
     def file_response(
@@ -116,6 +118,8 @@ class _Site(StaticFiles):
 
 def _candidates(path: str) -> tuple[str, ...]:
     """Return what may be meant: the file, the page that an exported site has for a route, the app itself."""
+    if "\0" in path:
+        return ()
     return (path,) if PurePosixPath(path).suffix else (path, f"{path}.html", INDEX)
 
 
