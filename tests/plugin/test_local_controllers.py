@@ -46,6 +46,7 @@ def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytest
     pytester.makepyfile(
         """
         import os, psutil, pytest
+        from pytest_device import AgentDeviceError
         pytestmark = pytest.mark.device(platform="android")
         seen = set()
 
@@ -54,6 +55,11 @@ def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytest
                 return " ".join([*process.cmdline(), *process.environ().values()])
             except (psutil.Error, OSError):
                 return ""
+
+        def test_opens_what_is_not_there(device_agent_device, device_session):
+            seen.add(device_session.id)
+            with pytest.raises(AgentDeviceError, match="not installed here"):
+                device_agent_device.open("org.example.nowhere")
 
         @pytest.mark.parametrize("n", [1, 2])
         def test_keeps(device_agent_device, device_session, n):
@@ -83,9 +89,9 @@ def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytest
 
     result = pytester.runpytest_subprocess("--device-local", "--device-artifacts-dir=left")
 
-    result.assert_outcomes(passed=2, failed=1, errors=1)
+    result.assert_outcomes(passed=3, failed=1, errors=1)
     result.stdout.fnmatch_lines(["E*AgentDeviceError: agent-device get: Selector did not match: label=nosuch*"])
-    result.stdout.fnmatch_lines(["*infrastructure: the *(http*/sessions/*"])
+    result.stdout.fnmatch_lines(["*infrastructure: the *(http*/sessions/*", "*agent-device ended by itself*"])
     (place,) = (pytester.path / "left").glob("*test_fails*")
     assert (place / "screenshot.png").read_bytes().startswith(b"\x89PNG")
     assert '[button] "go"' in (place / "snapshot.txt").read_text()
