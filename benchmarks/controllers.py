@@ -39,18 +39,19 @@ BY_HAND: Final = """
     @pytest.fixture(scope="session")
     def session():
         headers = {"Authorization": "Bearer " + os.environ["DEVICE_TOKEN"]}
-        with httpx.Client(base_url=os.environ["DEVICE_URL"] + "/v2/device-run-sessions", headers=headers) as http:
+        with httpx.Client(base_url=os.environ["DEVICE_URL"], headers=headers, timeout=60) as http:
             body = {"appId": os.environ["DEVICE_APP_ID"], "platform": "android", "type": "TYPE"}
             body["maxDurationMinutes"] = 9
-            session = http.post("", json=body).json()["data"]
+            path = "/v2/device-run-sessions"
+            session = http.post(path, json=body).json()["data"]
             try:
                 while session["remoteConfig"] is None:
                     assert session["status"] == "new", session
                     time.sleep(float(os.environ["DEVICE_POLL_INTERVAL_SECONDS"]))
-                    session = http.get("/" + session["id"]).json()["data"]
+                    session = http.get(path + "/" + session["id"]).json()["data"]
                 yield session
             finally:
-                http.post("/" + session["id"] + "/stop")
+                http.post(path + "/" + session["id"] + "/stop")
 """
 
 
