@@ -1,8 +1,9 @@
 """What the fixtures of each controller cost beside the same suite with its fixtures written by hand.
 
 Whole pytest processes at one local service with real controllers, in turn: by hand (httpx and the controller's own
-client, without this plugin) and with the plugin, each kind with the same tests on one session. Every round gives one
-ratio of wall times: the median is told, beside what the same suite gives against itself. Exits with 1 above a bar.
+client, without this plugin) and with the plugin, each kind with the same tests on one session, whose app both leave
+clean for the next test. Every round gives one ratio of wall times: the median is told, beside what the same suite gives
+against itself. Exits with 1 above a bar.
 """
 
 import os
@@ -156,7 +157,12 @@ KINDS: Final[Mapping[str, Kind]] = {
 
             @pytest.fixture
             def it(session):
-                return Tools(session["remoteConfig"])
+                tools = Tools(session["remoteConfig"])
+                yield tools
+                for store in ("local", "session"):
+                    tools.call("chromium-storage", udid=tools.id, store=store, action="clear")
+                tools.call("chromium-cookies", udid=tools.id, action="clear")
+                tools.call("open-url", udid=tools.id, url="about:blank")
         """,
         with_plugin="""
             import os, pytest
