@@ -38,19 +38,23 @@ def tidy_argent(argent: Argent, start_url: str) -> str:
         return f"argent has no tool that clears an app's data on {device.get('platform')}"
     at: dict[str, Any] = {"udid": id_of(device), "timeout_seconds": TIDY_SECONDS}
     last_url = str(device.get("url"))
-    _forget_page(argent, last_url, at)
-    if start_url and start_url != last_url:  # what the first page has stored can be forgotten only there
+    if _has_storage(last_url):
+        _forget_page(argent, at)
+    if start_url != last_url and _has_storage(start_url):  # what the first page has stored can be forgotten only there
         argent.call("open-url", url=start_url, **at)
-        _forget_page(argent, start_url, at)
+        _forget_page(argent, at)
     argent.call("open-url", url=start_url or last_url, **at)
     return ""
 
 
-def _forget_page(argent: Argent, url: str, at: Mapping[str, Any]) -> None:
-    if urlsplit(url).scheme in {"http", "https"}:  # other pages have no storage
-        for store in ("local", "session"):
-            argent.call("chromium-storage", store=store, action="clear", **at)
-        argent.call("chromium-cookies", action="clear", **at)
+def _has_storage(url: str) -> bool:
+    return urlsplit(url).scheme in {"http", "https"}
+
+
+def _forget_page(argent: Argent, at: Mapping[str, Any]) -> None:
+    for store in ("local", "session"):
+        argent.call("chromium-storage", store=store, action="clear", **at)
+    argent.call("chromium-cookies", action="clear", **at)
 
 
 def page_of(argent: Argent) -> str:
