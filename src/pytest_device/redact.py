@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 MASK: Final = "***"
 MIN_SECRET_LENGTH: Final = 6
@@ -102,3 +102,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def is_loopback_authority(authority: str) -> bool:
+    """Tell whether a host with or without a port, as a Host header has it, means this machine."""
+    try:
+        return is_loopback(urlsplit(f"//{authority}").hostname or "")
+    except ValueError:  # a bracket without its other half
+        return False

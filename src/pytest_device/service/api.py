@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -13,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pytest_device.redact import is_loopback
+from pytest_device.redact import is_loopback_authority
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
 from pytest_device.service.effects import FaultyApp
@@ -214,15 +213,8 @@ class _LoopbackOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         host = Headers(scope=scope).get("host", "")
-        if _names_this_machine(host):
+        if is_loopback_authority(host):
             await self._app(scope, receive, send)
         else:
             message = f"the Host header {host[:80]!r} does not name this machine: use 127.0.0.1 or localhost"
             await refusal(421, replies.FOREIGN_HOST, [(message, None)])(scope, receive, send)
-
-
-def _names_this_machine(host: str) -> bool:
-    try:
-        return is_loopback(urlsplit(f"//{host}").hostname or "")
-    except ValueError:  # a bracket without its other half
-        return False

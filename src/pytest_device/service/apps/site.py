@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, contextmanager
 from os import PathLike, stat_result
 from pathlib import Path, PurePosixPath
 from typing import Final
-from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.datastructures import Headers
@@ -16,7 +15,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pytest_device.redact import is_loopback
+from pytest_device.redact import is_loopback_authority
 
 INDEX: Final = "index.html"
 GRACE_SECONDS: Final = 1
@@ -130,15 +129,8 @@ class _LoopbackOnly:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if _names_this_machine(Headers(scope=scope).get("host", "")):
+        if is_loopback_authority(Headers(scope=scope).get("host", "")):
             await self._app(scope, receive, send)
         else:
             refused = PlainTextResponse("the Host header does not name this machine\n", 421, headers=_FRESH)
             await refused(scope, receive, send)
-
-
-def _names_this_machine(host: str) -> bool:
-    try:
-        return is_loopback(urlsplit(f"//{host}").hostname or "")
-    except ValueError:  # a bracket without its other half
-        return False
