@@ -16,7 +16,7 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.devices.found import Found, Listed
-from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool
+from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, given_back
 from pytest_device.service.runners.command import ask
 from pytest_device.spec import Platform
 
@@ -223,13 +223,8 @@ async def borrowed(
     if found.program is None:  # never: what is listed was listed by it
         raise RuntimeError("adb is missing")
     device = Emulator(serial, Tool(found.program, ("-s", serial), environ), found.appium_home)
-    try:
+    async with given_back(device, log):
         yield device
-    finally:
-        try:
-            await device.give_back()
-        except ControllerError as error:
-            log(f"what the session has installed on {serial} may still be there: {error}")
 
 
 def _last_line(printed: str) -> str:

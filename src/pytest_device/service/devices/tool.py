@@ -1,9 +1,10 @@
 """A program that commands a device, asked one thing at a time."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.runners.command import LIMIT_SECONDS, ask
@@ -35,3 +36,23 @@ class Tool:
         except ControllerError:
             return False
         return True
+
+
+class Borrowed(Protocol):
+    """A device of the user's that a session has for a while."""
+
+    @property
+    def name(self) -> str: ...
+    async def give_back(self) -> None: ...
+
+
+@asynccontextmanager
+async def given_back(device: Borrowed, log: Callable[[str], None]) -> AsyncGenerator[None, None]:
+    """Give the device back at the end of the block; where that fails the log says so."""
+    try:
+        yield
+    finally:
+        try:
+            await device.give_back()
+        except ControllerError as error:
+            log(f"what the session has installed on {device.name} may still be there: {error}")
