@@ -31,3 +31,10 @@ def _no_service_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what the person running the tests has configured out of them."""
     for name in [name for name in os.environ if name.startswith("DEVICE_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Runs within tests, without the plugin of anyio: it takes each of their processes longer to load than all else."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:anyio")
+    return pytester

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.option_table import ARTIFACTS_DIR, IDENTIFIER, OPTIONS, Option
-from pytest_device.settings import LOCAL_APP_ID, Settings, checked_token, checked_url, resolve
+from pytest_device.settings import LOCAL_APP_ID, Settings, checked_slots_url, checked_token, checked_url, resolve
 
 _TEXTS = (ARTIFACTS_DIR, IDENTIFIER)
 """Options that any text is a good value of."""
@@ -203,9 +203,103 @@ def test_an_address_that_cannot_work_is_refused_with_its_rule(url: str, rule: st
     assert "secretive" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("http://redis.example", "must look like"),
+        ("redis://", "must look like"),
+        ("redis://:secretive@redis.example:6x", "must look like"),
+        ("redis://redis.example/one", "must look like"),
+        ("redis://redis.example/1/2", "must look like"),
+        ("rediss://:secret/secretive@redis.example", "must look like"),
+        ("rediss://:secret secretive@redis.example", "no blank"),
+        ('rediss://:secret"secretive@redis.example', "no blank"),
+        ("rediss://redis.example/1?password=secretive", "end with its number"),
+        ("redis://:secretive@redis.example", "unencrypted: use rediss://"),
+    ],
+)
+def test_a_redis_address_that_cannot_work_is_refused_without_its_credentials(url: str, rule: str) -> None:
+    with pytest.raises(ConfigError, match=rule) as caught:
+        checked_slots_url(url)
+
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://redis.example", "redis://:open-sesame@[::1]:6380/2", "rediss://user:open-sesame@redis.example:6380/15"],
+)
+def test_a_redis_address_may_hold_credentials_where_nobody_reads_them(url: str) -> None:
+    settings = resolved({}, {"DEVICE_SLOTS_URL": url})
+
+    assert settings.slots_url.value == url
+    assert "sesame" not in repr(settings)
+
+
+@pytest.mark.parametrize("source", ["--device-slots-url", "device_slots_url in the ini file"])
+def test_a_redis_address_with_credentials_is_for_the_environment(source: str) -> None:
+    given = {"device_slots_url": "rediss://:open-sesame@redis.example"}
+
+    with pytest.raises(ConfigError, match=f"{source} must not hold credentials, .* by DEVICE_SLOTS_URL") as caught:
+        resolved(given if source.startswith("--") else {}, {}, given)
+
+    assert "sesame" not in str(caught.value)
+
+
+def test_a_redis_address_on_the_command_line_needs_a_number_of_sessions() -> None:
+    given = {"device_slots_url": "redis://redis.example"}
+
+    with pytest.raises(ConfigError, match=r"--device-slots-url bounds nothing without .* --device-max-sessions"):
+        resolved(given)
+
+    assert resolved({**given, "device_max_sessions": "3"}).slots_url.value == "redis://redis.example"
+    assert resolved({}, {"DEVICE_SLOTS_URL": "redis://redis.example"}).max_sessions.value is None
+
+
 @pytest.mark.parametrize("token", ["", "  ", "sesame open", "sesame\n", "sésame"])
 def test_a_token_that_no_header_can_carry_is_refused_without_being_shown(token: str) -> None:
     with pytest.raises(ConfigError, match="DEVICE_TOKEN") as caught:
         checked_token(token)
 
     assert "same" not in str(caught.value)
+
+
+URL = {"DEVICE_URL": "https://a"}
+
+
+@pytest.mark.parametrize("variable", ["CI", "BUILD_NUMBER"])
+def test_the_ini_file_keeps_nothing_warm_in_ci(variable: str) -> None:
+    settings = resolved({}, {**URL, variable: "1"}, {"device_keep_warm": "5"})
+
+    assert settings.keep_warm.value == 0
+    assert settings.not_warm.startswith("device_keep_warm in the ini file is ignored: in CI")
+    assert settings.max_idle_time_minutes.is_default
+
+
+@pytest.mark.parametrize(("options", "environ"), [({"device_keep_warm": "5"}, {}), ({}, {"DEVICE_KEEP_WARM": "5"})])
+def test_what_is_asked_for_in_ci_itself_is_kept_warm(options: dict[str, str], environ: dict[str, str]) -> None:
+    assert resolved(options, {**URL, "CI": "1", **environ}).keep_warm.value == 5
+
+
+def test_a_local_service_that_ends_with_the_run_keeps_nothing_warm() -> None:
+    settings = resolved({"device_local": "true"}, {"DEVICE_KEEP_WARM": "5"})
+
+    assert settings.keep_warm.value == 0
+    assert settings.not_warm == "DEVICE_KEEP_WARM is ignored: the local service ends with the run"
+    assert not list(settings.service_problems())
+
+
+def test_what_the_command_line_asks_of_a_local_service_in_vain_is_told() -> None:
+    settings = resolved({"device_local": "true", "device_keep_warm": "5"})
+
+    (problem,) = settings.service_problems()
+    assert problem.startswith("--device-keep-warm needs a service that outlives the run")
+
+
+@pytest.mark.parametrize(("given", "minutes"), [({}, 21), ({"DEVICE_MAX_IDLE_TIME_MINUTES": "7"}, 7)])
+def test_an_idle_limit_that_nobody_has_set_outlasts_the_time_of_a_warm_device(
+    given: dict[str, str], minutes: int
+) -> None:
+    settings = resolved({"device_keep_warm": "20"}, {**URL, **given})
+
+    assert settings.max_idle_time_minutes.value == minutes

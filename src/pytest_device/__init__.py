@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import ForbiddenError as ForbiddenError
     from pytest_device.errors import InvalidRequestError as InvalidRequestError
     from pytest_device.errors import LeaseTimeoutError as LeaseTimeoutError
+    from pytest_device.errors import NoCapacityError as NoCapacityError
     from pytest_device.errors import NotFoundError as NotFoundError
     from pytest_device.errors import ServiceError as ServiceError
     from pytest_device.errors import SessionError as SessionError
@@ -57,9 +58,9 @@ _NAMES_OF: Final = {
     "controllers.snapshot": "Node Snapshot",
     "errors": (
         "AgentDeviceError AppError ArgentError ConfigError ControllerError ControllerLostError DeviceError "
-        "ForbiddenError InvalidRequestError LeaseTimeoutError NotFoundError ServiceError SessionError "
-        "SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopDelayedError StopFailedError "
-        "TransportError UnauthorizedError UnexpectedReplyError"
+        "ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError NotFoundError ServiceError "
+        "SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopDelayedError "
+        "StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
     ),
     "sessions.arguments": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient",

@@ -10,8 +10,9 @@ DeviceError
 │       ├── InvalidRequestError 400
 │       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
 │       ├── ForbiddenError      403
-│       └── NotFoundError       404
-├── LeaseTimeoutError           as many sessions as may be are running
+│       ├── NotFoundError       404
+│       └── NoCapacityError     429 or 503 to a create call: nothing was created, later it may be
+├── LeaseTimeoutError           as many sessions as may be are running, or the service has no capacity
 ├── SessionError                a session that went wrong; has its id and page
 │   ├── SessionFailedError      errored
 │   ├── SessionStoppedError     stopped by someone else, or by a limit
@@ -71,12 +72,18 @@ class StopDelayedError(ServiceError):
 
 
 class StatusError(ServiceError):
-    """A refusal: ``status`` is the HTTP status, ``detail`` what the service said, in whatever shape."""
+    """A refusal: ``status`` is the HTTP status, ``detail`` what the service said, in whatever shape.
 
-    def __init__(self, message: str, *, status: int, detail: str = "") -> None:
+    ``retry_after_seconds`` is when it asked to be asked again, None when it did not say.
+    """
+
+    def __init__(
+        self, message: str, *, status: int, detail: str = "", retry_after_seconds: float | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.detail = detail
+        self.retry_after_seconds = retry_after_seconds
 
 
 class InvalidRequestError(StatusError):
@@ -95,8 +102,15 @@ class NotFoundError(StatusError):
     """404: no project or session with this identifier."""
 
 
+class NoCapacityError(StatusError):
+    """429 or 503 to a create call, by the service itself: nothing was created, and the same call may succeed later."""
+
+
 class LeaseTimeoutError(DeviceError):
-    """As many sessions as ``device_max_sessions`` allows at once were running for as long as a test may wait."""
+    """No session was to be had for as long as a test may wait.
+
+    As many as ``device_max_sessions`` allows at once were running, or the service had no capacity.
+    """
 
 
 class SessionError(DeviceError):

@@ -14,8 +14,9 @@ class Option(Generic[T]):
     several values makes it an option that may be repeated, and that takes commas everywhere.
     """
 
-    def __init__(self, word: str, default: T, help: str) -> None:  # noqa: A002  # argparse's name for it
+    def __init__(self, word: str, default: T, help: str, metavar: str = "") -> None:  # noqa: A002  # argparse's name
         self.default = default
+        self.metavar = metavar or word.rpartition("_")[2].upper()
         self.help = help
         self.option = f"--device-{'no-' if default is True else ''}{word.replace('_', '-')}"
         self.ini = f"device_{word}"
@@ -53,8 +54,25 @@ SPREAD: Final = Option(
     "spread", False, "run each test that is marked for several platforms on one of them, not on every one"
 )
 REORDER: Final = Option("reorder", True, "group tests that share a session, so that no device is held for later")
+SHARD: Final = Option[str | None](
+    "shard",
+    None,
+    "run one part of the suite: 2/4 is the second of four, balanced by what tests need and how long they take",
+)
+SIZE_DURATIONS: Final = Option(
+    "size_durations", False, "ask for sessions only as long as the tests to come took in earlier runs, with a margin"
+)
 MAX_SESSIONS: Final = Option[int | None](
     "max_sessions", None, "at most so many sessions at once, of all runs of this user on this machine"
+)
+SLOTS_URL: Final = Option[str | None](
+    "slots_url",
+    None,
+    "the Redis server that counts the sessions of several machines for max_sessions; credentials in the environment "
+    "only",
+)
+PREFETCH: Final = Option(
+    "prefetch", 0, "boot the devices of so many tests ahead, where each test has one of its own (share=test)"
 )
 START_ATTEMPTS: Final = Option(
     "start_attempts", 2, "how many sessions may be tried for a test when one turns errored before it is ready"
@@ -75,6 +93,9 @@ MAX_IDLE_TIME_MINUTES: Final = Option(
     10,
     "the service ends a session whose controller is unused for so many minutes, where its type allows it",
 )
+POLLING: Final = Option(
+    "polling", "fixed", "when to look at a session that is not ready: fixed, or learned from how long past boots took"
+)
 STOP_TIMEOUT_SECONDS: Final = Option(
     "stop_timeout_seconds", 60.0, "how long the end of a run waits for sessions whose stop did not succeed at once"
 )
@@ -82,6 +103,12 @@ KEEP_ON_FAILURE: Final = Option(
     "keep_on_failure",
     False,
     "keep the session of a failed test: until a key is pressed, or without a terminal until its own limits end it",
+)
+KEEP_WARM: Final = Option(
+    "keep_warm",
+    0,
+    "leave the sessions of a run up for so many minutes, for the next run with an equal request to take over",
+    "MINUTES",
 )
 ARTIFACTS_DIR: Final = Option[str | None](
     "artifacts_dir", None, "where what is left of failed tests is put: screenshot, page source, facts of the session"
@@ -91,6 +118,9 @@ BUILDS_DIR: Final = Option[str | None](
 )
 DRY_RUN: Final = Option(
     "dry_run", False, "tell which sessions the run would create and what they may cost, send nothing, run nothing"
+)
+PLAN: Final = Option(
+    "plan", False, "tell how long the run would take, with how many devices, by earlier runs; send nothing, run nothing"
 )
 REAPER: Final = Option(
     "reaper", True, "watch over the sessions from a process that outlives the run and stops what it left behind"
@@ -119,15 +149,22 @@ OPTIONS: Final = (
     TEST_MINUTES,
     SPREAD,
     REORDER,
+    SHARD,
+    SIZE_DURATIONS,
     MAX_SESSIONS,
+    SLOTS_URL,
+    PREFETCH,
     START_ATTEMPTS,
     WAIT_TIMEOUT_SECONDS,
     POLL_INTERVAL_SECONDS,
+    POLLING,
     STOP_TIMEOUT_SECONDS,
     KEEP_ON_FAILURE,
+    KEEP_WARM,
     ARTIFACTS_DIR,
     BUILDS_DIR,
     DRY_RUN,
+    PLAN,
     REAPER,
     STATE_DIR,
     VENDOR_WORD,

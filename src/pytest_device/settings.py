@@ -10,7 +10,7 @@ from uuid import UUID
 from pytest_device import option_table
 from pytest_device.errors import ConfigError
 from pytest_device.option_table import TOKEN_VARIABLE, Option
-from pytest_device.redact import Redactor, is_loopback
+from pytest_device.redact import MASK, Redactor, is_loopback
 from pytest_device.spec import (
     ARCHIVE_URL_MAX_LENGTH,
     DURATION_MAX_MINUTES,
@@ -71,6 +71,30 @@ def _encodes(host: str) -> bool:
         return False
 
 
+def checked_slots_url(url: str) -> str:
+    """Return the address of a Redis server: ``redis://host:port/number``, or ``rediss://`` for an encrypted one.
+
+    Raises ConfigError, without showing credentials, unless it holds nothing else, and for credentials that would cross
+    a network unencrypted.
+    """
+    scheme, _, rest = url.strip().partition("://")
+    credentials, at, place = rest.rpartition("@")  # a slash or blank in a password does not end it here
+    shown = f"{scheme}://{MASK if credentials else ''}{at}{place.partition('?')[0]}"
+    try:
+        parts = urlsplit(url.strip())
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    number = parts.path.strip("/")
+    if parts.scheme not in {"redis", "rediss"} or not host or "/" in number or (number and not number.isdecimal()):
+        raise ConfigError(f"Redis address {shown!r} must look like rediss://host, rediss://host:port or …/number")
+    if not url.strip().isprintable() or any(sign in url.strip() for sign in " '\"?#"):
+        raise ConfigError(f"Redis address {shown!r} must end with its number, and hold no blank, quote, ? or #")
+    if "@" in parts.netloc and parts.scheme == "redis" and not is_loopback(host):
+        raise ConfigError(f"Redis address {shown!r} would send its credentials unencrypted: use rediss://")
+    return url.strip()
+
+
 def checked_token(token: str) -> str:
     """Return the access token; raises ConfigError, without showing it, when no header can carry it."""
     if not token.strip():
@@ -80,6 +104,8 @@ def checked_token(token: str) -> str:
     return token
 
 
+CI_VARIABLES: Final = ("CI", "BUILD_NUMBER")
+"""By which pytest, too, knows a CI service."""
 _SECONDS_MAX: Final = 1_000_000.0
 """More than any session lasts, and less than what a system can wait for."""
 _SECONDS_RULE: Final = f"a number of seconds above 0 and up to {_SECONDS_MAX:.0f}"
@@ -87,6 +113,10 @@ _SWITCH_RULE: Final = "true or false"
 _ARCHIVE_RULE: Final = f"an HTTP or HTTPS URL of at most {ARCHIVE_URL_MAX_LENGTH} characters"
 _SESSIONS_MAX: Final = 1_000
 _ATTEMPTS_MAX: Final = 10
+_PREFETCH_MAX: Final = 20
+_POLLINGS: Final = ("fixed", "learned")
+_SHARDS_MAX: Final = 1_000
+_SHARD_RULE: Final = f"a part of the whole, such as 2/4, of up to {_SHARDS_MAX}"
 
 
 def _uuid(text: str) -> str:
@@ -149,6 +179,19 @@ def _path(text: str) -> str:
     return str(Path(text).absolute())  # whoever reads it may work elsewhere
 
 
+def _shard(text: str) -> str:
+    number, count = (int(part) for part in text.split("/"))
+    if not 1 <= number <= count <= _SHARDS_MAX:
+        raise ValueError(text)
+    return f"{number}/{count}"
+
+
+def _polling(text: str) -> str:
+    if text not in _POLLINGS:
+        raise ValueError(text)
+    return text
+
+
 def _word(text: str) -> str:
     if not (text.isascii() and text.isalpha() and text.islower()):
         raise ValueError(text)
@@ -188,19 +231,32 @@ class Settings:
     test_minutes: Setting[int]
     spread: Setting[bool]
     reorder: Setting[bool]
+    shard: Setting[str | None]
+    """Which part of how many, as in ``2/4``."""
+    size_durations: Setting[bool]
     max_sessions: Setting[int | None]
+    slots_url: Setting[str | None] = field(repr=False)
+    """May hold credentials when it is from the environment."""
+    prefetch: Setting[int]
     start_attempts: Setting[int]
     wait_timeout_seconds: Setting[float]
     poll_interval_seconds: Setting[float]
+    polling: Setting[str]
+    """``fixed`` or ``learned``."""
     stop_timeout_seconds: Setting[float]
     keep_on_failure: Setting[bool]
+    keep_warm: Setting[int]
+    """Minutes; 0 for not at all."""
     artifacts_dir: Setting[str | None]
     builds_dir: Setting[str | None]
     dry_run: Setting[bool]
+    plan: Setting[bool]
     reaper: Setting[bool]
     state_dir: Setting[str | None]
     """None where this user has no home to keep it in."""
     vendor: Setting[str]
+    not_warm: str
+    """Why nothing is kept warm although that was asked for; empty where there is no reason."""
     token: str = field(repr=False)
     """The access token, empty when there is none. It comes from the environment only."""
 
@@ -212,6 +268,8 @@ class Settings:
         if self.local.value:
             if self.keep_on_failure.value and not attended:
                 yield f"{self.keep_on_failure.source} needs a service that outlives the run: the local one ends with it"
+            if self.keep_warm.value and self.keep_warm.rank == 0:
+                yield f"{self.keep_warm.source} needs a service that outlives the run: the local one ends with it"
             return
         if self.builds_dir.rank == 0:
             yield f"{self.builds_dir.source} is for the local service: give --device-local, too, or leave it out"
@@ -274,18 +332,26 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
         test_minutes=setting(option_table.TEST_MINUTES, *durations),
         spread=setting(option_table.SPREAD, _switch, _SWITCH_RULE),
         reorder=setting(option_table.REORDER, _switch, _SWITCH_RULE),
+        shard=setting(option_table.SHARD, _shard, _SHARD_RULE),
+        size_durations=setting(option_table.SIZE_DURATIONS, _switch, _SWITCH_RULE),
         max_sessions=setting(option_table.MAX_SESSIONS, *_number(1, _SESSIONS_MAX, "")),
+        slots_url=setting(option_table.SLOTS_URL, checked_slots_url, "a rediss:// address"),
+        prefetch=setting(option_table.PREFETCH, *_number(0, _PREFETCH_MAX, " of tests")),
         start_attempts=setting(option_table.START_ATTEMPTS, *_number(1, _ATTEMPTS_MAX, "")),
         wait_timeout_seconds=setting(option_table.WAIT_TIMEOUT_SECONDS, _seconds, _SECONDS_RULE),
         poll_interval_seconds=setting(option_table.POLL_INTERVAL_SECONDS, _seconds, _SECONDS_RULE),
+        polling=setting(option_table.POLLING, _polling, " or ".join(_POLLINGS)),
         stop_timeout_seconds=setting(option_table.STOP_TIMEOUT_SECONDS, _seconds, _SECONDS_RULE),
+        keep_warm=setting(option_table.KEEP_WARM, *_number(0, DURATION_MAX_MINUTES, " of minutes")),
         keep_on_failure=setting(option_table.KEEP_ON_FAILURE, _switch, _SWITCH_RULE),
         artifacts_dir=setting(option_table.ARTIFACTS_DIR, _text, "a path"),
         builds_dir=setting(option_table.BUILDS_DIR, _path, "a path"),
         dry_run=setting(option_table.DRY_RUN, _switch, _SWITCH_RULE),
+        plan=setting(option_table.PLAN, _switch, _SWITCH_RULE),
         reaper=setting(option_table.REAPER, _switch, _SWITCH_RULE),
         state_dir=setting(option_table.STATE_DIR, _directory, "an absolute path"),
         vendor=setting(option_table.VENDOR_WORD, _word, "a word of lower-case letters"),
+        not_warm="",
         token=environ.get(TOKEN_VARIABLE, ""),
     )
     problems += _exclusions(settings)
@@ -294,13 +360,21 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
     if settings.state_dir.value is None:
         directory = default_state_dir(environ)
         settings = replace(settings, state_dir=replace(settings.state_dir, value=str(directory) if directory else None))
-    return _one_service(settings)
+    return _warm(_one_service(settings), environ)
 
 
 def _exclusions(settings: Settings) -> Iterator[str]:
     url, local = settings.url, settings.local
     if local.value and url.value is not None and local.rank == url.rank:
         yield f"{url.source} and {local.source} exclude each other: name one service"
+    slots_url, most = settings.slots_url, settings.max_sessions
+    if slots_url.rank != 1 and "@" in (slots_url.value or ""):
+        yield (
+            f"{slots_url.source} must not hold credentials, since others read it: give the address by "
+            f"{option_table.SLOTS_URL.variable}"
+        )
+    if slots_url.rank == 0 and most.value is None:
+        yield f"{slots_url.source} bounds nothing without a number: give {option_table.MAX_SESSIONS.option}, too"
     build, archive = settings.build_id, settings.application_archive_url
     if build.value and archive.value:
         yield f"{build.source} and {archive.source} exclude each other: give at most one application source"
@@ -328,6 +402,28 @@ def default_state_dir(environ: Mapping[str, str]) -> Path | None:
         return (Path(base) if base else Path.home() / ".local" / "state") / "pytest-device"
     except RuntimeError:
         return None
+
+
+def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    """Keep nothing warm where no next run is to be expected; else let a session that lies idle live for as long."""
+    asked, idle = settings.keep_warm, settings.max_idle_time_minutes
+    if not asked.value:
+        return settings
+    if reason := _why_not_warm(settings, environ):
+        note = f"{asked.source} is ignored: {reason}"
+        return replace(settings, keep_warm=Setting(0, asked.source, asked.rank), not_warm=note)
+    minutes = min(asked.value + 1, IDLE_MAX_MINUTES)  # a test's last command comes before its end
+    if not idle.is_default or idle.value >= minutes:
+        return settings
+    return replace(settings, max_idle_time_minutes=Setting(minutes, asked.source, asked.rank))
+
+
+def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
+    if settings.local.value and settings.keep_warm.rank > 0:  # on the command line it is a mistake
+        return "the local service ends with the run"
+    if settings.keep_warm.rank > 1 and any(map(environ.get, CI_VARIABLES)):
+        return f"in CI only {option_table.KEEP_WARM.option} or {option_table.KEEP_WARM.variable} keeps a device warm"
+    return ""
 
 
 def _one_service(settings: Settings) -> Settings:

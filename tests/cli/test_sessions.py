@@ -37,6 +37,7 @@ def test_sessions_lists_what_the_ledger_knows_for_programs(ledgers: Ledgers) -> 
             "page": entry.page,
             "asked_at": entry.asked_at,
             "minutes": 15,
+            "until": None,
             "run": run.name,
             "run_alive": False,
         }

@@ -127,7 +127,7 @@ class ScriptedService:
 
 @each("waiting")
 def test_waiting_ends_as_the_document_says(row: Row) -> None:
-    service, policy = ScriptedService(row), WaitPolicy(timeout_seconds=row.get("timeout_seconds", 900))
+    service, policy = ScriptedService(row), WaitPolicy(timeout_seconds=row.get("timeout_seconds", 900), jitter=0)
 
     if row["outcome"] == "ready":
         assert service.lease(policy).remote_config is not None

@@ -66,7 +66,7 @@ def leased(service: Service, row: Row) -> Session:
         (session_id,) = service.runner.started
         service.trigger(TRIGGER_OF[row["replies"][len(waited)][0]], session_id)
 
-    policy = WaitPolicy(timeout_seconds=row.get("timeout_seconds", 900))
+    policy = WaitPolicy(timeout_seconds=row.get("timeout_seconds", 900), jitter=0)
     with (
         client_of(service) as client,
         lease(client, request_for("appium"), policy=policy, clock=lambda: sum(waited), sleep=sleep) as session,

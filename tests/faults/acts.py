@@ -47,6 +47,12 @@ def while_booting(room: Room) -> None:
     room.wait_status("new")
 
 
+def beside_one_ahead(room: Room) -> None:
+    """Wait until a test holds its session, and the next one's is created."""
+    room.wait_reached()
+    room.wait_requests("create", 2)
+
+
 def boots_for_ever(room: Room) -> None:
     """Let no device become ready."""
     room.service.add_fault("boot", "delay", seconds=3600, times=None)

@@ -20,5 +20,6 @@ def service(
 ) -> FaultyService:
     """The service, for a suite that shares sessions as suites do by default."""
     monkeypatch.delenv("DEVICE_SHARE")
+    monkeypatch.delenv("PYTEST_ADDOPTS")  # every plugin takes part here
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")  # else pytest-asyncio warns
     return configured_service

@@ -104,7 +104,7 @@ def test_a_run_with_workers_loads_all_of_them(pytester: pytest.Pytester) -> None
         """
         import pytest
 
-        @pytest.mark.parametrize("n", range(4))
+        @pytest.mark.parametrize("n", range(6))
         @pytest.mark.device(platform="android")
         def test_both(device, device_session, n): assert device == "Pixel 5"
         """
@@ -112,5 +112,5 @@ def test_a_run_with_workers_loads_all_of_them(pytester: pytest.Pytester) -> None
 
     result = pytester.runpytest("-n2", "--device=Pixel 5")
 
-    result.assert_outcomes(passed=4)
+    result.assert_outcomes(passed=6)
     result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])

@@ -78,7 +78,7 @@ def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
         """
         import pytest
 
-        @pytest.mark.parametrize("n", range(4))
+        @pytest.mark.parametrize("n", range(6))
         @pytest.mark.device(platform="android", type="appium")
         def test_driven(device_session, device_driver, n, record_property):
             record_property("service", device_session.url.rpartition("/sessions/")[0])
@@ -87,7 +87,7 @@ def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
 
     result = pytester.runpytest_subprocess("--device-local", "-n2", "--junitxml=report.xml")
 
-    result.assert_outcomes(passed=4)
+    result.assert_outcomes(passed=6)
     result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
     services = {line for line in Path("report.xml").read_text().split("<") if 'name="service"' in line}
     assert len(services) == 1

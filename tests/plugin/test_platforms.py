@@ -276,3 +276,24 @@ def test_tests_are_spread_over_the_platforms_that_the_run_is_for(pytester: pytes
 
     pytester.runpytest("--device-spread", "--device-platform=ios").assert_outcomes(passed=6)
     pytester.runpytest("-n2").assert_outcomes(passed=12)  # workers agree on the order of a set
+
+
+def test_tests_without_a_device_run_when_all_others_are_deselected(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_android(device_session): pass
+
+        @pytest.mark.parametrize("n", range(8))
+        def test_plain(n): pass
+        """
+    )
+
+    result = pytester.runpytest("--device-platform=ios")
+
+    result.assert_outcomes(passed=8, deselected=1)
+    assert service.sessions() == []

@@ -194,11 +194,11 @@ def test_how_long_a_device_usually_takes_is_learnt_from_earlier_runs(
     assert [round(seconds) for seconds in remembered["android agent-device"]] == [1, 1]
 
 
-def test_the_usual_time_is_the_median_of_the_newest_twenty(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_the_usual_time_is_the_median_of_the_newest_fifty(pytester: pytest.Pytester, service: FaultyService) -> None:
     service.add_fault("boot", "delay", seconds=0.3)
     cache = pytester.mkdir(".pytest_cache") / "v" / "device"
     cache.mkdir(parents=True)
-    times = [1000.0, *[50.0] * 10, *[46.0] * 9, 3.0]
+    times = [1000.0, *[50.0] * 26, *[46.0] * 23, 3.0]
     (cache / "boot_seconds").write_text(json.dumps({"android agent-device": times}))
     pytester.makepyfile(ONE)
 

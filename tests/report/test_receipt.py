@@ -24,6 +24,7 @@ def event(kind: Kind, session_id: str = "one", text: str = "", **more: float) ->
         text=text,
         waited_seconds=more.get("waited", 0.0),
         running_seconds=more.get("running"),
+        late_seconds=more.get("late"),
     )
 
 
@@ -80,6 +81,29 @@ def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
     assert colour_of(event(Kind.START_FAILED)) == "yellow"
 
 
+def test_what_was_booted_ahead_and_used_by_nobody_is_counted() -> None:
+    receipt = receipt_of(
+        event(Kind.CREATED, late=8),
+        event(Kind.UNUSED, late=1),
+        event(Kind.STOPPED, text="stopped", running=0, late=1),
+    )
+
+    (line,) = receipt.lines()
+    assert line.text.endswith("waited 0.0 s, booted ahead and unused 1")
+    assert receipt.to_json()["unused"] == 1
+
+
+def test_the_run_does_not_wait_for_a_session_while_it_boots_behind_the_tests() -> None:
+    receipt = receipt_of(
+        event(Kind.CREATED, "in time", waited=1, late=30),
+        event(Kind.READY, "in time", waited=20, late=11),
+        event(Kind.CREATED, "not yet", waited=1, late=11),
+        event(Kind.READY, "not yet", waited=20),
+    )
+
+    assert receipt.to_json()["waited_seconds"] == 8
+
+
 def test_an_error_is_told_with_its_pages_unless_it_names_the_right_one_itself() -> None:
     pages = [PAGE, "https://devices.example/sessions/two", PAGE, ""]
 
@@ -112,11 +136,14 @@ def test_the_receipt_is_also_plain_values() -> None:
     assert json.loads(json.dumps(values)) == values
     assert values == {
         "created": 4,
+        "taken_over": 0,
         "stopped": 2,
         "kept": 1,
+        "kept_warm": 0,
         "unknown": 1,
         "not_stopped": [{"id": "four", "page": "https://devices.example/sessions/four"}],
         "start_failed": 1,
+        "unused": 0,
         "device_seconds": 66.5,
         "waited_seconds": 12.0,
         "errors": {"infrastructure": 2},

@@ -1,5 +1,6 @@
 """A client over the local service's application, in this process, on one clock."""
 
+import threading
 from collections.abc import Callable, Generator
 
 import httpx
@@ -26,13 +27,20 @@ def world() -> World:
 def client(world: World) -> DeviceClient:
     account = Account(frozenset({APP_ID}), (AccessToken.personal(TOKEN),))
     app = transport_of(create_app(sessions=world.held, accounts=Accounts([account]), base_url=URL))
+    one_at_a_time = threading.Lock()  # a service has one thread, its clients may have several
+
+    def carry_out(request: httpx.Request) -> httpx.Response:
+        with one_at_a_time:
+            return app.handle_request(request)
 
     def handle(request: httpx.Request) -> httpx.Response:
         operation = {"GET": "get"}.get(request.method, "stop" if request.url.path.endswith("/stop") else "create")
         world.requests.append(operation)
         faults = world.faults.get(operation, [])
         fault = faults.pop(0) if faults else _none
-        return fault(request, lambda: app.handle_request(request))
+        reply = fault(request, lambda: carry_out(request))
+        world.answered.append(operation)
+        return reply
 
     return DeviceClient(URL, TOKEN, transport=httpx.MockTransport(handle), sleep=world.clock.sleep)
 

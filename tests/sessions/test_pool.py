@@ -1,8 +1,8 @@
 """Who gets which session: shared by equal needs, replaced when it is spent or lost, always stopped."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -10,86 +10,20 @@ import pytest
 from pytest_device.errors import LeaseTimeoutError, SessionFailedError, SessionTimeoutError, StopFailedError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Kind
-from pytest_device.sessions.life import Life, ProblemOf, may_have_created, unasked
-from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pool import Held, Need, Pool
-from pytest_device.sessions.pool import World as PoolWorld
+from pytest_device.sessions.pool import Need
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.request import SessionRequest
-from tests.sessions.world import APP_ID, Fault, World
-
-
-def request(**arguments: Any) -> SessionRequest:
-    defaults = {"app_id": APP_ID, "platform": "android", "type": "appium", "max_duration_minutes": 20}
-    return SessionRequest.from_arguments(**(defaults | arguments))
-
-
-ANDROID = Need(request(), "run", minutes=2)
-IOS = Need(request(platform="ios"), "run", minutes=2)
+from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
+from tests.sessions.world import World
 
 
 class HookError(Exception):
     """What a suite's hook raises."""
 
 
-class House:
-    """A pool over the local service's application, and what it was told."""
-
-    def __init__(self, client: DeviceClient, world: World, **more: Any) -> None:
-        self.world = world
-        self.stopping: list[Session] = []
-        self.hook: Callable[[Session], None] = self.stopping.append
-        self.problem_of: ProblemOf = unasked
-
-        def begin(asked: SessionRequest, policy: WaitPolicy) -> Life:
-            return Life(
-                client,
-                asked,
-                policy=policy,
-                clock=world.clock,
-                emit=world.events.append,
-                problem_of=self._problem_of,
-            )
-
-        self.pool = Pool(
-            PoolWorld(
-                begin=begin,
-                clock=world.clock,
-                sleep=world.clock.sleep,
-                leaves_unknown=may_have_created,
-                stopping=self._stopping,
-                **more,
-            )
-        )
-
-    def _problem_of(self, session: Session) -> str | None:
-        return self.problem_of(session)
-
-    def _stopping(self, held: Held) -> None:
-        self.hook(held.session)
-
-    def take(self, *needs: Need, timeout_seconds: float = 900.0) -> list[Held]:
-        return self.pool.take(needs, WaitPolicy(timeout_seconds=timeout_seconds))
-
-    def use(self, need: Need, *, again: bool = True) -> Session:
-        """Take a session for a test and give it back."""
-        (held,) = self.take(need)
-        self.pool.give_back([held], lambda _need: again)
-        return held.session
-
-
 @pytest.fixture
 def house(client: DeviceClient, world: World) -> House:
     return House(client, world)
-
-
-def turns_errored(times: int) -> list[Fault]:
-    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
-        data = carry_out().json()["data"] | {"status": "errored", "remoteConfig": None}
-        return httpx.Response(200, json={"data": data})
-
-    return [fault] * times
 
 
 def test_equal_needs_get_the_same_session_one_after_the_other(house: House) -> None:
@@ -287,6 +221,22 @@ def test_all_are_asked_to_stop_though_one_cannot_be(house: House, world: World) 
         house.pool.give_back(taken, lambda _need: False)
 
     assert sorted(world.statuses()) == ["in-progress", "stopped"]
+
+
+def test_several_are_stopped_side_by_side_and_told_one_after_the_other(house: House, world: World) -> None:
+    meeting = threading.Barrier(2)
+
+    def meet(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        meeting.wait(60)
+        return carry_out()
+
+    world.faults["stop"] = [meet, meet]
+
+    house.pool.give_back(house.take(ANDROID, IOS), lambda _need: False)
+
+    assert world.statuses() == ["stopped", "stopped"]
+    assert world.kinds()[-2:] == [Kind.STOPPED, Kind.STOPPED]
+    assert house.threads == {threading.current_thread().name}
 
 
 def test_whoever_wants_to_save_something_is_told_before_the_stop(house: House, world: World) -> None:

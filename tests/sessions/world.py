@@ -25,6 +25,7 @@ class World:
     held: Sessions
     faults: dict[str, list[Fault]] = field(default_factory=dict[str, list[Fault]])
     requests: list[str] = field(default_factory=list[str])
+    answered: list[str] = field(default_factory=list[str])
     events: list[Event] = field(default_factory=list[Event])
 
     def statuses(self) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from pytest_device.option_table import TOKEN_VARIABLE
+from pytest_device.option_table import SLOTS_URL, TOKEN_VARIABLE
 from pytest_device.plugin.fixtures import (
     MAKING,
     OF_ONE,
@@ -82,18 +82,19 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist decides whether to start workers
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """Let a dry run happen in this process alone."""
-    from pytest_device.plugin.options import is_dry_run
+    """Let a dry run happen in this process alone; note whether the user says how pytest-xdist distributes tests."""
+    if config.getoption("dist", default=None) is not None:  # pytest-xdist is here, by whatever name
+        from pytest_device.plugin.options import note_distribution
 
-    if config.pluginmanager.has_plugin("xdist") and is_dry_run(config):
-        config.option.numprocesses = 0
+        note_distribution(config)
     return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; hide the token."""
     config.addinivalue_line("markers", _MARKER_LINE)
-    if os.environ.get(TOKEN_VARIABLE):  # there is something to hide from now on: also in the names of tests
+    # There is something to hide from now on: also in the names of tests.
+    if os.environ.get(TOKEN_VARIABLE) or os.environ.get(SLOTS_URL.variable):
         from pytest_device.plugin.secrets import hide_token
 
         hide_token(config)
@@ -135,6 +136,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
         places = [before.get(item, -1) for item in wanted]
         begin(config, items, wanted, may_order=places == sorted(places))
+        return
+    from pytest_device.plugin.options import is_sharded
+
+    if is_sharded(config):
+        from pytest_device.plugin.collection import begin_without
+
+        begin_without(config, items)
 
 
 def _wants_device(item: pytest.Item) -> bool:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
@@ -14,10 +14,13 @@ from pytest_device.sessions.events import Event
 from pytest_device.sessions.life import Sessions, may_have_created
 from pytest_device.sessions.network import service_at
 from pytest_device.sessions.owner import STOP_SECONDS, Owner, Terms
-from pytest_device.sessions.quota import Slots, slots_directory
+from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.quota.leases import LeaseStore
 
 MAIN: Final = "main"
 """The owner's name of the process that the run was started as."""
@@ -90,7 +93,7 @@ class LocalAccess:
     def slots(self, holder: str, tell: Callable[[str], None]) -> Slots | None:
         """Count in a directory of the service, which its workers share and which goes with it."""
         directory = self.log_path.parent if self.log_path else None
-        return _slots(self._settings, directory, self.service.url, holder, tell)
+        return _slots_in(directory, self._settings, self.service.url, holder, tell)
 
     def keep(self, session_id: str) -> None:
         """Refuse: the service ends with the run."""
@@ -118,6 +121,10 @@ class RemoteAccess:
         self.service = service_at(str(settings.url.value), settings.token)
         self._settings, self._run, self._worker, self._tell = settings, run, worker, tell
         self._pid = os.getpid()
+        self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
+        """Whether the controlling process reads what this one leaves: not on a machine that shares no disk with it."""
+        if worker is None and self._shares_slots():
+            self._store().check()  # a worker finds it out with its first test, which can say so
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> Owner:
@@ -134,7 +141,7 @@ class RemoteAccess:
             terms=Terms(
                 detached=self._settings.reaper.value,
                 follow=(os.getppid(),) if self._has_somebody_behind() else (),
-                leaves_word=self._has_somebody_behind(),
+                leaves_word=self._is_settled or os.getpid() != self._pid,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds.value),
             ),
             warn=self._tell,
@@ -160,8 +167,23 @@ class RemoteAccess:
 
     def slots(self, holder: str, tell: Callable[[str], None]) -> Slots | None:
         """Count in the state directory, which all runs of this user share."""
+        if self._shares_slots():
+            return _slots_of(_OnFirstUse(self._store), self._settings, holder, tell)
         directory = self._settings.state_dir.value
-        return _slots(self._settings, Path(directory) if directory else None, self.service.url, holder, tell)
+        return _slots_in(Path(directory) if directory else None, self._settings, self.service.url, holder, tell)
+
+    def _shares_slots(self) -> bool:
+        return None not in (self._settings.slots_url.value, self._settings.max_sessions.value)
+
+    def _store(self) -> "LeaseStore":
+        url = self._settings.slots_url
+        try:
+            from pytest_device.sessions.quota import leases
+        except ImportError as error:
+            raise ConfigError(
+                f"{url.source} needs the client of Redis ({error}): pip install 'pytest-device[redis]'"
+            ) from None
+        return leases.LeaseStore(leases.Terms(str(url.value), url.source, key_of(self.service.url), warn=self._tell))
 
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
@@ -176,16 +198,32 @@ class RemoteAccess:
         return self._owner.close(timeout_seconds)
 
 
-def _slots(
-    settings: Settings, state_dir: Path | None, url: str, holder: str, tell: Callable[[str], None]
+class _OnFirstUse:
+    """A store that is opened by the first claim, whose test can tell of an error."""
+
+    def __init__(self, opened: Callable[[], Store]) -> None:
+        self._opened = opened
+        self._store: Store | None = None
+
+    def claim(self, count: int, most: int, holder: str) -> Claim:
+        """Return a claim of the store."""
+        self._store = self._store or self._opened()
+        return self._store.claim(count, most, holder)
+
+
+def _slots_in(
+    state_dir: Path | None, settings: Settings, url: str, holder: str, tell: Callable[[str], None]
 ) -> Slots | None:
-    most = settings.max_sessions.value
-    if most is None:
+    if settings.max_sessions.value is None:
         return None
     if state_dir is None:
         raise ConfigError(f"{settings.max_sessions.source} needs a directory to count in: set {STATE_DIR.option}")
-    timeout = settings.wait_timeout_seconds.value
-    return Slots(slots_directory(state_dir, url), most, holder=holder, timeout_seconds=timeout, tell=tell)
+    return _slots_of(slots_directory(state_dir, url), settings, holder, tell)
+
+
+def _slots_of(place: Path | Store, settings: Settings, holder: str, tell: Callable[[str], None]) -> Slots | None:
+    most, timeout = settings.max_sessions.value, settings.wait_timeout_seconds.value
+    return Slots(place, most, holder=holder, timeout_seconds=timeout, tell=tell) if most else None
 
 
 def joined(settings: Settings, run_name: str, owner: str, tell: Callable[[str], None]) -> OwnRun | None:

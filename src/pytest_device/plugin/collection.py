@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -10,6 +11,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.controller import PROBLEMS
 from pytest_device.plugin.fixtures import OF_ONE, OF_SEVERAL
+from pytest_device.plugin.history import History, history_of
 from pytest_device.plugin.markers import (
     ONLY,
     PLATFORM_ARGUMENT,
@@ -21,8 +23,10 @@ from pytest_device.plugin.markers import (
     platforms_of,
 )
 from pytest_device.plugin.options import settings_of, usage_error
-from pytest_device.plugin.schedule import grouped
-from pytest_device.spec import Platform, SessionType, Share
+from pytest_device.plugin.schedule import Lineup, Numbers, in_order
+from pytest_device.plugin.shard import select
+from pytest_device.plugin.sizing import Use, sized
+from pytest_device.spec import Platform, SessionType
 
 if TYPE_CHECKING:
     from pytest_device.plugin.run import DeviceRun
@@ -83,20 +87,54 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
         settings = settings_of(config)
         run = DeviceRun(config, settings)
         problems = [*_rivals(config), *run.missing(), *_read(wanted, run)]
+        if not problems:
+            may_order = may_order and settings.reorder.value and not config.getoption("stepwise", default=False)
+            _choose(config, items, settings)
+            if may_order:
+                _order(config, items)
+            run.register(items if may_order else ())
+            return
     except ConfigError as error:
         problems = list(error.problems)
-    else:
-        if not problems:
-            run.register()
-            _deselect(config, items, settings)
-            if may_order and settings.reorder.value:
-                items[:] = grouped(items, _group)
-            return
+    _tell_problems(config, items, problems)
+
+
+def _tell_problems(config: pytest.Config, items: list[pytest.Item], problems: list[str]) -> None:
     if not hasattr(config, "workerinput"):
         raise usage_error(problems)
     output: dict[str, Any] = vars(config)["workeroutput"]
     output[PROBLEMS] = problems
     items.clear()
+
+
+def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
+    """Leave out what this run is not for, and size the sessions of the rest."""
+    _deselect(config, items, settings)
+    select(config, items, settings, needs_of)
+    if settings.size_durations.value:
+        _size(config, items, settings)
+
+
+def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run a shard of tests of which none needs a device; raises pytest.UsageError."""
+    try:
+        select(config, items, settings_of(config), needs_of)
+    except ConfigError as error:
+        _tell_problems(config, items, list(error.problems))
+
+
+def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
+    """Ask for sessions that last as long as their tests took in earlier runs."""
+    uses = [
+        Use(item.nodeid, need, is_fixed="max_duration_minutes" in item.stash[ARGUMENTS][name])
+        for item in items
+        for name, need in needs_of(item).items()
+    ]
+    requests = sized(uses, history_of(config).test_seconds, settings.test_minutes.value)
+    for item in items:
+        if needs := needs_of(item):
+            sizes = {name: replace(need, request=requests.get(need, need.request)) for name, need in needs.items()}
+            item.stash[NEEDS] = sizes
 
 
 def _rivals(config: pytest.Config) -> list[str]:
@@ -193,7 +231,10 @@ def _platforms(item: pytest.Item) -> set[str]:
     return {need.request.platform for need in needs_of(item).values()}
 
 
-def _group(item: pytest.Item) -> object:
-    """Return what tests have in common that share their sessions in the whole run."""
-    needs = needs_of(item)
-    return tuple(needs.values()) if any(need.among == Share.RUN for need in needs.values()) else None
+def _order(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put tests with equal needs next to each other, as far as the fixtures allow that they share."""
+    lineup = Lineup.of(items, Numbers(), needs_of, may_order=True)
+    if not lineup.has_devices():  # all that need one are deselected
+        return
+    history = History(None) if hasattr(config, "workerinput") else history_of(config)  # one order in all workers
+    items[:] = [items[place] for place in in_order(lineup, [item.nodeid for item in items], history)]

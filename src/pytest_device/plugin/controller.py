@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -10,7 +11,8 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
-from pytest_device.plugin.options import settings_of, usage_error, will_run
+from pytest_device.plugin.line import LINE, OVER, Channel, Left, Line
+from pytest_device.plugin.options import CHOSEN_DIST, settings_of, usage_error, will_run
 from pytest_device.plugin.secrets import redactor_of
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal
@@ -24,14 +26,42 @@ LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
 RUN: Final = "device_run"
 """Key of a worker's input: the name that all processes of the run share."""
+TRAPS: Final = {
+    "each": "runs every test on every worker, each with devices of its own",
+    "load": "deals tests as they come, so that workers change devices: half as long again as it need be, and as dear",
+    "loadscope": "keeps modules and classes on one worker, whatever their devices: half as long again as it need be",
+    "loadfile": "keeps files on one worker, whatever their devices: half as long again as it need be",
+    "loadgroup": "with a group for each device has one worker at each: twice as long as it need be",
+}
+"""What it costs to distribute tests in another way; benchmarks/makespan.py measures it."""
 PROBLEMS: Final = "device_problems"
 """Key of a worker's output: what is wrong with the configuration."""
+
+
+class _Gateway(Protocol):
+    """What is used of execnet's ``Gateway``."""
+
+    @property
+    def spec(self) -> Any: ...
+    def newchannel(self) -> Channel: ...
 
 
 class _Worker(Protocol):
     """What is used of pytest-xdist's ``WorkerController``."""
 
     workerinput: dict[str, Any]
+    gateway: "_Gateway"
+
+
+def _is_here(node: _Worker) -> bool:
+    """Tell whether a worker is on this machine, as far as its specification tells."""
+    spec = node.gateway.spec
+    return bool(spec.popen) and not spec.via
+
+
+def _check_place(settings: "Settings", node: _Worker) -> None:
+    if settings.local.value and not _is_here(node):
+        raise ConfigError(f"{settings.local.source} serves this machine alone, and --tx names another one")
 
 
 def _new_run() -> str:
@@ -51,15 +81,25 @@ class Controller:
         self._problems: dict[str, None] = {}
         self._signals = EndInOrder()
         self._terminal = Terminal(config)
+        self._lines: dict[Any, Line] = {}
+        """By worker."""
+        self._chosen = config.stash.get(CHOSEN_DIST, "no")
+        self._deals = False
+        """Whether tests are dealt by their devices, by a scheduler of ours."""
+        self._left: Left | None = None
+        self._has_told_shard = False
         config.pluginmanager.register(self._terminal, "device-terminal")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: _Worker) -> None:
-        """Give the worker the run's local service, started with the first worker."""
+        """Give the worker a line to here, and the run's local service, started with the first worker."""
+        node.workerinput[LINE] = channel = node.gateway.newchannel()
+        self._lines[node] = Line(channel)
         try:
             settings = settings_of(self._config)
             if not (settings.local.value or settings.url.value):
                 return
+            _check_place(settings, node)
             self._signals.install()
             node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
             if settings.local.value and will_run(self._config):
@@ -90,6 +130,49 @@ class Controller:
         return Household(settings, service_at(url, token), self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
+        """Deal tests by their devices, unless the user says how they are distributed."""
+        if self._chosen != "no" or config.getoption("stepwise", default=False) or self._has_rival(config):
+            return None
+        self._deals = True
+        from pytest_device.plugin.distribution import DeviceScheduling
+
+        settings = settings_of(config)
+        return DeviceScheduling(
+            config,
+            log,
+            lines=self._lines,
+            history=self._terminal.history,
+            most=settings.max_sessions.value,
+            fresh_ahead=settings.prefetch.value,
+        )
+
+    def _has_rival(self, config: pytest.Config) -> bool:
+        """Tell whether the suite, or another plugin, has a scheduler of its own."""
+        known = (self, config.pluginmanager.getplugin("dsession"))
+        return any(found.plugin not in known for found in config.hook.pytest_xdist_make_scheduler.get_hookimpls())
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
+        """Say what the user's way of distribution costs, and begin to watch which devices are needed no more."""
+        line = self._lines[node]
+        lineup = line.lineup
+        if line.shard and not self._has_told_shard:
+            self._has_told_shard = True
+            self._terminal.show(line.shard.removeprefix("device "))
+        if self._deals or self._left or lineup is None:
+            return
+        self._left = Left(lineup, ids)
+        if trap := TRAPS.get(self._chosen):
+            self._terminal.show(f"--dist {self._chosen} {trap}. Without --dist, tests are dealt by their devices")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Let workers stop the devices that no test will need that has not begun."""
+        if self._left and (over := self._left.begun(nodeid)) and self._chosen != "each":
+            for line in self._lines.values():
+                line.tell(OVER, over)
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
         """Collect what the worker found wrong, the same as all workers do, and what its reports did not tell."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
@@ -104,7 +187,8 @@ class Controller:
         """
         if self._household:
             seconds = settings_of(self._config).stop_timeout_seconds.value
-            self._household.finish(session, until=time.monotonic() + seconds, others=True)
+            until, by_signal = time.monotonic() + seconds, self._signals.exit_status is not None
+            self._household.finish(session, until=until, others=True, by_signal=by_signal)
             self._save_receipt()
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -126,7 +210,8 @@ class Controller:
         """Let the end take its time, and tell the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
         if self._household and self._household.run and os.name != "nt":  # there, SIGTERM does not ask
-            for pid in self._household.run.pids_of_others():
+            here = {line.pid or 0 for node, line in self._lines.items() if _is_here(node)}
+            for pid in here.intersection(self._household.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 

@@ -3,28 +3,32 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.errors import ConfigError, ControllerError, DeviceError, UnauthorizedError
+from pytest_device.errors import ConfigError, ControllerError, DeviceError, StopFailedError, UnauthorizedError
 from pytest_device.plugin.access import Access
 from pytest_device.plugin.collection import ARGUMENTS, NEEDS, needs_of
 from pytest_device.plugin.markers import ONLY, Names, devices_of, need_of, platforms_of
+from pytest_device.plugin.outlook import NOT_LEFT, Outlook
+from pytest_device.plugin.sizing import needed_minutes
+from pytest_device.plugin.warm import WarmDevices
 from pytest_device.redact import Redactor
+from pytest_device.sessions.boots import boot_key
 from pytest_device.sessions.events import Emit
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Held, Need, Pool, World
+from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SHARING, SessionRequest
 from pytest_device.settings import Settings
-from pytest_device.spec import SessionType, Share
+from pytest_device.spec import DURATION_MAX_MINUTES, SessionType, Share
 
 if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
@@ -35,7 +39,6 @@ if TYPE_CHECKING:
     from pytest_device.plugin.tidier import Tidier
 
 _TAKEN: Final = pytest.StashKey[dict[str, Held]]()
-_DONE: Final = pytest.StashKey[bool]()
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """The Appium drivers that a test has, by its devices' names."""
 USES: Final = pytest.StashKey[dict[str, "Use"]]()
@@ -44,6 +47,10 @@ PROVIDING: Final = pytest.StashKey[DeviceError]()
 """The error that was met last while a device or a driver was provided to a test."""
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that are needed before the first test runs."""
+WAITED: Final = pytest.StashKey[float]()
+"""For how many seconds a test waited for its devices, until its next report."""
+_SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
+"""Fixtures that a suite may override."""
 _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"})
 """Packages whose errors may mean that a controller is gone."""
 
@@ -57,10 +64,7 @@ class Use:
 
 
 class Devices:
-    """What the tests of this process have of devices.
-
-    ``tests`` are those that will run, None where this process does not know which of them it will be given.
-    """
+    """What the tests of this process have of devices; ``outlook`` tells what those to come need."""
 
     def __init__(
         self,
@@ -72,39 +76,62 @@ class Devices:
         emit: Emit,
         sleep: Callable[[float], None],
         tell: Callable[[str], None],
-        tests: Sequence[pytest.Item] | None,
+        outlook: Outlook,
     ) -> None:
         self.settings, self.access, self._names = settings, access, names
-        self._redactor, self._emit, self._sleep, self._tell = redactor, emit, sleep, tell
+        self._redactor, self._sleep, self._tell = redactor, sleep, tell
+        self._relay = Relay(emit)
         self._pid = os.getpid()
-        self._left: Counter[tuple[Need, int]] | None = None
-        """How many tests that are left have each need, with how often they have it."""
-        if tests is not None:
-            self._left = Counter(one for test in tests for one in _planned(test).items())
+        self._is_forked = False
+        self._outlook = outlook
         self._planned: dict[Need, Need] = {}
         """Of each need what it was before fixtures added to it."""
         self.item: pytest.Item | None = None
         """The test at hand, or the last one."""
         self._refusal: UnauthorizedError | None = None
         self._tidier: Tidier | None = None
+        self.warm = WarmDevices.of(
+            settings, access, begin=lambda request: self._begin(request, self.policy()), emit=self._relay
+        )
         self._pool = self._new_pool()
 
     def policy(self) -> WaitPolicy:
         """Return how to wait where the suite does not say otherwise."""
-        return WaitPolicy(self.settings.wait_timeout_seconds.value, self.settings.poll_interval_seconds.value)
+        timeout, interval = self.settings.wait_timeout_seconds.value, self.settings.poll_interval_seconds.value
+        return WaitPolicy(timeout, interval, learned=self.settings.polling.value == "learned")
 
     def take(self, item: pytest.Item, defaults: Mapping[str, Any], policy: WaitPolicy) -> Mapping[str, Session]:
         """Return the test's sessions by its devices' names, the same ones until ``release``."""
         if not _taken_by(item):
             with providing(item):
                 needs = self._needs(item, defaults)
-                held = self._taken(item, list(needs.values()), policy)
+                lasting = self._lasting(item, needs.values())
+                self._boot_ahead(item, lasting, policy)
+                held = self._taken(item, lasting, policy)
             item.stash[_TAKEN] = dict(zip(needs, held, strict=True))
             for one in held:
                 if one.is_new:
                     self._meet(one)
                     item.ihook.pytest_device_ready(item=item, device_session=one.session)
         return {name: held.session for name, held in item.stash[_TAKEN].items()}
+
+    def look_ahead(self, item: pytest.Item) -> None:
+        """Let what tests to come need boot beside a test; one with a device does so when it takes its own."""
+        if not (needs_of(item) or _is_forked(item)):
+            self._boot_ahead(item, (), self.policy())
+
+    def _boot_ahead(self, item: pytest.Item, own: Sequence[Need], policy: WaitPolicy) -> None:
+        if os.getpid() != self._pid or self._refusal:
+            return
+        wanted = Counter(own)
+        known = len(wanted)
+        for following in self._outlook.soon(item):
+            if not _may_be_skipped(following) and not _says_more(following):
+                wanted |= Counter(self._lasting(following, needs_of(following).values()))
+        if len(wanted) > known:
+            with suppress(DeviceError):  # which is met again when it is taken
+                self._pool.expect(own, policy)
+                self._pool.expect(list(wanted.elements()), self.policy())
 
     @contextmanager
     def lease(self, arguments: Mapping[str, Any]) -> Generator[Session]:
@@ -114,7 +141,7 @@ class Devices:
             raise RuntimeError("device_lease() is used outside of tests and their fixtures")
         with providing(item):
             need = self._need_of_ones_own(item, arguments)
-            (held,) = self._taken(item, [need], self.policy())
+            (held,) = self._taken(item, self._lasting(item, [need]), self.policy())
         try:
             yield held.session
         finally:
@@ -125,15 +152,13 @@ class Devices:
         """Take the test's sessions back: stop those that no test will need, or leave them running to ``keep`` them."""
         taken = _taken_by(item)
         item.stash[_TAKEN] = {}
-        if self._left is not None and not item.stash.get(_DONE, False):  # a plugin may run a test again
-            item.stash[_DONE] = True
-            self._left.subtract(_planned(item).items())
+        self._outlook.done(item)
         for held in [held for held in taken.values() if keep and not held.is_lost]:
             self.access.keep(str(held.session.id))
             self._pool.leave(held)
         if taken and not keep:
             self._tidy(item, taken, nextitem)
-        if taken:
+        if taken or self._pool.has_any:  # a test without a device, or skipped, may be the last before the end of one
             kept: Counter[Need] = Counter()
 
             def is_needed(need: Need) -> bool:
@@ -151,7 +176,8 @@ class Devices:
         """Let the devices that other tests will get forget what the test did there by the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
-            if name in uses and not held.is_lost and self._needed_at_once(held.need, nextitem):
+            is_left = self._needed_at_once(held.need, nextitem) or self.warm.may_stay(held.need)
+            if name in uses and not held.is_lost and is_left:
                 held.is_lost = not self._tidier_of_all().tidy(held.session, uses[name])
         uses.clear()
 
@@ -179,6 +205,10 @@ class Devices:
 
         No other test gets that one. The controller is asked where the test's error may come from its client.
         """
+        if isinstance(
+            error, MemoryError
+        ):  # a call needs a thread, and one that finds no memory never tells that it began
+            return None
         for held in _taken_by(item).values():
             problem = held.life.loss() or (_dead_controller(held.session) if _of_client(error) else None)
             if problem:
@@ -186,10 +216,15 @@ class Devices:
                 return problem
         return None
 
-    def close(self) -> None:
-        """Stop all sessions."""
-        if os.getpid() == self._pid:
-            self._pool.close()
+    def close(self, *, broken_off: bool = False) -> None:
+        """Stop all sessions but those that are left up for the next run, which none is where this one is broken off."""
+        if os.getpid() != self._pid:
+            return
+        if broken_off:
+            self.warm.end()
+        with suppress(StopFailedError):  # its event tells it
+            self._pool.give_back([], lambda _need: False)
+        self._pool.close()
 
     def _needs(self, item: pytest.Item, defaults: Mapping[str, Any]) -> dict[str, Need]:
         planned = item.stash.get(NEEDS, None)
@@ -198,7 +233,7 @@ class Devices:
             one = item.stash[ARGUMENTS].items()
             planned = {name: need_of(item, arguments, self.settings, self._names) for name, arguments in one}
             item.stash[NEEDS] = planned
-            item.stash[_DONE] = True  # it was not counted among those that are left
+            item.stash[NOT_LEFT] = True
         if not isinstance(cast("object", defaults), Mapping):  # a suite's fixture may return anything
             raise ConfigError(f"device_request_defaults gives {defaults!r}, which is no mapping of arguments")
         if not defaults:
@@ -209,7 +244,10 @@ class Devices:
                 "an option or the hook pytest_device_request"
             )
         arguments = item.stash[ARGUMENTS]
-        needs = {name: need_of(item, arguments[name], self.settings, self._names, defaults) for name in planned}
+        needs = {
+            name: need_of(item, arguments[name], self.settings, self._names, _sized(need, defaults))
+            for name, need in planned.items()
+        }
         self._planned |= {needs[name]: planned[name] for name in needs}
         # What an earlier test added to the same plan is not expected to come again.
         plans, wanted = set(planned.values()), set(needs.values())
@@ -229,12 +267,15 @@ class Devices:
         if self._refusal is not None:  # nothing has changed since: the token comes from the environment
             raise UnauthorizedError(str(self._refusal), status=self._refusal.status, detail=self._refusal.detail)
         if os.getpid() != self._pid:  # a forked child: its parent's sessions are not its own
-            self._pid, self._pool, self._left = os.getpid(), self._new_pool(), Counter()
+            self._pid, self._pool, self._is_forked = os.getpid(), self._new_pool(), True
+        since = time.monotonic()
         try:
             held = self._pool.take(needs, policy)
         except UnauthorizedError as error:
             self._refusal = error
             raise
+        finally:
+            item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
         for one in held:
             one.user = item
             self._hide(one.session)
@@ -245,6 +286,12 @@ class Devices:
                 ]
         return held
 
+    def _lasting(self, item: pytest.Item, needs: Iterable[Need]) -> list[Need]:
+        """Return needs whose sessions are not to end before a test does that is known to take long."""
+        seconds = self._outlook.history.test_seconds(item.nodeid)
+        limits = ((need, need.request.max_duration_minutes or DURATION_MAX_MINUTES) for need in needs)
+        return [replace(need, minutes=needed_minutes(seconds, need.minutes, limit)) for need, limit in limits]
+
     def _hide(self, session: Session) -> None:
         if session.remote_config is not None:
             public = {urlsplit(url).hostname for url in (session.url, self.access.service.url)}
@@ -252,14 +299,9 @@ class Devices:
 
     def _needed_at_once(self, need: Need, nextitem: pytest.Item | None) -> float:
         """Return how many sessions of a need one of the tests to come has at once."""
-        planned = self._planned.get(need, need)
-        if self._left is not None:
-            return max((count for (one, count), tests in self._left.items() if one == planned and tests > 0), default=0)
-        if nextitem is None:
+        if self._is_forked:  # for this test alone
             return 0
-        if planned.among == Share.RUN and self.settings.max_sessions.value is None:
-            return inf  # with few sessions for many workers, none is held on the chance of a test
-        return _planned(nextitem)[planned]
+        return self._outlook.needed_at_once(self._planned.get(need, need), nextitem)
 
     def _new_pool(self) -> Pool:
         return Pool(
@@ -271,18 +313,23 @@ class Devices:
                 stopping=self._stopping,
                 start_attempts=self.settings.start_attempts.value,
                 slots=self.access.slots(self._names.holder(), self._tell),
+                relay=self._relay,
+                found=self.warm.found,
+                stays=self.warm.stays,
             )
         )
 
     def _begin(self, request: SessionRequest, policy: WaitPolicy) -> Life:
         from pytest_device.controllers.health import problem_of
 
+        if policy.learned and not policy.past_boots:
+            policy = replace(policy, past_boots=self._outlook.history.boots(boot_key(request)))
         return Life(
             self.access.sessions(),
             request,
             policy=policy,
             clock=time.monotonic,
-            emit=self._emit,
+            emit=self._relay,
             problem_of=problem_of,
         )
 
@@ -314,8 +361,25 @@ def providing(item: pytest.Item) -> Generator[None]:
         raise
 
 
-def _planned(item: pytest.Item) -> Counter[Need]:
-    return Counter(needs_of(item).values())
+def _sized(need: Need, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a suite's defaults over the duration that the plan gave to a need."""
+    return {"max_duration_minutes": need.request.max_duration_minutes, **defaults}
+
+
+def _is_forked(item: pytest.Item) -> bool:
+    """Tell whether a test is run in a process of its own (pytest-forked), which has no use for what boots here."""
+    return bool(item.config.getoption("forked", default=False)) or item.get_closest_marker("forked") is not None
+
+
+def _may_be_skipped(item: pytest.Item) -> bool:
+    return any(item.iter_markers("skip")) or any(item.iter_markers("skipif"))
+
+
+def _says_more(item: pytest.Item) -> bool:
+    """Tell whether fixtures of the suite say more of its devices, or of the wait for them, when it runs."""
+    info = getattr(item, "_fixtureinfo", None)
+    definitions: Mapping[str, Sequence[object]] = info.name2fixturedefs if info else {}
+    return any(len(definitions.get(name, ())) > 1 for name in _SAYING_MORE)
 
 
 def _taken_by(item: pytest.Item) -> dict[str, Held]:

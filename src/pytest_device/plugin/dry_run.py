@@ -15,7 +15,7 @@ _HIDDEN: Final = frozenset({"launch_args", "open_url"})
 """What an app is told at launch may be a credential anywhere in it."""
 
 
-def plan(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
+def show(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
     """Write which sessions the tests need, each once for all that share it, and for how many minutes they may bill."""
     reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None:
@@ -33,7 +33,7 @@ def _lines(needs: Counter[Need]) -> Iterator[str]:
             mode="json", exclude_none=True, exclude_defaults=True, exclude={"app_id", "platform"}
         )
         more = ", ".join(
-            f"{name}={_shown(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
+            f"{name}={_value(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
         )
         tests = "1 test" if count == 1 else f"{count} tests"
         yield f"{request.platform} {request.type} for {tests} ({need.among}): {more}"
@@ -46,7 +46,7 @@ def _lines(needs: Counter[Need]) -> Iterator[str]:
     )
 
 
-def _shown(name: str, value: object) -> str:
+def _value(name: str, value: object) -> str:
     if name in _HIDDEN:
         return "…"
     return repr(shown(value) if isinstance(value, str) else value)

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_device.plugin.access import MAIN, joined
 from pytest_device.plugin.terminal import Terminal
+from pytest_device.plugin.warm import is_broken_off
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.service import Service
@@ -21,19 +22,14 @@ from pytest_device.spec import LONGEST_MINUTES
 _WITHOUT_INIT: Final = "with the reaper too: start the container with an init process (docker run --init)"
 
 
-class Household:
-    """One for each run, in the process that was started as pytest."""
+class Sweeping:
+    """Stops what earlier runs have left on this machine, beside the tests of the run that is named."""
 
-    def __init__(self, settings: Settings, service: Service, run_name: str, terminal: Terminal) -> None:
-        self._settings, self._service, self._terminal = settings, service, terminal
+    def __init__(self, settings: Settings, service: Service, run_name: str) -> None:
+        self._settings, self._service, self._run_name = settings, service, run_name
         self._notes: list[str] = []
-        self.run: OwnRun | None = None
-        self._sweeping: threading.Thread | None = None
-        if settings.local.value:
-            return
-        self.run = joined(settings, run_name, MAIN, self._notes.append)
-        self._sweeping = threading.Thread(target=self._sweep, name="pytest-device-sweep", daemon=True)
-        self._sweeping.start()
+        self._thread = threading.Thread(target=self._sweep, name="pytest-device-sweep", daemon=True)
+        self._thread.start()
 
     def _sweep(self) -> None:
         state_dir = self._settings.state_dir.value
@@ -43,7 +39,7 @@ class Household:
             swept = sweep(
                 Path(state_dir),
                 self._service,
-                but=self.run.name if self.run else "",
+                but=self._run_name,
                 timeout_seconds=self._settings.stop_timeout_seconds.value,
             )
         except OSError as error:
@@ -51,13 +47,33 @@ class Household:
         else:
             self._notes += swept.notes()
 
-    def finish(self, session: pytest.Session, *, until: float, others: bool) -> None:
+    def notes(self, until: float) -> list[str]:
+        """Return what there is to say of it, waiting for its end until then on the monotonic clock."""
+        self._thread.join(max(LEAST_SECONDS, until - time.monotonic()))
+        return self._notes
+
+
+class Household:
+    """One for each run, in the process that was started as pytest."""
+
+    def __init__(self, settings: Settings, service: Service, run_name: str, terminal: Terminal) -> None:
+        self._settings, self._service, self._terminal = settings, service, terminal
+        self._notes: list[str] = []
+        self.run: OwnRun | None = None
+        self._sweeping: Sweeping | None = None
+        if settings.local.value:
+            return
+        self.run = joined(settings, run_name, MAIN, self._notes.append)
+        self._sweeping = Sweeping(settings, service, self.run.name if self.run else "")
+
+    def finish(self, session: pytest.Session, *, until: float, others: bool, by_signal: bool) -> None:
         """Stop what other processes of this run did not, count it all, and let no run be green that may have leaked.
 
-        ``until``, on the monotonic clock, the stops may be tried again.
+        ``until``, on the monotonic clock, the stops may be tried again. ``by_signal`` tells that one ended the run.
         """
+        leaves_warm = not is_broken_off(session, by_signal=by_signal)
         receipt = self._terminal.receipt
-        tried = self._settled(self.run, until) if self.run else set[str]()
+        tried = self._settled(self.run, until, leaves_warm=leaves_warm) if self.run else set[str]()
         if others:
             left = [
                 Entry.of_session(
@@ -68,17 +84,18 @@ class Household:
             ]
             self._tell(stop_all(self._service, left, until - time.monotonic()))
         if self._sweeping:
-            self._sweeping.join(max(LEAST_SECONDS, until - time.monotonic()))
+            self._notes += self._sweeping.notes(until)
         if os.getpid() == 1:
             self._notes.append(f"pytest was process 1 of its container, which ends with it, {_WITHOUT_INIT}")
         self._tell([Event(Kind.NOTE, text=text) for text in self._notes])
         if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _settled(self, run: OwnRun, until: float) -> set[str]:
+    def _settled(self, run: OwnRun, until: float, *, leaves_warm: bool) -> set[str]:
         """Return the ids of the sessions that were left by other processes."""
         try:
-            events = settle(run, self._service, known=self._terminal.receipt.known(), until=until)
+            known = self._terminal.receipt.known()
+            events = settle(run, self._service, known=known, until=until, leaves_warm=leaves_warm)
             run.leave()
         except OSError as error:
             self._notes.append(f"the ledger cannot be read any more: {error}")

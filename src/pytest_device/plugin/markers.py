@@ -1,7 +1,7 @@
 """Marker arguments -> what a test needs of each of its devices."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -108,6 +108,8 @@ class Names:
     environ: Mapping[str, str]
     run: str = ""
     """Stands where no CI service names the run."""
+    needs: "dict[str, Need]" = field(default_factory=dict[str, "Need"], compare=False, repr=False)
+    """What was made before: many tests ask for the same."""
 
     def holder(self) -> str:
         """Return what others are told of who holds a session."""
@@ -182,9 +184,13 @@ def need_of(
     sharing: dict[str, Any] = {name: given.pop(name) for name in SHARING if name in given}
     given = _over(defaults or {}, given)
     share, problems = _share(sharing, settings)
+    among, name = _among(item, share), names.of(item, share)
+    key = repr((among, name, sharing, given))
+    if key in names.needs:
+        return names.needs[key]
     request = None
     try:
-        fallback = _from_settings(given, settings) | {"name": names.of(item, share)}
+        fallback = _from_settings(given, settings) | {"name": name}
         request = SessionRequest.from_arguments(**(fallback | given))
     except ConfigError as error:
         problems += error.problems
@@ -192,7 +198,7 @@ def need_of(
     minutes = _minutes(sharing, settings, duration or DURATION_MAX_MINUTES, problems)
     if request is None or problems:
         raise ConfigError(*problems)
-    return Need(request, _among(item, share), minutes)
+    return names.needs.setdefault(key, Need(request, among, minutes))
 
 
 def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:

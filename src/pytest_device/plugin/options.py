@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
-from pytest_device.option_table import BUILDS_DIR, DRY_RUN, LOCAL, OPTIONS, TOKEN_VARIABLE, URL
+from pytest_device.option_table import BUILDS_DIR, DRY_RUN, LOCAL, OPTIONS, PLAN, SHARD, TOKEN_VARIABLE, URL
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
 if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
+CHOSEN_DIST: Final = pytest.StashKey[str]()
+"""How the user wants pytest-xdist to distribute tests, ``no`` where they do not say."""
+WIDTH: Final = pytest.StashKey[int]()
+"""How many processes run tests."""
 _SETTINGS: Final = pytest.StashKey["Settings"]()
 
 
@@ -21,7 +25,7 @@ def add(parser: pytest.Parser) -> None:
     group = parser.getgroup("device", f"remote devices (access token: {TOKEN_VARIABLE} in the environment)")
     for option in OPTIONS:
         told = f"{option.help} [{option.variable}]"
-        metavar = option.ini.rpartition("_")[2].upper()
+        metavar = option.metavar
         if isinstance(option.default, bool):
             group.addoption(
                 option.option,
@@ -110,16 +114,42 @@ def _value(value: object) -> str:
             return _shown(value)
 
 
-def is_dry_run(config: pytest.Config) -> bool:
+def only_tells(config: pytest.Config) -> bool:
     """Tell whether the run is only to say what it would do; not when the settings are wrong, which is told later."""
-    if not _is_given(config, DRY_RUN.ini, DRY_RUN.variable):
+    if not any(_is_given(config, option.ini, option.variable) for option in (DRY_RUN, PLAN)):
         return False
     from pytest_device.errors import ConfigError
 
     try:
-        return settings_of(config).dry_run.value
+        settings = settings_of(config)
     except ConfigError:
         return False
+    return settings.dry_run.value or settings.plan.value
+
+
+def is_sharded(config: pytest.Config) -> bool:
+    """Tell whether only one part of the suite is to run."""
+    return _is_given(config, SHARD.ini, SHARD.variable)
+
+
+def note_distribution(config: pytest.Config) -> None:
+    """Remember what the user wants of pytest-xdist, before it completes that itself."""
+    config.stash[CHOSEN_DIST] = str(config.getoption("dist"))
+    if only_tells(config):  # in this process alone
+        config.stash[WIDTH] = _width(config)
+        config.option.numprocesses = 0
+
+
+def _width(config: pytest.Config) -> int:
+    number: int | str | None = config.getoption("numprocesses")
+    if number in {"auto", "logical"}:
+        number = config.hook.pytest_xdist_auto_num_workers(config=config)
+    if number is None:  # --tx, as in 3*popen
+        distributes = config.getoption("dist") != "no" or config.getoption("distload")
+        specs: list[str] = (config.getoption("tx") or []) if distributes else []
+        number = sum(int(many) if many.isdigit() else 1 for many, _, _ in (spec.partition("*") for spec in specs))
+    most: int | None = config.getoption("maxprocesses")
+    return max(1, min(int(number), most or int(number)))
 
 
 def usage_error(problems: Iterable[str]) -> pytest.UsageError:

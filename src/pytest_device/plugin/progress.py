@@ -38,13 +38,15 @@ class Progress:
         self._terminal, self._clock, self._sleep = terminal, clock, sleep
         self._is_watched = _is_watched(config, os.environ)
         self._boots: dict[str, _Boot] = {}
-        """Those that are not ready, by the id of their session."""
+        """Those that are not ready, by the id of their session; by their label where the service has no capacity."""
 
     def note(self, event: Event) -> None:
         """Take note of an event, masked as it is to be shown."""
+        if event.session_id:
+            self._boots.pop(event.label, None)  # it waits for the service's capacity no more
         if event.kind in {Kind.CREATED, Kind.STATUS}:
-            since = self._clock() - event.waited_seconds
-            self._boots[event.session_id] = _Boot(event.label, event.text or "new", since)
+            since = self._clock() - event.waited_seconds - (event.late_seconds or 0.0)
+            self._boots[event.session_id or event.label] = _Boot(event.label, event.text or "new", since)
         else:
             self._boots.pop(event.session_id, None)
 
@@ -62,7 +64,7 @@ class Progress:
             self._terminal.draw("")
 
     def _told(self, boot: _Boot) -> str:
-        usual = self._terminal.boots.usual(boot.label)
+        usual = self._terminal.history.usual_boot(boot.label)
         usually = "" if usual is None else f" (usually {usual:.0f} s)"
         return f"{boot.label}: {_plain(boot.state)}, {self._clock() - boot.since:.0f} s{usually}"
 

@@ -11,20 +11,25 @@ import pytest
 
 from pytest_device.errors import AgentDeviceError, ArgentError, ConfigError, ControllerLostError, DeviceError
 from pytest_device.local import log_lines
-from pytest_device.plugin import artifacts
-from pytest_device.plugin.access import Access, LocalAccess, RemoteAccess, joined
+from pytest_device.plugin import artifacts, dry_run, plan
+from pytest_device.plugin.access import MAIN, Access, LocalAccess, RemoteAccess, joined
 from pytest_device.plugin.attendance import Attendance
 from pytest_device.plugin.collection import needs_of
 from pytest_device.plugin.controller import LOCAL, RUN
-from pytest_device.plugin.devices import PROVIDING, Devices
-from pytest_device.plugin.dry_run import plan
-from pytest_device.plugin.household import Household
+from pytest_device.plugin.devices import PROVIDING, WAITED, Devices
+from pytest_device.plugin.history import history_of
+from pytest_device.plugin.household import Household, Sweeping
+from pytest_device.plugin.line import LINE, Channel
 from pytest_device.plugin.markers import Names
-from pytest_device.plugin.options import is_dry_run, usage_error, will_run
+from pytest_device.plugin.options import only_tells, usage_error, will_run
+from pytest_device.plugin.outlook import Dealt, WholeRun
 from pytest_device.plugin.progress import Progress
+from pytest_device.plugin.schedule import Lineup, Numbers
 from pytest_device.plugin.secrets import redactor_of
+from pytest_device.plugin.shard import SHARD_LINE
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal, attach
+from pytest_device.plugin.warm import is_broken_off
 from pytest_device.report.verdict import Verdict, verdict_of
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.models import Session
@@ -72,20 +77,31 @@ class DeviceRun:
         self._signals = EndInOrder()
         self._access: Access | None = None
         self._devices: Devices | None = None
+        self._outlook: Dealt | None = None
+        self._places: dict[pytest.Item, int] = {}
+        """Of the tests as they were ordered here."""
         self._household: Household | None = None
+        self._sweeping: Sweeping | None = None
         self._terminal = None if hasattr(config, "workerinput") else Terminal(config)
         self._attendance = Attendance(config, self._terminal)
         self._progress = Progress(config, self._terminal) if self._terminal else None
 
     def missing(self) -> list[str]:
         """Tell what is missing to run the tests."""
-        if not will_run(self._config) or self.settings.dry_run.value:
+        if not will_run(self._config) or only_tells(self._config):
             return []
         attended = self.settings.keep_on_failure.value and self._attendance.is_given()
         return list(self.settings.service_problems(attended=attended))
 
-    def register(self) -> None:
-        """Take part in the run from here on."""
+    def register(self, ordered: Sequence[pytest.Item]) -> None:
+        """Take part in the run from here on; ``ordered`` are the tests, none where somebody else has ordered them.
+
+        An earlier run in this process ends (``--looponfail``).
+        """
+        self._places = {item: place for place, item in enumerate(ordered)}
+        for name in ("device-run", "device-terminal"):
+            if self._config.pluginmanager.has_plugin(name):
+                self._config.pluginmanager.unregister(name=name)
         self._config.stash[_RUN] = self
         self._config.pluginmanager.register(self, "device-run")
         if self._terminal:
@@ -108,7 +124,7 @@ class DeviceRun:
         event = replace(event, text=self._redactor.text(event.text), url=self._redactor.text(event.url))
         self._events.append(event)
         item = self._devices.item if self._devices else None
-        if event.kind is Kind.CREATED and item is not None:
+        if event.kind in {Kind.CREATED, Kind.TAKEN_OVER} and item is not None:
             item.user_properties += [("device_session", event.session_id), ("device_session_url", event.url)]
         if self._progress:
             self._progress.note(event)
@@ -118,13 +134,32 @@ class DeviceRun:
     def _note(self, text: str) -> None:
         self._tell(Event(Kind.NOTE, text=text))
 
+    @pytest.hookimpl(tryfirst=True)  # before pytest-xdist tells that all is collected
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Let a worker tell what its tests need, and hear which of them it will get."""
+        line: Channel | None = self._input().get(LINE)
+        if line is None:
+            return
+        needs = Numbers()
+        places = [self._places.get(item, -1) for item in session.items]
+        may_order = bool(self._places) and places == sorted(places)  # others may order after us, as --ff does
+        lineup = Lineup.of(session.items, needs, needs_of, may_order=may_order)
+        is_limited = self.settings.max_sessions.value is not None
+        prefetch = self.settings.prefetch.value
+        history = history_of(self._config)
+        self._outlook = Dealt(session.items, line, needs, history, prefetch=prefetch, is_limited=is_limited)
+        line.send((os.getpid(), lineup.plain(), self._config.stash.get(SHARD_LINE, "")))
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> object:
         """Open the way to the service: start a local one when it is this process's to start, else a reaper."""
         if not will_run(self._config):
             return None
-        if is_dry_run(self._config):
-            plan(session.items, self._config)
+        if only_tells(self._config):
+            if self.settings.dry_run.value:
+                dry_run.show(session.items, self._config)
+            if self.settings.plan.value:
+                plan.show(session.items, self._config, self.settings)
             return True
         try:
             self._signals.install()
@@ -132,6 +167,7 @@ class DeviceRun:
         except ConfigError as error:
             raise usage_error(error.problems) from None
         self._redactor.add(self._access.service.token)
+        history = history_of(self._config)
         self._devices = Devices(
             self.settings,
             self._access,
@@ -140,7 +176,7 @@ class DeviceRun:
             emit=self._tell,
             sleep=self._progress.sleep if self._progress else time.sleep,
             tell=self._terminal.show if self._terminal else lambda _text: None,
-            tests=session.items if self._terminal else None,
+            outlook=self._outlook or WholeRun(session.items, history, self.settings.prefetch.value),
         )
         return None
 
@@ -161,13 +197,16 @@ class DeviceRun:
             run = self._household.run
         else:
             run = joined(settings, self.name, str(worker), self._note)
+            if run and not run.is_joined_by(MAIN):  # on a machine of its own
+                self._sweeping = Sweeping(settings, service_at(str(settings.url.value), settings.token), run.name)
         return RemoteAccess(settings, run=run, worker=worker, tell=self._note)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Remember which test is at hand."""
+        """Remember which test is at hand, and let the devices of others boot beside it."""
         if self._devices:
             self._devices.item = item
+            self._devices.look_ahead(item)
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # around what tears down, within what captures and logs
     def pytest_runtest_teardown(
@@ -234,7 +273,8 @@ class DeviceRun:
                 notes = getattr(error, "__notes__", [])
                 report.longrepr = self._plain(call.excinfo, "\n".join([f"{verdict}: {error}", *notes]))
             self._add_log(item, report)
-        attach(report, self._events, verdict)
+        attach(report, self._events, verdict, waited=item.stash.get(WAITED, 0.0))
+        item.stash[WAITED] = 0.0
         self._events.clear()
         if self._signals.exit_status is not None:  # and yet here: the test has caught what should have ended the run
             item.session.shouldstop = "a signal asked the run to end"
@@ -295,7 +335,8 @@ class DeviceRun:
         until = time.monotonic() + self.settings.stop_timeout_seconds.value
         try:
             if self._devices:
-                self._devices.close()
+                broken_off = is_broken_off(session, by_signal=self._signals.exit_status is not None)
+                self._devices.close(broken_off=broken_off)
         except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to tell
             self._note(f"pytest_device_stopping at the end of the run: {type(error).__name__}: {error}")
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
@@ -305,11 +346,14 @@ class DeviceRun:
         if self._access:
             for event in self._closed(self._access):
                 self._tell(event)
+        for text in self._sweeping.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeping else ():
+            self._note(text)
         events = [event.to_json() for event in self._events]
         if self._terminal:
             self._terminal.count(events)
             if self._household:
-                self._household.finish(session, until=until, others=False)
+                by_signal = self._signals.exit_status is not None
+                self._household.finish(session, until=until, others=False, by_signal=by_signal)
             if note := artifacts.save_receipt(self.settings, self._terminal.receipt, self._config):
                 self._terminal.count([Event(Kind.NOTE, text=note).to_json()])
         else:

@@ -1,20 +1,226 @@
-"""The order of tests: those that share a session next to each other. Pure."""
+"""What there is to run: tests by the devices they need and the fixtures they share, and in which order. Pure."""
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Self
 
-T = TypeVar("T")
+import pytest
+
+from pytest_device.plugin.dealer import Dealer, Kind, Unit
+from pytest_device.spec import Share
+
+if TYPE_CHECKING:
+    from pytest_device.plugin.history import History
+    from pytest_device.sessions.pool import Need
+
+_SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))
+"""Fixtures of these scopes are torn down when the next test is elsewhere."""
 
 
-def grouped(tests: Sequence[T], key: Callable[[T], Hashable | None]) -> list[T]:
-    """Return tests of equal key together, in the order in which keys first appear and otherwise in their own.
+@dataclass(frozen=True, slots=True)
+class Lineup:
+    """The tests of a run in the suite's order, in values that any process can be told."""
 
-    A test without a key (None) stays behind the test it followed; those before the first key stay first.
+    kinds: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool, bool]]
+    """What each ``Kind`` is made of."""
+    models: Sequence[str]
+    """The keys by which boots are remembered."""
+    tests: Sequence[tuple[int, int]]
+    """Of each test its kind, and the number of those with whom it shares fixtures, -1 when it does with nobody."""
+    may_order: bool
+    """Whether nobody else has ordered the tests."""
+
+    @classmethod
+    def of(cls, items: Iterable[pytest.Item], needs: "Numbers", needs_of: "_NeedsOf", *, may_order: bool) -> Self:
+        """Return what tests add up to; ``needs`` are numbered by the way."""
+        from pytest_device.sessions.boots import boot_key
+
+        models, bonds, kinds = Numbers(), Numbers(), Numbers()
+
+        def kind_of(of_test: "Iterable[Need]") -> int:
+            of_item = sorted(of_test, key=needs.__getitem__)
+            shares = {need.among.partition(" ")[0] for need in of_item}
+            kind = (
+                tuple(needs[need] for need in of_item),
+                tuple(models[boot_key(need.request)] for need in of_item),
+                shares <= {Share.RUN},
+                Share.TEST in shares,
+            )
+            return kinds[kind]
+
+        known: dict[tuple[Need, ...], int] = {}
+        tests: list[tuple[int, int]] = []
+        for item in items:
+            of_test = tuple(needs_of(item).values())
+            if of_test not in known:
+                known[of_test] = kind_of(of_test)
+            bond = _bond(item)
+            tests.append((known[of_test], -1 if bond is None else bonds[bond]))
+        return cls(tuple(kinds), tuple(models), tests, may_order)
+
+    def plain(self) -> tuple[Any, ...]:
+        """Return what another process makes it of."""
+        return self.kinds, self.models, self.tests, self.may_order
+
+    def has_devices(self) -> bool:
+        """Tell whether any test needs one."""
+        return any(needs for needs, *_ in self.kinds)
+
+    def most_at_once(self) -> int:
+        """Return how many devices the test with most of them has."""
+        return max((len(needs) for needs, *_ in self.kinds), default=0)
+
+    def dealer(
+        self,
+        nodeids: Sequence[str],
+        history: "History",
+        boots: Sequence[float | None],
+        *,
+        width: int,
+        most: float = inf,
+        fresh_ahead: int = 0,
+    ) -> Dealer[Any]:
+        """Return what deals the tests to so many workers; ``boots`` is to hold ``self.boots(history)``."""
+        kinds = [Kind(*values) for values in self.kinds]
+        return Dealer(
+            kinds,
+            self._alone() if width == 1 else self._beside_each_other(width),
+            [history.test_seconds(nodeid) for nodeid in nodeids],
+            boots,
+            width=width,
+            most=most,
+            longest_first=width > 1 and self.may_order,
+            fresh_ahead=fresh_ahead,
+        )
+
+    def boots(self, history: "History") -> list[float | None]:
+        """Return how long each model boots, None where that is not known."""
+        return list(map(history.usual_boot, self.models))
+
+    def _alone(self) -> list[Unit]:
+        """Keep kinds together in the suite's order, and those that share fixtures with the first that has a device."""
+        kinds: dict[int, int] = {}
+        for kind, bond in self.tests:
+            if bond >= 0 and not (kinds.get(bond) and self._has_device(kinds[bond])):
+                kinds[bond] = kind
+        units: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for test, (kind, bond) in enumerate(self.tests):
+            of_unit = kinds.get(bond, kind)
+            # Those without devices one by one: so many are taken as fill a boot.
+            units[of_unit, -1 if self._has_device(of_unit) else bond if bond >= 0 else -2 - test].append(test)
+        return [Unit(kind, tuple(tests)) for (kind, _), tests in units.items()]
+
+    def _beside_each_other(self, width: int) -> list[Unit]:
+        """Keep those together that share fixtures and devices, as far as that leaves something for everybody."""
+        units: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for test, (kind, bond) in enumerate(self.tests):
+            units[(test,) if bond < 0 else (-1, bond, kind)].append(test)
+        sizes = defaultdict[int, int](int)
+        for kind, _ in self.tests:
+            sizes[kind] += 1
+        return [
+            unit
+            for tests in units.values()
+            for unit in self._cut(tests, max(1, sizes[self._kind(tests[0])] // (2 * width)))
+        ]
+
+    def _cut(self, tests: Sequence[int], most: int) -> Iterator[Unit]:
+        kind = self._kind(tests[0])
+        if not self.kinds[kind][2]:  # which one worker has to itself
+            most = len(tests)
+        for first in range(0, len(tests), most):
+            yield Unit(kind, tuple(tests[first : first + most]))
+
+    def _kind(self, test: int) -> int:
+        return self.tests[test][0]
+
+    def _has_device(self, kind: int) -> bool:
+        return bool(self.kinds[kind][0])
+
+
+_NeedsOf = Callable[[pytest.Item], Mapping[str, "Need"]]
+
+
+class Numbers(dict[Any, int]):
+    """Numbers in the order of asking."""
+
+    def __missing__(self, key: Any) -> int:
+        return self.setdefault(key, len(self))
+
+
+def _bond(item: pytest.Item) -> str | None:
+    """Return the node in which the fixtures live that a test shares with others, None when it has none such."""
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return None
+    if parameter := _parameter_of_run(item, info.name2fixturedefs):
+        return parameter
+    scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
+    for scope, kind in _SCOPES:
+        if scope in scopes and (node := item.getparent(kind)):
+            return node.nodeid
+    return None
+
+
+def _parameter_of_run(item: pytest.Item, definitions: Mapping[str, Sequence[Any]]) -> str | None:
+    """Return the parameters of fixtures of the whole run, which are set up again for each change of a parameter."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None:
+        return None
+    indices: Mapping[str, int] = callspec.indices
+    wide = [name for name in indices if definitions.get(name) and definitions[name][-1].scope == "session"]
+    return " ".join(f"{name}={indices[name]}" for name in wide) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One test of a run as it is expected to go; times are seconds from its begin."""
+
+    worker: int
+    test: int
+    kind: int
+    begins: float
+    """After the wait for its devices."""
+    ends: float
+
+
+def played(dealer: Dealer[int], width: int) -> list[Step]:
+    """Return how a run of so many workers would go if everything took as long as is expected."""
+    for worker in range(width):
+        dealer.join(worker)
+    steps: list[Step] = []
+    ends: list[tuple[float, int]] = []
+    running: set[int] = set()
+    now, is_over = 0.0, set[int]()
+    while True:
+        is_over |= {worker for worker, _, ends_here in dealer.deal(now) if ends_here}
+        for worker in set(range(width)) - running:
+            hand = dealer.hand(worker)
+            if hand and (len(hand) > 1 or worker in is_over):
+                begins = now + dealer.wait(hand[0])
+                steps.append(Step(worker, hand[0].test, hand[0].kind, begins, begins + dealer.expected(hand[0])))
+                heappush(ends, (steps[-1].ends, worker))
+                running.add(worker)
+        if not ends:
+            return steps
+        now, worker = heappop(ends)
+        running.remove(worker)
+        dealer.done(worker, dealer.hand(worker)[0].test, None, now)
+
+
+def in_order(lineup: Lineup, nodeids: Sequence[str], history: "History") -> list[int]:
+    """Return the tests in the order in which one process runs them: first all those without a device.
+
+    They cost nothing, and the first device boots beside the last of them.
     """
-    groups: dict[Hashable, list[T]] = {None: []}
-    current: Hashable = None
-    for test in tests:
-        if (of_test := key(test)) is not None:
-            current = of_test
-        groups.setdefault(current, []).append(test)
-    return [test for group in groups.values() for test in group]
+    dealer: Dealer[None] = lineup.dealer(nodeids, history, lineup.boots(history), width=1)
+    dealer.join(None)
+    order: list[int] = []
+    while dealt := [test for _, tests, _ in dealer.deal(0.0) for test in tests]:
+        order += dealt
+        for test in dealt:
+            dealer.done(None, test, None, 0.0)
+    return sorted(order, key=dealer.has_devices)

@@ -3,12 +3,13 @@
 import logging
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from pytest_device.option_table import TOKEN_VARIABLE
+from pytest_device.option_table import SLOTS_URL, TOKEN_VARIABLE
 from pytest_device.redact import Redactor
 
 _SECRETS: Final = pytest.StashKey["Secrets"]()
@@ -20,11 +21,20 @@ _TRACEBACKS: Final = logging.Formatter()
 
 
 def hide_token(config: pytest.Config) -> Redactor:
-    """Mask the access token in all that this process reports, but for what it reports of each test."""
+    """Mask the secrets of the environment in all that this process reports, but for what it reports of each test."""
     if _SECRETS not in config.stash:
-        secrets = config.stash[_SECRETS] = Secrets(config, Redactor([os.environ.get(TOKEN_VARIABLE, "")]))
+        secrets = config.stash[_SECRETS] = Secrets(config, Redactor(_of_environment()))
         config.pluginmanager.register(secrets, "device-secrets")
     return config.stash[_SECRETS].redactor
+
+
+def _of_environment() -> list[str]:
+    """Return the access token, and the password of the server that counts slots."""
+    secrets = [os.environ.get(TOKEN_VARIABLE, "")]
+    with suppress(ValueError):  # an address that is none: told when it is used
+        address = urlsplit(os.environ.get(SLOTS_URL.variable, ""))
+        secrets.append(unquote(address.password or ""))
+    return list(filter(None, secrets))
 
 
 def redactor_of(config: pytest.Config) -> Redactor:

@@ -7,18 +7,23 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_device.plugin.boots import BootTimes
+from pytest_device.plugin.history import history_of
 from pytest_device.report.receipt import Incident, Receipt, colour_of, line_of
 from pytest_device.report.verdict import Verdict
 from pytest_device.sessions.events import Event, Kind
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
+WAITED: Final = "device_waited"
 """Attributes of a test report, which pytest-xdist carries to the controlling process as they are."""
 
 
-def attach(report: pytest.TestReport, events: list[Event], verdict: Verdict | None) -> None:
-    """Let a report carry what happened to sessions, and who is to blame for an error that is not the test's."""
+def attach(report: pytest.TestReport, events: list[Event], verdict: Verdict | None, *, waited: float) -> None:
+    """Let a report carry what happened to sessions, and who is to blame for an error that is not the test's.
+
+    ``waited`` are the seconds of it in which the test had no device yet.
+    """
+    vars(report)[WAITED] = waited
     vars(report)[EVENTS] = [event.to_json() for event in events]
     if verdict:
         vars(report)[VERDICT] = verdict.value
@@ -32,7 +37,9 @@ class Terminal:
         self._told = False
         self._is_drawn = False
         self.receipt = Receipt()
-        self.boots = BootTimes(getattr(config, "cache", None))
+        self.history = history_of(config)
+        self._seconds: dict[tuple[str, str], float] = {}
+        """What tests that are not over have taken so far, by worker and node id."""
 
     def show(self, line: str, colour: str = "") -> None:
         """Write one line now, past pytest's capturing; nothing under ``-q``."""
@@ -89,7 +96,8 @@ class Terminal:
             event = Event.from_json(values)
             self.receipt.add(event)
             if event.kind is Kind.READY:
-                self.boots.add(event.label, event.waited_seconds)
+                seconds = event.waited_seconds if event.boot_seconds is None else event.boot_seconds
+                self.history.add_boot(event.boot_key or event.label, seconds)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries, and show what a worker could not show."""
@@ -100,11 +108,25 @@ class Terminal:
                 if event.kind is not Kind.NOTE:  # which the receipt tells
                     self.show_event(event, worker)
         self.count(carried.get(EVENTS, ()))
+        if EVENTS in carried and type(report) is pytest.TestReport:  # of a run with device tests, and of no subtest
+            self._time(report, carried.get(WAITED, 0.0))
         if VERDICT in carried:
             pages = [event.url for event in events] + [
                 str(value) for name, value in report.user_properties if name == "device_session_url"
             ]
             self.receipt.incidents.append(Incident(carried[VERDICT], report.nodeid, _error(report), pages))
+
+    def _time(self, report: pytest.TestReport, waited: float) -> None:
+        """Remember how long a test took that ran, with its fixtures and without its wait for a device."""
+        test = str(vars(report).get("worker_id", "")), report.nodeid
+        if report.when == "setup":
+            self._seconds[test] = 0.0
+        if not _tells_time(report):
+            self._seconds.pop(test, None)
+        if test in self._seconds:
+            self._seconds[test] += max(0.0, report.duration - waited)
+            if report.when == "teardown":
+                self.history.add_test(report.nodeid, self._seconds.pop(test))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Let what is not the test's fault be an error in the middle of a test, too."""
@@ -113,8 +135,8 @@ class Terminal:
         return None
 
     def pytest_sessionfinish(self) -> None:
-        """Remember how long devices took."""
-        self.boots.save()
+        """Remember how long devices and tests took."""
+        self.history.save()
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the receipt."""
@@ -131,6 +153,14 @@ class Terminal:
         reporter: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter:
             self.pytest_terminal_summary(reporter)
+
+
+def _tells_time(report: pytest.TestReport) -> bool:
+    """Tell whether how long this took tells how long it will: not when it was skipped or had no device."""
+    if report.when == "teardown":
+        return True
+    ran = report.passed or (report.when == "call" and report.failed) or hasattr(report, "wasxfail")
+    return ran and VERDICT not in vars(report)
 
 
 def _end_line(reporter: Any) -> None:

@@ -19,6 +19,8 @@ _LINES: Final = {
     Kind.START_FAILED: "{label}: did not start, another session is tried: {text}",
     Kind.STOP_DELAYED: "{label}: not stopped yet, still trying: {text}",
     Kind.KEPT: "{label}: kept for up to {minutes} minutes: {where} (pytest-device stop {session_id})",
+    Kind.WARM: "{label}: kept warm until {text}: {where} (pytest-device stop {session_id})",
+    Kind.UNUSED: "{label}: booted ahead, and no test has had it",
     Kind.STOP_FAILED: "{label}: COULD NOT BE STOPPED: {text} ({where})",
     Kind.CREATE_UNKNOWN: (
         "{label}: the answer to create was lost, a session named {text!r} may be running, for up to {minutes} minutes"
@@ -48,6 +50,9 @@ def line_of(event: Event, *, verbose: bool = False) -> str | None:
             device = f" on {event.text}" if event.text else ""
             slow = verbose or event.waited_seconds > PATIENCE_SECONDS
             return f"{event.label}: in progress after {event.waited_seconds:.1f} s{device}" if slow else None
+        case Kind.TAKEN_OVER:
+            device = f" on {event.text}" if event.text else ""
+            return f"{event.label}: taken over from an earlier run{device}: {event.url or event.session_id}"
         case Kind.STOPPED:
             return f"{event.label}: {event.text}" if verbose or event.text != "stopped" else None
         case kind:
@@ -100,21 +105,19 @@ class Receipt:
 
     def not_stopped(self) -> list[Event]:
         """Return the newest event of each session that was created, not proven stopped, and not kept on purpose."""
-        return [life[-1] for life in self.lives.values() if not _of(life, Kind.STOPPED, Kind.KEPT)]
+        return [life[-1] for life in self.lives.values() if not _has_end(life)]
 
     def known(self) -> set[str]:
         """Return the ids of sessions whose end is known, and the names of those that nobody can know."""
-        return {key for key, life in self.lives.items() if _of(life, Kind.STOPPED, Kind.KEPT)} | {
-            event.text for event in self.lost
-        }
+        return {key for key, life in self.lives.items() if _has_end(life)} | {event.text for event in self.lost}
 
     def lines(self) -> Iterator[Line]:
         """Yield the receipt, nothing when no session was asked for and nothing went wrong."""
-        left, kept = self.not_stopped(), self._kept()
+        left, kept, warm = self.not_stopped(), self._kept(), self._warm()
         if self.lives or self.lost:
             trouble = "red" if left or self.lost else "yellow" if kept or self.not_started else "green"
             yield Line(self._counted(), trouble)
-        yield from _of_events(kept)
+        yield from _of_events([*kept, *warm])
         for event in left:
             cost = f"it may cost up to {event.minutes} more minutes" if event.minutes else ""
             facts = filter(None, (event.session_id, event.url, event.text, cost))
@@ -130,30 +133,51 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""
-        left, kept, (ran, waited) = self.not_stopped(), self._kept(), self._seconds()
+        left, kept, warm, (ran, waited) = self.not_stopped(), self._kept(), self._warm(), self._seconds()
+        taken_over = self._taken_over()
         return {
-            "created": len(self.lives),
-            "stopped": len(self.lives) - len(left) - len(kept),
+            "created": len(self.lives) - taken_over,
+            "taken_over": taken_over,
+            "stopped": len(self.lives) - len(left) - len(kept) - len(warm),
             "kept": len(kept),
+            "kept_warm": len(warm),
             "unknown": len(self.lost),
             "not_stopped": [{"id": event.session_id, "page": event.url} for event in left],
             "start_failed": len(self.not_started),
+            "unused": self._unused(),
             "device_seconds": ran,
             "waited_seconds": waited,
             "errors": dict(self._errors()),
         }
 
     def _counted(self) -> str:
-        left, kept, (ran, waited) = self.not_stopped(), self._kept(), self._seconds()
-        parts = [f"created {len(self.lives)}", f"proven stopped {len(self.lives) - len(left) - len(kept)}"]
+        left, kept, warm, (ran, waited) = self.not_stopped(), self._kept(), self._warm(), self._seconds()
+        taken_over = self._taken_over()
+        parts = [f"created {len(self.lives) - taken_over}"]
+        parts += [f"taken over {taken_over}"] if taken_over else []
+        parts += [f"proven stopped {len(self.lives) - len(left) - len(kept) - len(warm)}"]
         parts += [f"kept {len(kept)}"] if kept else []
+        parts += [f"kept warm {len(warm)}"] if warm else []
         parts += [f"unknown {len(self.lost)}; device time {_time(ran)}", f"waited {_time(waited)}"]
         parts += [f"{len(self.not_started)} did not start"] if self.not_started else []
+        parts += [f"booted ahead and unused {unused}"] if (unused := self._unused()) else []
         return f"sessions: {', '.join(parts)}"
 
     def _kept(self) -> list[Event]:
         """Return for each session that was left running on purpose, and not stopped since, the event that says so."""
         return [_of(life, Kind.KEPT)[-1] for life in self.lives.values() if _ends_kept(life)]
+
+    def _warm(self) -> list[Event]:
+        """Return for each session that was left up for the next run the event that says so."""
+        return [_of(life, Kind.WARM)[-1] for life in self.lives.values() if _ends_warm(life)]
+
+    def _taken_over(self) -> int:
+        """Return how many sessions an earlier run has created."""
+        return sum(bool(_of(life, Kind.TAKEN_OVER)) and not _of(life, Kind.CREATED) for life in self.lives.values())
+
+    def _unused(self) -> int:
+        """Return how many sessions were booted ahead, and no test has had them."""
+        return sum(bool(_of(life, Kind.UNUSED)) for life in self.lives.values())
 
     def _errors(self) -> Counter[str]:
         return Counter(incident.verdict for incident in self.incidents)
@@ -161,13 +185,33 @@ class Receipt:
     def _seconds(self) -> tuple[float, float]:
         """Return how long the sessions ran by the service's own times, and how long the run waited for them."""
         lives = self.lives.values()
-        waited = sum((_of(life, Kind.READY) or life)[-1].waited_seconds for life in lives)
-        ran = sum(event.running_seconds or 0.0 for life in lives for event in _of(life, Kind.STOPPED)[-1:])
+        waited = sum(map(_waited, lives))
+        ends = (event for life in lives for event in [*_of(life, Kind.STOPPED)[-1:], *_of(life, Kind.WARM)])
+        ran = sum(event.running_seconds or 0.0 for event in ends)
         return ran, waited
 
 
 def _of(life: list[Event], *kinds: Kind) -> list[Event]:
     return [event for event in life if event.kind in kinds]
+
+
+def _waited(life: list[Event]) -> float:
+    """Return how many seconds the run waited for a session: not while it booted behind the tests."""
+    last = (_of(life, Kind.READY) or _of(life, Kind.TAKEN_OVER) or life)[-1]
+    if last.late_seconds is not None or _of(life, Kind.UNUSED):
+        return 0.0
+    ahead = 0.0 if life[0].late_seconds is None else life[0].waited_seconds + life[0].late_seconds
+    return max(0.0, last.waited_seconds - ahead)
+
+
+def _has_end(life: list[Event]) -> bool:
+    return bool(_of(life, Kind.STOPPED, Kind.KEPT)) or _ends_warm(life)
+
+
+def _ends_warm(life: list[Event]) -> bool:
+    """Tell whether it was left up as often as somebody had it; the events of several workers come in any order."""
+    left, had = len(_of(life, Kind.WARM)), len(_of(life, Kind.CREATED, Kind.TAKEN_OVER))
+    return left >= max(had, 1) and not _of(life, Kind.STOPPED)
 
 
 def _ends_kept(life: list[Event]) -> bool:

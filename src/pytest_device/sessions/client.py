@@ -1,5 +1,6 @@
 """The three calls of the document: create, get, stop."""
 
+import math
 import socket
 import threading
 import time
@@ -13,8 +14,16 @@ from uuid import UUID
 
 import httpx
 
-from pytest_device.errors import ConfigError, ServiceError, StatusError, TransportError, UnexpectedReplyError
+from pytest_device.errors import (
+    ConfigError,
+    NoCapacityError,
+    ServiceError,
+    StatusError,
+    TransportError,
+    UnexpectedReplyError,
+)
 from pytest_device.redact import Redactor, is_loopback
+from pytest_device.sessions.capacity import retry_after
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import no_answer, read_session
 from pytest_device.sessions.request import SessionRequest
@@ -26,6 +35,10 @@ ATTEMPTS: Final = 3
 """How often a call that is safe to repeat is tried."""
 BACKOFF_SECONDS: Final = 0.5
 """Before the second attempt; doubled before each further one."""
+RETRY_AFTER_BORNE_SECONDS: Final = 5.0
+"""The longest ``Retry-After`` that ``get`` waits for by itself."""
+RETRY_AFTER_STOP_SECONDS: Final = 15.0
+"""The longest pause before a stop is tried again, whatever ``Retry-After`` says: the session goes on costing."""
 MAX_REPLY_BYTES: Final = 1024 * 1024
 REPLY_SECONDS: Final = 30.0
 """The longest a call may take once it is connected, however steadily the bytes of its answer trickle in."""
@@ -48,9 +61,10 @@ _SERVER_ERRORS: Final = 500
 class DeviceClient:
     """Create, get and stop sessions over one kept-alive connection pool.
 
-    ``get`` and ``stop`` are safe to repeat and are tried again after transport errors, 429 and 5xx. ``create`` is
-    tried again only when the request certainly never left: a lost answer may have made a session, and the document has
-    no call that lists them.
+    ``get`` and ``stop`` are safe to repeat and are tried again after transport errors, 429 and 5xx, not sooner than a
+    ``Retry-After`` says: within bounds for ``stop``, while ``get`` leaves a long one to its caller. ``create`` is tried
+    again only when the request certainly never left: a lost answer may have made a session, and the document has no
+    call that lists them. ``now`` gives Unix seconds.
 
     Raises ConfigError for an address or token that cannot work, and a ServiceError for every call that fails.
     """
@@ -64,11 +78,13 @@ class DeviceClient:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         reply_seconds: float = REPLY_SECONDS,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.base_url = checked_url(base_url)
         self._vendor = vendor
         self._sleep = sleep
         self._reply_seconds = reply_seconds
+        self._now = now
         self._redactor = Redactor([token])
         self._sockets: deque[socket.socket] = deque(maxlen=_MAX_CONNECTIONS)
         headers = {
@@ -110,20 +126,31 @@ class DeviceClient:
 
     def get(self, session_id: UUID | str) -> Session:
         """Return the session with its current status and, while it is in progress, its connection details."""
-        return self._call("get", "GET", _path(session_id), repeatable=True)
+        return self._call("get", "GET", _path(session_id), repeatable=True, leaves=RETRY_AFTER_BORNE_SECONDS)
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; one that is stopped or errored already is returned unchanged."""
         return self._call("stop", "POST", f"{_path(session_id)}/stop", repeatable=True)
 
-    def _call(self, operation: str, method: str, path: str, *, body: Any = None, repeatable: bool = False) -> Session:
+    def _call(
+        self,
+        operation: str,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        repeatable: bool = False,
+        leaves: float = math.inf,
+    ) -> Session:
+        """Call until it succeeds, a few times; a ``Retry-After`` of more than ``leaves`` seconds is the caller's."""
         for attempt in range(ATTEMPTS - 1):
             try:
                 return self._once(operation, method, path, body)
             except ServiceError as error:
-                if not _may_repeat(error, repeatable=repeatable):
+                asked = retry_after_of(error)
+                if asked > leaves or not _may_repeat(error, repeatable=repeatable):
                     raise
-            self._sleep(BACKOFF_SECONDS * 2**attempt)
+            self._sleep(max(BACKOFF_SECONDS * 2**attempt, min(asked, RETRY_AFTER_STOP_SECONDS)))
         return self._once(operation, method, path, body)
 
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
@@ -141,7 +168,13 @@ class DeviceClient:
         headers, extensions = {"Content-Type": "application/json"}, {"trace": self._note_socket}
         with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
             self._http.cookies.clear()  # the document knows no cookies
-            return read_session(operation, reply.status_code, _body_of(operation, reply))
+            asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
+            told = _body_of(operation, reply)
+            try:
+                return read_session(operation, reply.status_code, told, asked)
+            except NoCapacityError:  # which lets the call be sent again
+                _check_whole(operation, reply, told)
+                raise
 
     @contextmanager
     def _bounded(self, operation: str) -> Generator[None]:
@@ -207,6 +240,13 @@ def _body_of(operation: str, reply: httpx.Response) -> bytes:
     return bytes(body)
 
 
+def _check_whole(operation: str, reply: httpx.Response, body: bytes) -> None:
+    """Raise TransportError for a part of an answer that the transport took for the whole."""
+    length = reply.headers.get("content-length", "")
+    if length not in {"", str(len(body))}:
+        raise TransportError(f"{operation}: {len(body)} of {length} bytes arrived of a refusal", sent=True)
+
+
 def _path(session_id: UUID | str) -> str:
     try:
         return f"{SESSIONS_PATH}/{UUID(str(session_id))}"
@@ -223,6 +263,11 @@ def is_passing(error: ServiceError) -> bool:
             return error.status == _TOO_MANY_REQUESTS or error.status >= _SERVER_ERRORS
         case _:
             return False
+
+
+def retry_after_of(error: ServiceError) -> float:
+    """Return in how many seconds an error asks to be asked again, 0 when it does not say."""
+    return (error.retry_after_seconds or 0.0) if isinstance(error, StatusError) else 0.0
 
 
 def _may_repeat(error: ServiceError, *, repeatable: bool) -> bool:

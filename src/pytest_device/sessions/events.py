@@ -23,6 +23,12 @@ class Kind(StrEnum):
     STOP_FAILED = "stop-failed"
     KEPT = "kept"
     """Left running on purpose."""
+    WARM = "warm"
+    """Left up for the next run, for a while."""
+    TAKEN_OVER = "taken-over"
+    """Had from an earlier run, in progress, in place of being created."""
+    UNUSED = "unused"
+    """Booted ahead, and no test has had it."""
     NOTE = "note"
     """Of no session: something about the run as a whole."""
     CREATE_UNKNOWN = "create-unknown"
@@ -35,7 +41,9 @@ class Event:
 
     ``waited_seconds`` counts from the create call on this machine's clock; ``minutes`` is how long the session may run
     on at most if nobody stops it; ``running_seconds`` is what the service's own time stamps say between ``startedAt``
-    and ``finishedAt``, None when it gave no such times.
+    and ``finishedAt``, None when it gave no such times. Of a session that is ready ``boot_key`` tells with which others
+    its boot compares, and ``boot_seconds`` how long that took by the service, None as above.
+    ``late_seconds`` is how long after it happened it is told where it happened behind the tests, else None.
     """
 
     kind: Kind
@@ -46,6 +54,9 @@ class Event:
     waited_seconds: float = 0.0
     minutes: int = 0
     running_seconds: float | None = None
+    boot_key: str = ""
+    boot_seconds: float | None = None
+    late_seconds: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import STOPPED, UNKNOWN, Entry
+from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import PastRun, past_runs
 from pytest_device.sessions.sweep import asked_after, counted, is_over, stop_all
+from pytest_device.sessions.times import time_of, time_of_day
 
 
 class Known(NamedTuple):
@@ -21,17 +22,24 @@ class Known(NamedTuple):
     is_alive: bool
     """Whether a process of its run may be alive, and so answers for it."""
 
+    def is_free_at(self, service_url: str) -> bool:
+        """Tell whether nobody has taken a session of this service over that was kept warm; nobody can from now on."""
+        entry, ledger = self.entry, self.run.ledger
+        return entry.state != WARM or entry.service != service_url or ledger.claim(entry.intent, ledger)
+
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""
         facts = self.entry._asdict()
-        del facts["intent"], facts["owner"]
+        del facts["intent"], facts["owner"], facts["asks"], facts["ends"]
+        facts["until"] = self.entry.until or None
         return {**facts, "run": self.run.directory.name, "run_alive": self.is_alive}
 
     def lines(self) -> Iterator[str]:
         """Yield what a person reads."""
         entry = self.entry
         run = "alive" if self.is_alive else "over"
-        yield f"{entry.session_id or 'id unknown'}  {entry.state}, its run is {run}: {entry.label} {entry.name!r}"
+        state = f"kept warm until {time_of_day(time_of(entry.until))}" if entry.state == WARM else entry.state
+        yield f"{entry.session_id or 'id unknown'}  {state}, its run is {run}: {entry.label} {entry.name!r}"
         page = f", page {entry.page}" if entry.page else ""
         yield f"    asked for at {entry.asked_at}, lasts {entry.minutes} minutes at most, at {entry.service}{page}"
 
@@ -115,7 +123,7 @@ class Outcome:
 def stop_known(state_dir: Path, service: Service, choice: Choice, timeout_seconds: float) -> Outcome:
     """Stop sessions of this service side by side, and remove what is proven stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
-        chosen = [one for one in known if choice.includes(one)]
+        chosen = [one for one in known if choice.includes(one) and (one.is_free_at(service.url) or choice.ids)]
         here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == service.url]
         running = [one.entry for one in here if one.entry.state not in UNKNOWN]
         strangers = choice.ids - {one.entry.session_id.lower() for one in known}

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from pytest_device.sessions.events import Emit, nobody
-from pytest_device.sessions.life import Life, Sessions, wait_for
+from pytest_device.sessions.life import Life, Sessions
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.poller import Boot, wait_for
 from pytest_device.sessions.request import SessionRequest
 
 _DEFAULT_POLICY: Final = WaitPolicy()
@@ -31,8 +32,7 @@ def lease(
     """
     life = Life(client, request, policy=policy, clock=clock, emit=emit)
     try:
-        life.create()
-        wait_for([life], sleep)
+        wait_for([Boot(iter([life]), clock)], clock, sleep)
         yield life.session
     except BaseException as error:
         life.stop_after(error)

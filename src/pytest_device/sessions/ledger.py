@@ -2,6 +2,7 @@
 
     <state directory>/runs/<run>/<owner>.lock     held by an owning process for as long as it lives
     <state directory>/runs/<run>/<intent>.json    a session, 0600; no token and no connection details
+    <state directory>/runs/<run>/<intent>.warm.json    one that is kept warm: whoever renames the file has it
 
 Nothing is decided by clocks or process ids: an owner is alive while its lock is held (``sweep`` asks that).
 Standard library only, and little of it, since the reaper loads this.
@@ -23,12 +24,16 @@ LOST: Final = "lost"
 LIVE: Final = "live"
 KEPT: Final = "kept"
 """Left running on purpose, until its own limits or ``pytest-device stop`` end it."""
+WARM: Final = "warm"
+"""Left up for the next run until a given time, and free to be claimed."""
 STOPPED: Final = "stopped"
 """Stopped when nobody was left to be told; whoever looks next is."""
 UNKNOWN: Final = frozenset({ASKED, LOST})
-STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, STOPPED})
+STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, STOPPED})
 
 _VERSION: Final = 1
+_ENTRY: Final = ".json"
+_WARM_ENTRY: Final = f".warm{_ENTRY}"
 _ID: Final = re.compile("(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
 """What becomes a part of an address."""
 
@@ -56,6 +61,12 @@ class Entry(NamedTuple):
     session_id: str = ""
     page: str = ""
     state: str = ASKED
+    until: str = ""
+    """UTC: when a session that is kept warm is stopped, at the latest."""
+    ends: str = ""
+    """UTC, by this machine's clock: when a session that is kept warm has run for its maximum duration."""
+    asks: str = ""
+    """By what a need finds a session that is kept warm: a keyed digest, since requests may hold credentials."""
 
     @classmethod
     def of_session(cls, session_id: str, *, label: str = "", page: str = "", minutes: int = LONGEST_MINUTES) -> Self:
@@ -107,8 +118,29 @@ class Ledger:
             raise
         self._sync()
 
+    def keep_warm(self, entry: Entry) -> None:
+        """Write an entry down as free to be claimed; raises OSError unless it is."""
+        self.write(entry._replace(state=WARM))
+        os.rename(self._path(entry.intent), self._path(entry.intent, _WARM_ENTRY))  # noqa: PTH104
+        self._sync()
+
+    def claim(self, intent: str, into: "Ledger") -> bool:
+        """Take an entry that is kept warm into another ledger, or the same; False when somebody else has it.
+
+        From then on it is whoever's the other ledger is, to be used or stopped. Raises OSError where it cannot be had.
+        """
+        try:
+            os.rename(self._path(intent, _WARM_ENTRY), f"{into.directory}/{intent}{_ENTRY}")  # noqa: PTH104
+        except FileNotFoundError:
+            return False
+        return True
+
+    def keeps_warm(self, intent: str) -> bool:
+        """Tell whether nobody has claimed an entry."""
+        return os.path.exists(self._path(intent, _WARM_ENTRY))  # noqa: PTH110
+
     def remove(self, intent: str) -> None:
-        """Remove an entry; raises OSError unless it is gone."""
+        """Remove an entry; raises OSError unless it is gone. One that is kept warm has to be claimed before."""
         _unlink(self._path(intent))
 
     def holds(self, intent: str) -> bool:
@@ -123,21 +155,23 @@ class Ledger:
             path = f"{self.directory}/{name}"
             try:
                 with open(path, "rb") as file:  # noqa: PTH123
-                    entries.append(Entry.from_json(file.read()))
+                    entry = Entry.from_json(file.read())
             except FileNotFoundError:
                 continue  # stopped and removed in this moment
             except (OSError, DamagedEntryError) as error:
                 damaged[path] = str(error)
+            else:
+                entries.append(_as_named(entry, is_warm=name.endswith(_WARM_ENTRY)))
         return entries, damaged
 
     def _names(self) -> list[str]:
         try:
-            return [name for name in os.listdir(self.directory) if name.endswith(".json")]  # noqa: PTH208
+            return [name for name in os.listdir(self.directory) if name.endswith(_ENTRY)]  # noqa: PTH208
         except FileNotFoundError:
             return []
 
-    def _path(self, intent: str) -> str:
-        return f"{self.directory}/{intent}.json"
+    def _path(self, intent: str, suffix: str = _ENTRY) -> str:
+        return f"{self.directory}/{intent}{suffix}"
 
     def _sync(self) -> None:
         """Make the rename durable, where directories can be synchronized."""
@@ -148,6 +182,13 @@ class Ledger:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+
+def _as_named(entry: Entry, *, is_warm: bool) -> Entry:
+    """Return an entry with the state that its file's name says: what was claimed is somebody's to stop."""
+    if is_warm:
+        return entry._replace(state=WARM)
+    return entry._replace(state=LIVE) if entry.state == WARM else entry
 
 
 def _unlink(path: str) -> None:

@@ -1,12 +1,13 @@
 """One session from its create call to its stop, and the words for what came of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 from uuid import UUID
 
 from pytest_device.errors import (
     ConfigError,
+    NoCapacityError,
     NotFoundError,
     ServiceError,
     SessionError,
@@ -17,7 +18,8 @@ from pytest_device.errors import (
     TransportError,
     UnexpectedReplyError,
 )
-from pytest_device.sessions.client import is_passing
+from pytest_device.sessions.boots import boot_key, boot_seconds
+from pytest_device.sessions.client import is_passing, retry_after_of
 from pytest_device.sessions.ends import GONE, how_long, outcome_of
 from pytest_device.sessions.events import Emit, Event, Kind
 from pytest_device.sessions.lifecycle import (
@@ -30,6 +32,7 @@ from pytest_device.sessions.lifecycle import (
     timed_out,
 )
 from pytest_device.sessions.models import Session, named_device
+from pytest_device.sessions.queueing import RETRY_AFTER_MOST_SECONDS, Queueing
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, Status
 
@@ -62,6 +65,8 @@ def may_have_created(error: BaseException) -> bool:
             return False
         case TransportError():
             return error.sent
+        case NoCapacityError():
+            return False
         case StatusError():
             return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a good answer
         case _:  # an interrupt loses the answer too
@@ -79,7 +84,8 @@ def unasked(_session: Session) -> None:
 class Life:
     """One session: created, looked at until it is ready, stopped or left. It is stopped once, however often asked.
 
-    It is ready when ``problem_of`` finds nothing wrong with its controller.
+    It is ready when ``problem_of`` finds nothing wrong with its controller. Where the service has no capacity, it is
+    not created yet, and ``look`` asks again when that is due.
     """
 
     def __init__(
@@ -95,7 +101,9 @@ class Life:
         self.request = request
         self._client, self._policy, self._clock, self._emit = client, policy, clock, emit
         self._problem_of = problem_of
-        self._started = clock()
+        self._started = self._created = clock()
+        self._queueing = Queueing(policy)
+        self._leaves_unknown: Callable[[BaseException], bool] = may_have_created
         self._told = ("", self._started)
         """The state that was told last, and when."""
         self._session_id: str | None = None
@@ -104,12 +112,18 @@ class Life:
         """Whether the service has answered by the session's id."""
         self._is_answered = True
         """Whether the last look at it was."""
+        self._looked = self._started
+        """When it was last seen not to be ready."""
+        self._held_off = self._started
+        """Until when the service does not want to be asked."""
         self.ready_at: float | None = None
         """Since when it may have been in progress, on this machine's clock: one look before it was seen to be."""
         self._asked_since = self._started
         """Since when its controller is asked whether it is alive."""
         self._is_ready = False
         self._is_over = False
+        self._since: float | None = None
+        """Since when it is this run's, where another has created it."""
 
     @property
     def session(self) -> Session:
@@ -118,22 +132,56 @@ class Life:
             raise RuntimeError("the session was not created")
         return self._session
 
+    @property
+    def is_created(self) -> bool:
+        """Tell whether the service has created it; until then it is refused for lack of capacity."""
+        return self._session is not None
+
+    @property
+    def refusals(self) -> int:
+        """Return how often the service had no capacity for it."""
+        return self._queueing.refusals
+
+    def wait_since(self, began: float) -> None:
+        """Count the wait from a moment of its clock: not before anybody waited, or from an earlier session's on."""
+        self._queueing.pass_over(began - self._started)
+        self._started = began
+
     def create(self, leaves_unknown: Callable[[BaseException], bool] = may_have_created) -> None:
-        """Ask for the session; ``leaves_unknown`` tells whether an error may have left one that nobody can name."""
+        """Ask for the session; ``leaves_unknown`` tells whether an error may have left one that nobody can name.
+
+        Raises a ServiceError, but not where the service has no capacity: then it is asked again by ``look``.
+        """
+        self._leaves_unknown = leaves_unknown
+        self._ask()
+
+    def _ask(self) -> None:
         try:
             self._session = self._client.create(self.request)
             self._session_id = str(self._session.id)
             self._check_kind(self._session)
+        except NoCapacityError as refusal:
+            text = self._queueing.note(refusal, self._waited())
+            self._tell_state(f"no capacity: {refusal.status}", text)
+            return
         except BaseException as error:
             if self._session_id is None and isinstance(error, UnexpectedReplyError):
                 self._session_id = error.session_id
             if self._session_id is not None:
                 self._tell(Kind.CREATED)
-            elif leaves_unknown(error):
+            elif self._leaves_unknown(error):
                 self._lost(error)
             raise
-        self._told = (described(self._session), self._started)
+        self._created = self._looked = self._clock()
+        self._told = (described(self._session), self._created)
         self._tell(Kind.CREATED)
+
+    def take_over(self, session: Session, ready_at: float) -> None:
+        """Go on with a session that an earlier run has left up, ready since then by this machine's clock."""
+        self._session, self._session_id = session, str(session.id)
+        self._is_known = self._is_ready = True
+        self.ready_at, self._since = ready_at, self._clock()
+        self._tell(Kind.TAKEN_OVER, named_device(session))
 
     def _check_kind(self, session: Session) -> None:
         asked, got = (self.request.platform, self.request.type), (session.platform, session.type)
@@ -143,27 +191,35 @@ class Life:
             )
 
     def pause(self) -> float:
-        """Return after how many seconds to look again, 0 when it is ready; raises a SessionError to give up."""
-        match next_step(self.session, self._waited(), self._policy):
+        """Return after how many seconds to look again, 0 when it is ready.
+
+        Raises a SessionError to give up, a LeaseTimeoutError where it could not be created in time.
+        """
+        if self._session is None:
+            return self._queueing.pause(self._waited())
+        match next_step(self._session, self._waited(), self._policy, booting_seconds=self._clock() - self._created):
             case Ready():
                 return 0.0 if self._is_ready else self._until_healthy()
             case PollAgain(after_seconds):
+                self._looked = self._clock()
                 if self._is_answered:
                     self._tell_state(described(self.session))
-                return after_seconds
+                return max(after_seconds, self._held_off - self._clock())
             case GiveUp(error):
                 raise error
 
     def _until_healthy(self) -> float:
         """Ask the controller: a tunnel may come up later than the session, or not at all."""
         if self.ready_at is None:
-            self.ready_at = self._clock() - self._policy.poll_interval_seconds
+            self.ready_at = self._looked
             self._asked_since = self._clock()
         limit = self._policy.controller_timeout_seconds
         problem = None if limit is None else self._problem_of(self.session)
         if limit is None or problem is None:
             self._is_ready = True
-            self._tell(Kind.READY, named_device(self.session))
+            ready = self._event(Kind.READY, named_device(self.session))
+            seconds = boot_seconds(self.session)
+            self._emit(replace(ready, boot_key=boot_key(self.request), boot_seconds=seconds))
             return 0.0
         if self._clock() - self._asked_since >= limit:
             what = f"the session is in progress, but {problem} ({self._url()})"
@@ -171,15 +227,23 @@ class Life:
         self._tell_state(f"in-progress, but {problem}")
         return min(CONTROLLER_PAUSE_SECONDS, self._policy.poll_interval_seconds)
 
-    def _tell_state(self, state: str) -> None:
+    def _tell_state(self, state: str, text: str = "") -> None:
+        """Tell a state that is new, or was told long ago, by a text of its own where there is one."""
         told, at = self._told
         if state != told or self._clock() - at >= HEARTBEAT_SECONDS:
             self._told = (state, self._clock())
-            self._tell(Kind.STATUS, state)
+            self._tell(Kind.STATUS, text or state)
 
-    def look(self) -> Session:
-        """Ask the service once; while it is waited for, what may pass is borne until the wait limit."""
-        known = self.session
+    def look(self) -> None:
+        """Ask the service once; while it is waited for, what may pass is borne until the wait limit.
+
+        Where it is not created yet it is asked for, if that is due; that raises what ``create`` does.
+        """
+        if self._session is None:
+            if self._queueing.is_due(self._waited()):
+                self._ask()
+            return
+        known = self._session
         try:
             session = self._client.get(known.id)
         except ServiceError as error:
@@ -187,14 +251,19 @@ class Life:
                 raise
             if self._waited() >= self._policy.timeout_seconds:
                 raise timed_out(known, self._waited(), last_answer=str(error)) from error
+            self._hold_off(retry_after_of(error))
             self._is_answered, self._told = False, (str(error), self._clock())
             self._tell(Kind.STATUS, str(error))
-            return known
+            return
         if session.id != known.id:
             raise UnexpectedReplyError(f"get: asked for session {known.id}, the service answered with {session.id}")
         self._is_known = self._is_answered = True
         self._session = session
-        return session
+
+    def _hold_off(self, seconds: float) -> None:
+        """Leave the service alone for as long as it asks for, not beyond the wait limit."""
+        until = self._clock() + min(seconds, RETRY_AFTER_MOST_SECONDS)
+        self._held_off = min(until, self._started + self._policy.timeout_seconds)
 
     def stop(self) -> None:
         """Stop it; raises StopFailedError when it may still be running."""
@@ -214,12 +283,22 @@ class Life:
             raise self._not_stopped(event.text)
 
     def _stopped(self, known: Event) -> Event:
-        return outcome_of(known, lambda: self._client.stop(known.session_id))
+        event = outcome_of(known, lambda: self._client.stop(known.session_id))
+        if self._since is None or event.running_seconds is None:
+            return event
+        return replace(event, running_seconds=min(event.running_seconds, self._clock() - self._since))
 
     def leave(self) -> None:
         """Tell that it was left running on purpose."""
         self._is_over = True
         self._tell(Kind.KEPT)
+
+    def leave_warm(self, until: str) -> None:
+        """Tell that it was left up for the next run, until that time of day."""
+        self._is_over = True
+        since = self._since if self._since is not None else self.ready_at
+        used = None if since is None else self._clock() - since
+        self._emit(replace(self._event(Kind.WARM, until), running_seconds=used))
 
     def fail_to_start(self, reason: str) -> None:
         """Tell that another session is tried in its place, and stop it."""
@@ -296,18 +375,5 @@ class Life:
             url=self._url() or "",
             text=text,
             waited_seconds=self._waited(),
-            minutes=max(0, round(self._bound_minutes() - self._waited() / 60)),
+            minutes=max(0, round(self._bound_minutes() - (self._clock() - self._created) / 60)),
         )
-
-
-def wait_for(lives: Sequence[Life], sleep: Callable[[float], None]) -> None:
-    """Look at sessions side by side until all of them are ready; raises what makes one of them give up."""
-    waiting = list(lives)
-    while True:
-        pauses = {life: life.pause() for life in waiting}
-        waiting = [life for life, pause in pauses.items() if pause]
-        if not waiting:
-            return
-        sleep(min(pauses[life] for life in waiting))
-        for life in waiting:
-            life.look()

@@ -1,9 +1,12 @@
 """What to do next with a session that is being waited for. Pure: no clock, no network."""
 
-from dataclasses import dataclass
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from pytest_device.errors import SessionError, SessionFailedError, SessionStoppedError, SessionTimeoutError
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.polling import schedule_of
 from pytest_device.spec import POLL_INTERVAL_SECONDS, Status
 
 
@@ -14,11 +17,28 @@ class WaitPolicy:
     The time-out is generous because a service may hold a session in ``new`` while others run, and no state tells
     queueing from booting. The interval is the one the document recommends. A session in progress may have a controller
     that is not reachable yet: so long it is asked again.
+
+    Each pause is spread by ``jitter``, a share of it, so that many who wait do not ask at once; ``random`` gives
+    numbers from 0 to 1. Where ``learned`` is set, pauses follow ``past_boots``: how long devices of the same kind took
+    to be ready, in seconds, the newest last.
     """
 
     timeout_seconds: float = 900.0
     poll_interval_seconds: float = POLL_INTERVAL_SECONDS
     controller_timeout_seconds: float | None = 30.0
+    learned: bool = False
+    past_boots: Sequence[float] = ()
+    jitter: float = 0.1
+    random: Callable[[], float] = field(default=random.random, repr=False, compare=False)
+
+    def pause(self, booting_seconds: float) -> float:
+        """Return how long to leave a session alone that was created so long ago and is not ready."""
+        past = tuple(self.past_boots) if self.learned else ()
+        return schedule_of(past, self.poll_interval_seconds)(booting_seconds) * self.spread(self.jitter)
+
+    def spread(self, share: float) -> float:
+        """Return a factor that is 1 on the average, and up to ``share`` more or less."""
+        return 1 + share * (2 * self.random() - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +65,13 @@ class GiveUp:
 Step = Ready | PollAgain | GiveUp
 
 
-def next_step(session: Session, waited_seconds: float, policy: WaitPolicy) -> Step:
-    """Decide from the newest reply and the time waited since the create call ("GET", recommended polling)."""
+def next_step(
+    session: Session, waited_seconds: float, policy: WaitPolicy, *, booting_seconds: float | None = None
+) -> Step:
+    """Decide from the newest reply and the time waited since the create call ("GET", recommended polling).
+
+    ``booting_seconds`` is the time since the call succeeded, where the service had no capacity before.
+    """
     match session.status:
         case Status.IN_PROGRESS if session.remote_config is not None:
             return Ready(session)
@@ -58,7 +83,7 @@ def next_step(session: Session, waited_seconds: float, policy: WaitPolicy) -> St
             left = policy.timeout_seconds - waited_seconds
             if left <= 0:
                 return GiveUp(timed_out(session, waited_seconds))
-            return PollAgain(min(policy.poll_interval_seconds, left))
+            return PollAgain(min(policy.pause(waited_seconds if booting_seconds is None else booting_seconds), left))
 
 
 def timed_out(session: Session, waited_seconds: float, *, last_answer: str = "") -> SessionTimeoutError:

@@ -6,16 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
 from pytest_device.errors import ServiceError, StopDelayedError, TransportError, UnexpectedReplyError
+from pytest_device.sessions.asked import Asked, body_of, ends_of, reason_of, stop_answer
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.ends import outcome_of
-from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import Entry
+from pytest_device.sessions.events import Event
+from pytest_device.sessions.ledger import LIVE, Entry, Ledger
 from pytest_device.sessions.life import may_have_created
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.link import Link
@@ -30,34 +30,7 @@ CREATE_SECONDS: Final = 120.0
 STOP_SECONDS: Final = 5.0
 """How long a test's end waits for its stop; after that the reaper goes on with it beside the next test."""
 
-_DONE: Final = frozenset({"stopped", "refused", "gave-up", "kept"})
-_REFUSED: Final = range(400, 500)
-
-
-class _Asked:
-    """A session that was asked for, and what the reaper told of it."""
-
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-        self.since = time.monotonic()
-        self.news: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.last: dict[str, Any] = {"what": "asked"}
-        self.sent = False
-        self.wanted = True
-        self.told = False
-        """Whether whoever asked for it knows how it ended."""
-
-    def note_sent(self) -> None:
-        self.sent = True
-
-    @property
-    def done(self) -> bool:
-        if not (self.sent or self.entry.session_id):
-            return True
-        return self.last["what"] in _DONE or (self.last["what"] == "answer" and not self.entry.session_id)
-
-    def minutes_left(self) -> int:
-        return max(0, round(self.entry.minutes - (time.monotonic() - self.since) / 60))
+_LOST: Final = {"sent": True, "refused": False, "body": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +67,7 @@ class Owner:
         self.pid = os.getpid()
         self._stop_seconds = terms.stop_seconds
         self._client, self._vendor, self._run, self._warn = client, vendor, run, warn
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, Asked] = {}
         self._warned: set[str] = set()
         self._change = threading.Condition()
         self._ending = False
@@ -126,6 +99,8 @@ class Owner:
             self._unwant(asked)
             raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
         asked.told = not asked.entry.session_id
+        if answer["refused"]:  # there is nothing to remember, however often it is asked again
+            del self._asked[asked.entry.intent]
         return self._created(answer, asked.entry.session_id)
 
     def get(self, session_id: UUID | str) -> Session:
@@ -136,20 +111,60 @@ class Owner:
         """Stop a session; raises StopDelayedError when that takes longer and goes on beside what follows."""
         asked = self._of(session_id)
         if asked.last["what"] == "stopped":  # by an earlier call
-            return _stop_answer(asked.last)
+            return stop_answer(asked.last)
         self._unwant(asked)
         until = time.monotonic() + self._stop_seconds
         while news := self._next(asked, until - time.monotonic()):
             if news["what"] in {"stopped", "refused"}:
                 asked.told = True
-                return _stop_answer(news)
-        raise StopDelayedError(_reason(asked.last))
+                return stop_answer(news)
+        raise StopDelayedError(reason_of(asked.last))
 
     def keep(self, session_id: UUID | str) -> None:
         """Leave a session to its own limits, on purpose."""
         asked = self._of(session_id)
         self._link.send({"do": "keep", "intent": asked.entry.intent})
         asked.told = self._next(asked, STOP_SECONDS) is not None
+
+    @property
+    def can_keep_warm(self) -> bool:
+        """Tell whether what is left up can be found again."""
+        return self._run is not None
+
+    def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, asks: str) -> bool:
+        """Leave a session up for whoever ``asks`` the same before ``until``; False where it cannot be left.
+
+        It has run for its maximum duration when it ``ends``.
+        """
+        asked = self._of(session_id)
+        if self._run is None:
+            return False
+        asked.entry = asked.entry._replace(asks=asks, until=_in_utc(until), ends=_in_utc(ends))
+        seconds = (until - datetime.now(UTC)).total_seconds()
+        self._link.send({"do": "warm", "entry": asked.entry._asdict(), "seconds": seconds})
+        asked.told = self._heard(asked, "kept", "not-kept") == "kept"
+        return asked.told
+
+    def take_over(self, entry: Entry, of: Ledger) -> bool:
+        """Have a session that another owner has left up; False when it is somebody else's by now."""
+        if self._run is None:
+            return False
+        entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", asks="")
+        asked = self._asked[entry.intent] = Asked(entry)
+        asked.is_claim = True
+        self._link.await_ready()
+        self._link.send({"do": "claim", "entry": entry._asdict(), "of": of.directory})
+        heard = self._heard(asked, "claimed", "gone")
+        if heard is None:
+            self._unwant(asked)
+        return heard == "claimed"
+
+    def end_warm(self) -> None:
+        """Stop what this process has left up and nobody has taken over; ``close`` tells what came of it."""
+        for asked in list(self._asked.values()):
+            if self._run and asked.entry.until and self._run.ledger.keeps_warm(asked.entry.intent):
+                asked.last, asked.told = {"what": "asked"}, False
+                self._unwant(asked)
 
     def adopt(self, entry: Entry) -> None:
         """Stop a session that somebody else created; ``close`` tells what came of it."""
@@ -164,7 +179,7 @@ class Owner:
 
     def pending(self) -> int:
         """Return how many sessions are not done with."""
-        return sum(not asked.done for asked in self._asked.values())
+        return sum(not asked.done for asked in list(self._asked.values()))
 
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop all that is left, side by side; return how each session ended of which nobody was told.
@@ -181,15 +196,15 @@ class Owner:
             self._client.close()
             if self._run:
                 self._run.leave()
-        return [event for asked in self._asked.values() if not asked.told for event in _ends_of(asked)]
+        return [event for asked in list(self._asked.values()) if not asked.told for event in ends_of(asked)]
 
     def _is_over(self) -> bool:
         return not self.pending()
 
-    def _intended(self, request: SessionRequest) -> _Asked:
+    def _intended(self, request: SessionRequest) -> Asked:
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES
         entry = self._entry(f"{request.platform} {request.type}", request.name or "", longest + CLEANUP_MINUTES)
-        asked = self._asked[entry.intent] = _Asked(entry)
+        asked = self._asked[entry.intent] = Asked(entry)
         return asked
 
     def _entry(self, label: str, name: str, minutes: int) -> Entry:
@@ -197,32 +212,39 @@ class Owner:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return Entry(uuid4().hex, owner, self.base_url, label, name, now, minutes)
 
-    def _of(self, session_id: UUID | str) -> _Asked:
-        for asked in self._asked.values():
+    def _of(self, session_id: UUID | str) -> Asked:
+        for asked in list(self._asked.values()):  # another thread may create a session meanwhile
             if asked.entry.session_id == str(session_id):
                 return asked
         return self._adopted(Entry.of_session(str(session_id)))
 
-    def _adopted(self, entry: Entry) -> _Asked:
-        asked = self._asked[entry.intent] = _Asked(entry)
+    def _adopted(self, entry: Entry) -> Asked:
+        asked = self._asked[entry.intent] = Asked(entry)
         self._link.send({"do": "adopt", "entry": entry._asdict()})
         return asked
 
-    def _unwant(self, asked: _Asked) -> None:
+    def _unwant(self, asked: Asked) -> None:
         asked.wanted = False
         self._link.send({"do": "stop", "intent": asked.entry.intent})
 
     def _created(self, answer: dict[str, Any], session_id: str) -> Session:
         try:
             if "status" in answer:
-                return read_session("create", answer["status"], _body(answer))
+                return read_session("create", answer["status"], body_of(answer), answer.get("retry_after"))
             raise no_answer("create", self.base_url, answer["problem"], sent=answer["sent"])
         except ServiceError as error:
             if not session_id:
                 raise
             raise UnexpectedReplyError(str(error), session_id=session_id) from None
 
-    def _next(self, asked: _Asked, seconds: float) -> dict[str, Any] | None:
+    def _heard(self, asked: Asked, *words: str) -> str | None:
+        until = time.monotonic() + STOP_SECONDS
+        while news := self._next(asked, until - time.monotonic()):
+            if news["what"] in words:
+                return str(news["what"])
+        return None
+
+    def _next(self, asked: Asked, seconds: float) -> dict[str, Any] | None:
         try:
             return asked.news.get(timeout=max(0.0, seconds))
         except queue.Empty:
@@ -242,7 +264,7 @@ class Owner:
             asked.entry = asked.entry._replace(session_id=told["session_id"], page=told["page"])
         self._note(asked, told)
 
-    def _note(self, asked: _Asked, told: dict[str, Any]) -> None:
+    def _note(self, asked: Asked, told: dict[str, Any]) -> None:
         asked.last = told
         asked.news.put(told)
         with self._change:
@@ -253,12 +275,14 @@ class Owner:
         for asked in list(self._asked.values()):
             if asked.done:
                 continue
-            if asked.entry.session_id:
+            if asked.is_claim and not (self._run and self._run.ledger.holds(asked.entry.intent)):
+                self._note(asked, {"what": "gone"})
+            elif asked.entry.session_id:
                 yield {"do": "adopt", "entry": asked.entry._asdict()}
                 if not asked.wanted:
                     yield {"do": "stop", "intent": asked.entry.intent}
             elif asked.sent:
-                self._note(asked, {"what": "answer", "problem": "the reaper was killed", "sent": True, "body": ""})
+                self._note(asked, {"what": "answer", "problem": "the reaper was killed", **_LOST})
         if self._ending:
             yield {"do": "end"}
 
@@ -268,33 +292,5 @@ class Owner:
             self._warn(text)
 
 
-def _body(told: dict[str, Any]) -> bytes:
-    text: str = told["body"]
-    return text.encode("latin-1")
-
-
-def _stop_answer(told: dict[str, Any]) -> Session:
-    return read_session("stop", told["status"], _body(told))
-
-
-def _reason(told: dict[str, Any]) -> str:
-    if "status" not in told:
-        return str(told.get("problem", "no answer yet"))
-    try:
-        session = _stop_answer(told)
-    except ServiceError as error:
-        return str(error)
-    return f"its status is {session.status}"
-
-
-def _ends_of(asked: _Asked) -> Iterator[Event]:
-    entry, last = asked.entry, asked.last
-    known = Event(Kind.CREATED, entry.label, entry.session_id, entry.page, minutes=asked.minutes_left())
-    if not entry.session_id:
-        if asked.sent and (last["what"] != "answer" or last.get("sent", last.get("status") not in _REFUSED)):
-            yield replace(known, kind=Kind.CREATE_UNKNOWN, text=entry.name)
-    elif last["what"] in {"stopped", "refused"}:
-        yield outcome_of(known, lambda: _stop_answer(last))
-    else:
-        reason = _reason(last) if last["what"] != "answer" else "no answer yet"
-        yield replace(known, kind=Kind.STOP_FAILED, text=reason)
+def _in_utc(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds")

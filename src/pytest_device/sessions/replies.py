@@ -9,12 +9,14 @@ from typing import Final, cast
 from pytest_device.errors import (
     ForbiddenError,
     InvalidRequestError,
+    NoCapacityError,
     NotFoundError,
     StatusError,
     TransportError,
     UnauthorizedError,
     UnexpectedReplyError,
 )
+from pytest_device.sessions.capacity import has_no_capacity
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.salvage import page_in, session_id_in
 from pytest_device.spec import UNAUTHORIZED_ERROR
@@ -37,8 +39,8 @@ _REFUSALS: Final[dict[int, tuple[type[StatusError], str]]] = {
 }
 
 
-def read_session(operation: str, status: int, body: bytes) -> Session:
-    """Return the session of a successful answer.
+def read_session(operation: str, status: int, body: bytes, retry_after_seconds: float | None = None) -> Session:
+    """Return the session of a successful answer; ``retry_after_seconds`` is when a refusal asks to be asked again.
 
     Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything the document does not show.
     """
@@ -46,7 +48,7 @@ def read_session(operation: str, status: int, body: bytes) -> Session:
         message = f"{operation}: status {status}, yet the answer is a session"
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
     if status in _REFUSED:
-        raise _refusal(operation, status, body)
+        raise _refusal(operation, status, body, retry_after_seconds)
     if status in _REDIRECT:
         raise UnexpectedReplyError(
             f"{operation}: the service redirects (status {status}). Redirects are not followed, since the access token "
@@ -89,14 +91,17 @@ def _kind(body: bytes) -> str:
     return shown(body) if body.lstrip()[:1] == b"<" else f"{len(body)} bytes"
 
 
-def _refusal(operation: str, status: int, body: bytes) -> StatusError:
+def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: float | None) -> StatusError:
     detail = shown(body)
     kind, meaning = _REFUSALS.get(status, (StatusError, "the service failed" if status >= 500 else "refused"))  # noqa: PLR2004
     if status == 404 and operation == "create":  # noqa: PLR2004
         meaning = "there is no such project: check the app id (--device-app-id)"
     if status == 400 and UNAUTHORIZED_ERROR.encode() in body:  # noqa: PLR2004
         kind, meaning = UnauthorizedError, "the access token did not reach the service: check DEVICE_TOKEN"
-    return kind(f"{operation}: {meaning} (status {status}): {detail}", status=status, detail=detail)
+    if operation == "create" and has_no_capacity(status, body, retry_after_seconds):
+        kind, meaning = NoCapacityError, "the service has no capacity"
+    message = f"{operation}: {meaning} (status {status}): {detail}"
+    return kind(message, status=status, detail=detail, retry_after_seconds=retry_after_seconds)
 
 
 def shown(body: bytes) -> str:

@@ -79,6 +79,10 @@ class OwnRun:
             if over:
                 past.clear(())
 
+    def is_joined_by(self, owner: str) -> bool:
+        """Tell whether an owner of this name takes part in the run in this directory, and is alive."""
+        return any(path.stem.startswith(f"{owner}-") and not _is_free(path) for path in _files(self.directory, ".lock"))
+
     def pids_of_others(self) -> list[int]:
         """Return the processes of this machine that take part in the run and are alive."""
         return [

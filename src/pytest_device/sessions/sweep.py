@@ -11,11 +11,12 @@ from typing import Final
 from pytest_device.errors import NotFoundError, ServiceError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, UNKNOWN, Entry
+from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, UNKNOWN, WARM, Entry
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.owner import Owner, Terms
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
+from pytest_device.sessions.times import time_of, time_of_day
 from pytest_device.spec import TERMINAL
 
 LEAST_SECONDS: Final = 1.0
@@ -76,7 +77,7 @@ def counted(number: int) -> str:
 
 
 def sweep(state_dir: Path, service: Service, *, but: str, timeout_seconds: float) -> Swept:
-    """Stop what runs that are over have left at this service, except for what was kept on purpose.
+    """Stop what runs that are over have left at this service, except for what was kept on purpose or is kept warm.
 
     ``but`` is the name of the run that sweeps. A run is over when all its locks are free; they are held meanwhile.
     """
@@ -125,17 +126,19 @@ class _Sweeping:
                 self._done.append((run, entry))
             else:
                 self._unknown.append(entry)
-        else:
+        elif entry.state != WARM or datetime.now(UTC) < time_of(entry.until):
             self._left.append((run, entry))
+        elif run.ledger.claim(entry.intent, run.ledger):
+            self._left.append((run, entry._replace(state=LIVE)))
 
     def finish(self, timeout_seconds: float) -> Swept:
-        kept = [(run, entry) for run, entry in self._left if entry.state == KEPT]
+        kept = [(run, entry) for run, entry in self._left if entry.state in {KEPT, WARM}]
         live = [(run, entry) for run, entry in self._left if entry.state == LIVE]
         found = asked_after(self._service, [entry.session_id for _, entry in kept])
         ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
         events = stop_all(self._service, [entry for _, entry in live], timeout_seconds)
         proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
-        self._done += [(run, entry) for run, entry in kept if entry.session_id in ended]
+        self._done += [(run, entry) for run, entry in kept if entry.session_id in ended and _is_free(run, entry)]
         self._done += [(run, entry) for run, entry in live if entry.session_id in proven or is_over(entry, OLD)]
         for run in self._runs:
             run.clear([entry for of, entry in self._done if of is run])
@@ -147,6 +150,11 @@ class _Sweeping:
             elsewhere=self._elsewhere,
             damaged=self.damaged,
         )
+
+
+def _is_free(run: PastRun, entry: Entry) -> bool:
+    """Tell whether an entry is this process's to remove; one that is kept warm is claimed for that."""
+    return entry.state != WARM or run.ledger.claim(entry.intent, run.ledger)
 
 
 def is_over(entry: Entry, margin: timedelta = timedelta()) -> bool:
@@ -186,11 +194,13 @@ def stop_all(service: Service, entries: Iterable[Entry], timeout_seconds: float)
     return owner.close(max(timeout_seconds, LEAST_SECONDS))
 
 
-def settle(run: OwnRun, service: Service, *, known: Container[str], until: float) -> list[Event]:
+def settle(
+    run: OwnRun, service: Service, *, known: Container[str], until: float, leaves_warm: bool = True
+) -> list[Event]:
     """Tell what became of the sessions of this run's other processes that are over, and stop what is left of them.
 
     Their reapers may be at work still, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
-    told of again.
+    told of again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
     """
     past = PastRun(run.directory)
 
@@ -202,16 +212,23 @@ def settle(run: OwnRun, service: Service, *, known: Container[str], until: float
     while any(entry.state == ASKED for entry in of_others()) and time.monotonic() < until:
         time.sleep(LOOK_SECONDS)
     entries = of_others()
+    warm = [] if leaves_warm else [entry for entry in entries if entry.state == WARM]
+    taken_back = {entry.session_id for entry in warm if _is_free(past, entry)}
+    entries = [entry._replace(state=LIVE) if entry.session_id in taken_back else entry for entry in entries]
     events = [_found(entry) for entry in entries if entry.state != LIVE]
     events += stop_all(service, [entry for entry in entries if entry.state == LIVE], until - time.monotonic())
     proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
     for entry in entries:
         if entry.session_id in proven:
             past.ledger.remove(entry.intent)
-    return [event for event in events if (event.session_id or event.text) not in known]
+    told = (event for event in events if event.session_id not in taken_back)
+    return [
+        *(event for event in events if event.session_id in taken_back),
+        *(event for event in told if (event.session_id or event.text) not in known),
+    ]
 
 
 def _found(entry: Entry) -> Event:
-    kind = {STOPPED: Kind.STOPPED, KEPT: Kind.KEPT}.get(entry.state, Kind.CREATE_UNKNOWN)
-    text = entry.name if kind is Kind.CREATE_UNKNOWN else ""
+    kind = {STOPPED: Kind.STOPPED, KEPT: Kind.KEPT, WARM: Kind.WARM}.get(entry.state, Kind.CREATE_UNKNOWN)
+    text = {Kind.CREATE_UNKNOWN: entry.name, Kind.WARM: time_of_day(time_of(entry.until))}.get(kind, "")
     return Event(kind, entry.label, entry.session_id, entry.page, text, minutes=entry.minutes)

@@ -37,6 +37,13 @@ ROWS: Final = (
         status=1,
     ),
     Row(
+        "create is refused with 429, twice",
+        "Asked again: nothing was created before.",
+        PASSES,
+        arm=service_fault("create", "reply", status=429, times=2, headers={"Retry-After": "0"}, body="{}"),
+        status=0,
+    ),
+    Row(
         "create is refused with 400",
         "Nothing was created.",
         PASSES,

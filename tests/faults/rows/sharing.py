@@ -2,12 +2,24 @@
 
 from typing import Final
 
-from tests.faults.acts import INT, KILL, TERM, at_once, in_test, inside, sends, sends_worker, service_fault, slow
+from tests.faults.acts import (
+    INT,
+    KILL,
+    TERM,
+    at_once,
+    beside_one_ahead,
+    in_test,
+    inside,
+    sends,
+    sends_worker,
+    service_fault,
+    slow,
+)
 from tests.faults.acts import while_booting as booting
-from tests.faults.row import NOBODY, Promise, Row, stopped
+from tests.faults.row import NOBODY, Promise, Row, nothing, stopped
 from tests.faults.suites import files
 
-_SHARED: Final = {"DEVICE_SHARE": "run"}
+_SHARED: Final = {"DEVICE_SHARE": "run", "DEVICE_REORDER": "false"}
 _IDLE: Final = files(
     """
     pytestmark = []
@@ -22,6 +34,18 @@ _IDLE: Final = files(
     """
 )
 """A suite that stands in a test without a device while a session waits for the last one."""
+
+
+_AHEAD: Final = files(
+    """
+    @pytest.mark.device(platform="android")
+    def test_first(device_session): hold()
+
+    @pytest.mark.device(platform="ios")
+    def test_second(device_session): pass
+    """
+)
+"""A suite that stands in a test while the device of the next one boots."""
 
 
 def _three(body: str, *, conftest: str = "") -> dict[str, str]:
@@ -68,6 +92,25 @@ def _own(body: str) -> dict[str, str]:
 
 
 ROWS: Final = (
+    *(
+        Row(
+            f"{name} while the next device boots ahead",
+            "Both are stopped.",
+            _AHEAD,
+            settings={"DEVICE_SHARE": "run"},
+            arm=arm,
+            when=beside_one_ahead,
+            fault=sends(number),
+            told=told,
+            sessions=2,
+        )
+        for name, number, told, arm in (
+            ("SIGKILL", KILL, NOBODY, nothing),
+            ("Ctrl-C", INT, stopped(2), nothing),
+            ("SIGTERM", TERM, stopped(2), nothing),
+            ("SIGKILL in mid-create,", KILL, NOBODY, service_fault("create", "delay", seconds=3.0, skip=1)),
+        )
+    ),
     Row(
         "SIGKILL while a shared session lies idle",
         "Stopped by the reaper.",
@@ -100,7 +143,7 @@ ROWS: Final = (
         "Stopped; the worker that replaces it has a session of its own.",
         _IDLE,
         settings=_SHARED,
-        options=("-n1",),
+        options=("-n1", "--dist=load"),
         when=in_test,
         fault=sends_worker(KILL),
         told=stopped(2),

@@ -2,8 +2,9 @@
 
 import pytest
 
-from pytest_device.service.runners.base import Running
+from pytest_device.service.runners.base import Booting, Running
 from pytest_device.service.runners.simulated import SimulatedRunner
+from pytest_device.testing import FakeClock
 from tests.service.world import World, data
 
 
@@ -44,3 +45,15 @@ def test_the_details_lead_to_the_service_that_it_belongs_to(
 
     assert isinstance(boot, Running)
     assert boot.remote_config[field] == address
+
+
+def test_how_long_a_device_boots_may_depend_on_what_is_asked_for() -> None:
+    clock = FakeClock()
+    runner = SimulatedRunner(clock=clock, boot_seconds=lambda body: {"ios": 3.0, "android": 5.0}[body["platform"]])
+    for platform in ("ios", "android"):
+        runner.start(platform, {"platform": platform})
+
+    clock.sleep(4.0)
+
+    assert isinstance(runner.look("ios"), Running)
+    assert isinstance(runner.look("android"), Booting)

@@ -30,15 +30,26 @@ class _Device:
     last_activity: float | None = None
 
 
+BootSeconds = Callable[[Mapping[str, Any]], float]
+"""Gives how long the device of a create request's body takes to boot."""
+
+
 class SimulatedRunner:
     """Pretends to boot devices, each ready ``boot_seconds`` after its start by ``clock`` (Unix seconds).
 
-    Nothing runs: the connection details have the document's shape and lead to names that never resolve, those of the
-    controllers to ``routes`` at ``base_url`` where one is given: they are alive, and can do nothing. For tests and
-    measurements of the service's own rules, never for a run of somebody's tests.
+    ``boot_seconds`` may be a function of the request's body: kinds of device differ. Nothing runs: the connection
+    details have the document's shape and lead to names that never resolve, those of the controllers to ``routes`` at
+    ``base_url`` where one is given: they are alive, and can do nothing. For tests and measurements of the service's own
+    rules, never for a run of somebody's tests.
     """
 
-    def __init__(self, *, clock: Callable[[], float], boot_seconds: float = 0.0, base_url: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        boot_seconds: float | BootSeconds = 0.0,
+        base_url: str | None = None,
+    ) -> None:
         self._clock = clock
         self._boot_seconds = boot_seconds
         self._base_url = base_url
@@ -46,10 +57,11 @@ class SimulatedRunner:
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         """Begin to pretend to boot."""
+        seconds = self._boot_seconds(request) if callable(self._boot_seconds) else self._boot_seconds
         self._devices[session_id] = _Device(
             SessionType(request.get("type", DEFAULT_SESSION_TYPE)),
             Platform(request["platform"]),
-            self._clock() + self._boot_seconds,
+            self._clock() + seconds,
         )
 
     def look(self, session_id: str) -> Boot:

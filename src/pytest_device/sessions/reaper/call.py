@@ -4,9 +4,11 @@ import base64
 import http.client
 import json
 import ssl
+import time
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from pytest_device.sessions.capacity import retry_after
 from pytest_device.sessions.reaper.service import Service
 
 CONNECT_SECONDS: Final = 10.0
@@ -19,6 +21,8 @@ _CHUNK_BYTES: Final = 64 * 1024
 
 def call(service: Service, method: str, path: str, body: Any, seen: bytearray) -> dict[str, Any]:
     """Return the answer's ``status``, or the ``problem`` there was and whether the request was ``sent``.
+
+    With the status comes ``retry_after``, in seconds, where the answer has one.
 
     ``sent`` is False only when it certainly never left. What arrives of the answer's body is added to ``seen`` as it
     comes, so that it is there when the caller loses its patience: a session's id may be in it.
@@ -50,7 +54,8 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> dict[str
             return {"problem": f"the answer is larger than {MAX_BYTES} bytes", "sent": True}
     if reply.length:
         return {"problem": f"the answer was cut off, {reply.length} bytes are missing", "sent": True}
-    return {"status": reply.status}
+    asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), time.time())
+    return {"status": reply.status} | ({} if asked is None else {"retry_after": asked})
 
 
 def _connection(service: Service) -> http.client.HTTPConnection:

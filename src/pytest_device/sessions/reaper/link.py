@@ -164,6 +164,7 @@ class Link:
                     ledger,
                     token=self._service.token,
                     leaves_word=self._leaves_word,
+                    lingers=False,
                 ).run()
 
         theirs.sendall(line(intent="", what="ready"))

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
+from pytest_device.sessions.capacity import created_nothing
 from pytest_device.sessions.ledger import KEPT, LIVE, LOST, STOPPED, Entry, Ledger
 from pytest_device.sessions.reaper.lines import Lines, line
+from pytest_device.sessions.reaper.warmth import Warmth
 from pytest_device.sessions.salvage import page_in, says_stopped, session_id_in
 from pytest_device.spec import SESSIONS_PATH
 
@@ -18,6 +20,8 @@ CREATE_ATTEMPTS: Final = 3
 BACKOFF_SECONDS: Final = 0.5
 """Before the second attempt; doubled before each further one."""
 BACKOFF_MOST_SECONDS: Final = 15.0
+RETRY_AFTER_MOST_SECONDS: Final = 60.0
+"""The longest pause before a stop is tried again, whatever the service says: the session goes on costing."""
 COURIER_IDLE_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 1.0
 """How often processes are looked for where the system cannot tell of their end."""
@@ -37,14 +41,19 @@ class _Life:
         self.wanted = True
         self.doubted = False
         """Whether a stop was answered with 404, which a gateway says too: then the session itself is asked for."""
+        self.is_due = False
+        """Whether its stop is the end that it was to have, of which nobody has to be told."""
 
 
 class Watch:
     """Takes commands from one end, calls the service through a courier, tells what came of it.
 
     Commands are lines: ``{"do": "create", "entry": …, "body": …}``, ``{"do": "adopt", "entry": …}`` for a session that
-    is there already, ``{"do": "stop", "intent": …}``, ``{"do": "keep", "intent": …}``, ``{"do": "end"}``. When the
-    other end closes, or one of the processes dies, everything that is alive is stopped.
+    is there already, ``{"do": "stop", "intent": …}``, ``{"do": "keep", "intent": …}``, ``{"do": "end"}``;
+    ``{"do": "warm", "entry": …, "seconds": …}`` to leave a session up for so long, and
+    ``{"do": "claim", "entry": …, "of": …}`` to have one that another ledger's owner left up. When the other end closes,
+    or one of the processes dies, everything that is alive is stopped; then it stays, if it ``lingers``, with what is
+    kept warm until that has been claimed or its time is over.
     """
 
     def __init__(
@@ -56,9 +65,11 @@ class Watch:
         token: str,
         processes: tuple[int, ...] = (),
         leaves_word: bool = False,
+        lingers: bool = True,
     ) -> None:
         self._channel, self._hire, self._ledger, self._token = channel, courier, ledger, token
-        self._leaves_word = leaves_word
+        self._leaves_word, self._lingers = leaves_word, lingers
+        self._warmth = Warmth(ledger)
         self._lives: dict[str, _Life] = {}
         self._calls: dict[int, str] = {}
         self._number = 0
@@ -82,13 +93,14 @@ class Watch:
         self._commands = lines or self._commands
         for command in commands:
             self._obey(command)
-        while self._lives or not (self._ending or self._alone):
+        while self._lives or not (self._ending or self._alone) or (self._lingers and self._warmth):
             self._send_due(time.monotonic())
             self._dismiss_idle(time.monotonic())
             for key, _ in self._selector.select(self._pause(time.monotonic())):
                 key.data()
             if any(not _exists(pid) for pid in self._pids):
                 self._left_alone()
+            self._end_warm(self._warmth.over())
         self._channel.settimeout(LOOK_SECONDS)
         self._tell("", "ended")
         if self._courier:
@@ -141,16 +153,54 @@ class Watch:
                 self._record(life.entry)
             case {"do": "adopt", "entry": values}:
                 life = self._begin(Entry(**values))
-            case {"do": "stop", "intent": intent} if intent in self._lives:
-                self._unwant(self._lives[intent])
+            case {"do": "stop", "intent": intent}:
+                self._end(intent)
             case {"do": "keep", "intent": intent} if intent in self._lives:
                 self._record(self._lives.pop(intent).entry._replace(state=KEPT))
                 self._tell(intent, "kept")
+            case {"do": "warm", "entry": values, "seconds": seconds} if values["intent"] in self._lives:
+                self._keep_warm(Entry(**values), seconds)
+            case {"do": "claim", "entry": values, "of": directory}:
+                self._claim(Entry(**values), Ledger(directory))
             case {"do": "end"}:
                 self._ending = True
                 self._stop_all()
             case _:  # of a session that is done with already
                 pass
+
+    def _end(self, intent: str) -> None:
+        if intent in self._lives:
+            self._unwant(self._lives[intent])
+        elif intent not in self._warmth:  # it is done with already
+            return
+        elif entry := self._warmth.taken_back(intent):
+            self._end_warm([entry])
+        else:
+            self._tell(intent, "gone")
+
+    def _keep_warm(self, entry: Entry, seconds: float) -> None:
+        try:
+            self._warmth.keep(entry, seconds)
+        except OSError as error:
+            self._tell_damage(error)
+            self._tell(entry.intent, "not-kept")
+        else:
+            del self._lives[entry.intent]
+            self._tell(entry.intent, "kept")
+
+    def _claim(self, entry: Entry, of: Ledger) -> None:
+        if not self._warmth.claim(entry, of):
+            self._tell(entry.intent, "gone")
+            return
+        self._begin(entry)
+        self._record(entry)
+        self._tell(entry.intent, "claimed")
+
+    def _end_warm(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            life = self._begin(entry)
+            life.is_due = True
+            self._unwant(life)
 
     def _begin(self, entry: Entry, body: Any = None, due: float | None = None) -> _Life:
         life = self._lives[entry.intent] = _Life(entry, time.monotonic() + entry.minutes * 60, body, due)
@@ -188,6 +238,8 @@ class Watch:
             times.append(self._idle_since + COURIER_IDLE_SECONDS)
         if self._pids:
             times.append(now + LOOK_SECONDS)
+        if self._warmth:
+            times.append(now + self._warmth.pause())
         return max(0.0, min(times) - now) if times else None
 
     def _send_due(self, now: float) -> None:
@@ -196,7 +248,8 @@ class Watch:
                 life.due = None
                 if not life.entry.session_id and not life.wanted:
                     self._forget(life)  # was never sent, and is not wanted any more
-                    self._tell(intent, "answer", problem="it was not sent", sent=False, body="", session_id="", page="")
+                    values = {"problem": "it was not sent", "sent": False, "body": "", "refused": True}
+                    self._tell(intent, "answer", session_id="", page="", **values)
                 else:
                     self._call(intent, life)
 
@@ -253,7 +306,7 @@ class Watch:
 
     def _hear_of_create(self, life: _Life, answer: dict[str, Any]) -> None:
         body = answer["body"].encode("latin-1")
-        refused = (answer.get("status") in _REFUSED and not page_in(body)) or answer.get("sent") is False
+        refused = _is_refused(answer, body)
         if answer.get("sent") is False and life.wanted and life.attempts < CREATE_ATTEMPTS:
             life.due = time.monotonic() + _backoff(life.attempts)
             return
@@ -270,7 +323,7 @@ class Watch:
         else:  # the ledger goes on naming it, until its time is over
             del self._lives[life.entry.intent]
             self._record(life.entry._replace(state=LOST))
-        self._tell(life.entry.intent, "answer", session_id=session_id, page=page, **answer)
+        self._tell(life.entry.intent, "answer", session_id=session_id, page=page, refused=refused, **answer)
 
     def _hear_of_stop(self, life: _Life, answer: dict[str, Any]) -> None:
         status, now = answer.get("status"), time.monotonic()
@@ -289,7 +342,8 @@ class Watch:
             del self._lives[life.entry.intent]
             what = "gave-up"
         else:
-            life.doubted, life.due = False, now + _backoff(life.attempts)
+            asked = min(answer.get("retry_after", 0.0), RETRY_AFTER_MOST_SECONDS)
+            life.doubted, life.due = False, now + max(asked, _backoff(life.attempts))
             what = "delayed"
         self._tell(life.entry.intent, what, **answer)
 
@@ -301,7 +355,8 @@ class Watch:
         del self._lives[entry.intent]
         if not self._ledger:
             return
-        if (self._alone or self._leaves_word) and entry.session_id and self._ledger.holds(entry.intent):
+        leaves_word = (self._alone or self._leaves_word) and not life.is_due
+        if leaves_word and entry.session_id and self._ledger.holds(entry.intent):
             self._record(entry._replace(state=STOPPED))
             return
         try:
@@ -320,6 +375,13 @@ class Watch:
     def _tell_damage(self, error: OSError) -> None:
         where = self._ledger.directory if self._ledger else ""
         self._tell("", "ledger", problem=f"{error.strerror or error} ({where})")  # the same of every file: said once
+
+
+def _is_refused(answer: dict[str, Any], body: bytes) -> bool:
+    """Tell whether a create call certainly made no session."""
+    if "status" in answer:
+        return created_nothing(answer["status"], body, answer.get("retry_after"))
+    return answer["sent"] is False
 
 
 def _backoff(attempts: int) -> float:

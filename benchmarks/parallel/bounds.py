@@ -1,0 +1,112 @@
+"""What no scheduler can beat: the least time, and for any time the least boots and billed seconds. Pure.
+
+A worker runs one test at a time. A test runs without a break, on a session of its own kind, whose boot is over. A
+session runs one test at a time. Boots need no worker: whatever boots ahead, in any process, is allowed here. At most
+``sessions`` exist at once, each from the start of its boot to its stop. Nothing else takes time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+PRECISION: Final = 1e-9
+"""Of a time that is found by halving: the bound is too low by no more than this part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What there is to do, in seconds: the tests of each kind of device, the boot of each, tests without a device."""
+
+    tests: Mapping[str, Sequence[float]]
+    boots: Mapping[str, float]
+    free: Sequence[float] = ()
+
+    def of_devices(self) -> float:
+        """Return the sum of all device tests."""
+        return sum(map(sum, self.tests.values()))
+
+    def sessions(self, within: float) -> Mapping[str, int] | None:
+        """Return how many sessions of each kind are needed at least to be done in a time, None where none suffice.
+
+        Each runs its tests after its own boot, so that the time less the boot is all that one can hold.
+        """
+        if within <= max(self.boots.values()):
+            return None
+        room = {kind: within - boot for kind, boot in self.boots.items()}
+        return {kind: max(1, ceil(round(sum(tests) / room[kind], 9))) for kind, tests in self.tests.items()}
+
+    def occupied(self, sessions: Mapping[str, int]) -> float:
+        """Return the seconds from create to stop of so many sessions: their boots, and all device tests."""
+        return self.of_devices() + sum(count * self.boots[kind] for kind, count in sessions.items())
+
+
+def least_seconds(work: Work, workers: int, sessions: int | None) -> float:
+    """Return a time before which nobody can be done, with at most so many sessions at once (None: no limit).
+
+    Every bound holds for itself, so that the largest does.
+    """
+    return max(*_by_workers(work, workers, sessions), _by_slots(work, sessions), *_by_longest(work, workers, sessions))
+
+
+def _by_workers(work: Work, workers: int, sessions: int | None) -> Iterator[float]:
+    """Give what the number of workers bounds.
+
+    All tests share the workers from the start on. Those of the kinds that boot no faster than some kind run after its
+    boot, and no more of them at once than there are workers, or sessions.
+    """
+    yield (work.of_devices() + sum(work.free)) / workers
+    lanes = min(workers, sessions or workers)
+    for boot in work.boots.values():
+        yield boot + sum(sum(work.tests[kind]) for kind in work.boots if work.boots[kind] >= boot) / lanes
+
+
+def _by_slots(work: Work, sessions: int | None) -> float:
+    """Return what the limit of sessions bounds.
+
+    As many sessions as a time needs at least, with their boots and all tests, lie within that time on so many slots as
+    the limit allows. The longer the time, the fewer sessions and the more room: the shortest that can be is found by
+    halving, from below.
+    """
+    if sessions is None:
+        return 0.0
+    impossible, possible = 0.0, work.occupied(dict.fromkeys(work.boots, 1))
+    while possible - impossible > PRECISION * possible:
+        middle = (impossible + possible) / 2
+        needed = work.sessions(middle)
+        if needed is not None and work.occupied(needed) <= sessions * middle:
+            possible = middle
+        else:
+            impossible = middle
+    return impossible
+
+
+def _by_longest(work: Work, workers: int, sessions: int | None) -> Iterator[float]:
+    """Give what single tests bound: none is split.
+
+    The longest of a kind follows a boot of it. Of the n * lanes + 1 longest device tests some n + 1 run on one lane,
+    one after the other, and these are no shorter than the n + 1 shortest of them.
+    """
+    yield max(work.free, default=0.0)
+    yield max(work.boots[kind] + max(tests) for kind, tests in work.tests.items())
+    lanes = min(workers, sessions or workers)
+    longest = sorted((seconds for tests in work.tests.values() for seconds in tests), reverse=True)
+    for n in range(1, (len(longest) - 1) // lanes + 1):
+        yield min(work.boots.values()) + sum(longest[n * lanes - n : n * lanes + 1])
+
+
+def least_boots(work: Work, within: float) -> int:
+    """Return how many sessions are needed at least to be done in a time. Raises ValueError where none suffice."""
+    return sum(_needed(work, within).values())
+
+
+def least_billed(work: Work, within: float) -> float:
+    """Return the seconds from create to stop of all sessions at least to be done in a time; raises as before."""
+    return work.occupied(_needed(work, within))
+
+
+def _needed(work: Work, within: float) -> Mapping[str, int]:
+    needed = work.sessions(within)
+    if needed is None:
+        raise ValueError(f"no device boots and is tested within {within} s")
+    return needed

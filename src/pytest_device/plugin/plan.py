@@ -1,0 +1,132 @@
+"""``--device-plan``: how a run would go, by what is known of earlier ones."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from math import inf
+from typing import Final
+
+import pytest
+
+from pytest_device.plugin.collection import needs_of
+from pytest_device.plugin.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
+from pytest_device.plugin.history import history_of
+from pytest_device.plugin.options import CHOSEN_DIST, WIDTH
+from pytest_device.plugin.schedule import Lineup, Numbers, Step, played
+from pytest_device.sessions.pool import Need
+from pytest_device.settings import Settings
+
+_MINUTE: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """One session as it is expected: seconds from the begin of the run."""
+
+    need: int
+    begins: float
+    """When it is created."""
+    ends: float
+
+
+def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings) -> None:
+    """Write which devices the tests need, how often one boots, and how long the run takes and bills."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    width = config.stash.get(WIDTH, 1)
+    workers = "1 process" if width == 1 else f"{width} workers"
+    reporter.section(f"plan for {workers}")
+    for line in _lines(tests, config, settings, width):
+        reporter.write_line(line)
+
+
+def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
+    history = history_of(config)
+    needs = Numbers()
+    lineup = Lineup.of(tests, needs, needs_of, may_order=settings.reorder.value)
+    nodeids = [test.nodeid for test in tests]
+    boots = lineup.boots(history)
+    most = settings.max_sessions.value
+    dealer = lineup.dealer(
+        nodeids,
+        history,
+        boots,
+        width=width,
+        most=inf if most is None else most,
+        fresh_ahead=settings.prefetch.value,
+    )
+    steps = played(dealer, width)
+    sessions = sessions_of(steps, lineup, dealer.estimates.boots())
+    yield from _devices(list(needs), lineup, sessions)
+    takes = max((step.ends for step in steps), default=0.0)
+    minutes = sum(one.ends - one.begins for one in sessions) / _MINUTE
+    yield (
+        f"{_number(len(sessions), 'boot')}, at most {at_once(sessions)} at once; about {_time(takes)} in all, "
+        f"{minutes:.1f} device minutes; nothing was sent"
+    )
+    if config.stash.get(CHOSEN_DIST, "no") != "no":
+        yield f"this is how tests are dealt without --dist {config.stash[CHOSEN_DIST]}"
+    known = sum(history.test_seconds(nodeid) is not None for nodeid in nodeids)
+    booted = sum(bool(history.boots(model)) for model in lineup.models)
+    yield (
+        f"known from earlier runs: {known} of {_number(len(nodeids), 'test')}, {booted} of "
+        f"{_number(len(boots), 'kind')} of device; else a test with a device is taken for {TEST_SECONDS:.0f} s, "
+        f"one without for {PLAIN_SECONDS:g} s, a boot for {BOOT_SECONDS:.0f} s"
+    )
+
+
+def _devices(needs: Sequence[Need], lineup: Lineup, sessions: Sequence[Lasting]) -> Iterator[str]:
+    tests = Counter(chain.from_iterable(lineup.kinds[kind][0] for kind, _ in lineup.tests))
+    lines: dict[str, list[int]] = defaultdict(list)
+    for number, need in enumerate(needs):
+        request = need.request
+        more = f" {request.device_identifier}" if request.device_identifier else ""
+        lines[f"{request.platform} {request.type}{more} ({need.among.partition(' ')[0]})"].append(number)
+    for line, numbers in lines.items():
+        of_line = [one for one in sessions if one.need in numbers]
+        minutes = sum(one.ends - one.begins for one in of_line) / _MINUTE
+        yield (
+            f"{line}: {_number(sum(tests[number] for number in numbers), 'test')}, {_number(len(of_line), 'device')}, "
+            f"{minutes:.1f} min"
+        )
+
+
+def sessions_of(steps: Sequence[Step], lineup: Lineup, boots: Sequence[float]) -> list[Lasting]:
+    """Return the sessions that steps need: each begins its boot before its first test and ends with its last one."""
+    sessions: list[Lasting] = []
+    open_by_worker: dict[int, dict[tuple[int, int], Lasting]] = defaultdict(dict)
+    for step in steps:
+        needs, models, *_ = lineup.kinds[step.kind]
+        held = open_by_worker[step.worker]
+        wanted = list(_counted(needs))
+        sessions += [held.pop(one) for one in list(held) if one not in wanted]
+        for one, model in zip(wanted, models, strict=True):
+            begins = held[one].begins if one in held else max(0.0, step.begins - boots[model])
+            held[one] = Lasting(one[0], begins, step.ends)
+    return sessions + [one for held in open_by_worker.values() for one in held.values()]
+
+
+def at_once(sessions: Sequence[Lasting]) -> int:
+    """Return how many sessions there are at once, at most."""
+    ends = [(one.ends, -1) for one in sessions]
+    changes = sorted([(one.begins, 1) for one in sessions] + ends)
+    return max(accumulate(change for _, change in changes), default=0)
+
+
+def _counted(needs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield needs so that one that is there twice is told apart."""
+    seen = Counter[int]()
+    for need in needs:
+        yield need, seen[need]
+        seen[need] += 1
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,99 @@
+"""One part of the suite out of several, each for a CI machine of its own; the same parts on every machine."""
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.plugin.balance import Work, split
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.pool import Need
+    from pytest_device.settings import Settings
+
+DURATIONS_FILE: Final = ".test_durations"
+"""Where pytest-split keeps the seconds of tests by their node ids: part of the repository, so the same everywhere."""
+SHARD_LINE: Final = pytest.StashKey[str]()
+UNKNOWN_WITH_DEVICE: Final = 10_000
+UNKNOWN_WITHOUT: Final = 1_000
+_LONGEST_SECONDS: Final = 86_400.0
+_LOSES_TESTS: Final = {
+    "lf": "--lf leaves out tests by what this machine remembers, and the others know nothing of it",
+    "stepwise": "--stepwise leaves out tests by what this machine remembers, and the others know nothing of it",
+    "splits": "--splits leaves out tests, too: what is a part of a part is lost",
+}
+"""Options that do not go with shards."""
+
+
+def select(
+    config: pytest.Config,
+    items: list[pytest.Item],
+    settings: "Settings",
+    needs_of: Callable[[pytest.Item], Mapping[str, "Need"]],
+) -> None:
+    """Leave the tests of other shards out of ``items``; raises ConfigError where shards would lose or repeat tests."""
+    shard = settings.shard.value
+    if shard is None:
+        return
+    number, count = map(int, shard.split("/"))
+    if problems := [why for option, why in _LOSES_TESTS.items() if config.getoption(option, default=None)]:
+        raise ConfigError(*(f"{settings.shard.source}={shard}: {problem}" for problem in problems))
+    known = read_durations(config.rootpath / DURATIONS_FILE)
+    tests = [(item.nodeid, tuple(needs_of(item).values()) or None) for item in items]
+    parts = split(weighed(tests, known), count)
+    told = f"device shard {shard}: {parts.count(number - 1)} of {len(tests)} tests, {_fingerprint(tests, parts)}"
+    config.stash[SHARD_LINE] = told
+    if not config.pluginmanager.has_plugin("device-shard"):
+        config.pluginmanager.register(_Told(), "device-shard")
+    others = [item for item, part in zip(items, parts, strict=True) if part != number - 1]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item, part in zip(items, parts, strict=True) if part == number - 1]
+
+
+class _Told:
+    """Says which part of which split runs here."""
+
+    def pytest_report_collectionfinish(self, config: pytest.Config) -> str:
+        return config.stash[SHARD_LINE]
+
+
+def _fingerprint(tests: Sequence[tuple[str, object]], parts: Sequence[int]) -> str:
+    """Return what differs when another machine splits otherwise."""
+    lines = sorted(f"{part} {nodeid}" for (nodeid, _), part in zip(tests, parts, strict=True))
+    digest = sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()
+    return f"split {digest[:8]}"
+
+
+def read_durations(path: Path) -> Mapping[str, int]:
+    """Return milliseconds by node id, nothing without such a file; raises ConfigError for one that cannot be read."""
+    try:
+        values: object = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path.name} decides about shards, and cannot be read: {error}") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path.name} decides about shards, and holds no durations by node id")
+    known = cast("dict[str, object]", values)
+    return {
+        nodeid: round(seconds * 1000)
+        for nodeid, seconds in known.items()
+        if isinstance(seconds, int | float) and 0 <= seconds < _LONGEST_SECONDS
+    }
+
+
+def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[Work]:
+    """Return what tests, given as node id and kind, add; those of unknown duration are taken for average ones."""
+    found = [known[nodeid] for nodeid, _ in tests if nodeid in known]
+    average = sum(found) // len(found) if found else None
+
+    def milliseconds(nodeid: str, kind: Hashable | None) -> int:
+        unknown = UNKNOWN_WITHOUT if kind is None else UNKNOWN_WITH_DEVICE
+        return known.get(nodeid, unknown if average is None else average)
+
+    return [Work(nodeid, kind, milliseconds(nodeid, kind)) for nodeid, kind in tests]

@@ -1,0 +1,86 @@
+"""What a service without capacity says: whether its answer is a refusal, and when to ask again. Pure."""
+
+import json
+import re
+from typing import Final, cast
+
+from pytest_device.sessions.salvage import page_in, session_id_in
+
+RETRY_AFTER_MOST_SECONDS: Final = 86_400.0
+
+_TOO_MANY_REQUESTS: Final = 429
+_UNAVAILABLE: Final = 503
+_REFUSED: Final = range(400, 500)
+_SECONDS: Final = re.compile(r"[0-9]{1,300}(\.[0-9]{1,300})?")
+
+
+def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
+    """Tell whether a whole answer to a create call refuses it, so that there is no session.
+
+    A status of the 4xx is the service's own. A gateway has lost the service's good answer with 502, 504, and 503 too:
+    those of AWS and Envoy say 503 when the service took too long, in JSON or plain text, and Varnish adds a
+    ``Retry-After`` to its page of HTML. So 503 is a refusal only where it tells when to come back and is no page of
+    HTML, or where it has an error code of the service's own, a text, as the document shows one. What cannot be told
+    apart counts as unknown, and is never repeated.
+    """
+    if page_in(body):
+        return False
+    if status != _UNAVAILABLE:
+        return status in _REFUSED
+    if session_id_in(body) is not None or body.lstrip()[:1] == b"<":
+        return False
+    return retry_after_seconds is not None or _has_code(body)
+
+
+def has_no_capacity(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
+    """Tell whether a whole answer to a create call refuses it for now, so that the same call may succeed later."""
+    return status in {_TOO_MANY_REQUESTS, _UNAVAILABLE} and created_nothing(status, body, retry_after_seconds)
+
+
+def retry_after(value: str | None, date: str | None, now: float) -> float | None:
+    """Return in how many seconds an answer asks to be asked again, None when it does not.
+
+    ``value`` and ``date`` are its headers ``Retry-After`` and ``Date``. A time is compared with the service's own
+    clock, or with ``now`` (Unix seconds) where that is not told.
+    """
+    if value is None:
+        return None
+    if _SECONDS.fullmatch(value.strip()):
+        return min(float(value), RETRY_AFTER_MOST_SECONDS)
+    at = _unix_seconds(value)
+    if at is None:
+        return None
+    told = _unix_seconds(date)
+    return min(max(0.0, at - (now if told is None else told)), RETRY_AFTER_MOST_SECONDS)
+
+
+def _unix_seconds(date: str | None) -> float | None:
+    from datetime import UTC
+    from email.utils import parsedate_to_datetime  # its memory would stay with the reaper
+
+    try:
+        at = parsedate_to_datetime(date or "")
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError):  # no date
+        return None
+
+
+def _has_code(body: bytes) -> bool:
+    """Tell whether an answer is JSON with a text called ``code``, as the document's errors have it, wherever it is."""
+    try:
+        left: list[object] = [json.loads(body)]
+    except (ValueError, RecursionError):
+        return False
+    while left:  # a list of our own: recursion takes too long over what is nested deep
+        inner = left.pop()
+        match inner:
+            case dict():
+                members = cast("dict[str, object]", inner)
+                if isinstance(members.get("code"), str):
+                    return True
+                left += members.values()
+            case list():
+                left += cast("list[object]", inner)
+            case _:
+                pass
+    return False

@@ -1,0 +1,239 @@
+"""Slots and places in the queue as locked files in a directory: each ends with the process that holds it."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, TypeVar
+
+import filelock
+
+from pytest_device.errors import ConfigError
+from pytest_device.option_table import MAX_SESSIONS, STATE_DIR
+from pytest_device.sessions.quota.claim import Obstacle
+
+T = TypeVar("T")
+
+_TURN_SECONDS: Final = 5.0
+"""A turn lasts milliseconds: whoever has had it for so long has been halted."""
+_TURN_PAUSE_SECONDS: Final = 0.01
+_TICKET: Final = re.compile(r"ticket-(\d)-(\d+)-(\d+)\.lock")
+_URGENT, _ORDINARY = 0, 1
+
+
+def slots_directory(state_dir: Path, service_url: str) -> Path:
+    """Return where the slots of a service are: its address is not to be read off the name."""
+    return state_dir / f"slots-{key_of(service_url)}"
+
+
+def key_of(service_url: str) -> str:
+    """Return a name for a service that does not tell its address."""
+    return sha256(service_url.rstrip("/").lower().encode()).hexdigest()[:16]
+
+
+class FileStore:
+    """The slots in a directory, for all processes of a user on a machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def claim(self, count: int, most: int, holder: str) -> "FileClaim":
+        """Return a claim that has taken nothing yet."""
+        return FileClaim(self._directory, count, most, f"{holder} (process {os.getpid()})")
+
+
+class _Lock:
+    """A file that is locked by one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = filelock.FileLock(path, mode=0o600, thread_local=False)
+
+    @property
+    def is_held(self) -> bool:
+        """Tell whether this process has it."""
+        return self._lock.is_locked
+
+    def try_lock(self, timeout_seconds: float = 0) -> bool:
+        """Tell whether it was free and is now this process's; raises OSError when the file cannot be."""
+        try:
+            self._lock.acquire(timeout=timeout_seconds, poll_interval=_TURN_PAUSE_SECONDS)
+        except filelock.Timeout:
+            return False
+        except NotImplementedError as error:
+            raise OSError(str(error)) from error
+        return True
+
+    def release(self) -> None:
+        """Unlock it, once: later calls do nothing, nor does any in a forked child, where filelock forgets it."""
+        if self.is_held:
+            self._lock.release()
+
+
+class FileSlot(_Lock):
+    """The right to have one session: it ends with ``release``, or with the process."""
+
+    def __init__(self, directory: Path, number: int) -> None:
+        super().__init__(directory / f"{number}.lock")
+        self._words = self.path.with_suffix(".txt")  # not in the locked file, which nobody else can read on Windows
+
+    def sign(self, holder: str) -> None:
+        """Write down who holds it."""
+        self._words.touch(mode=0o600)
+        self._words.write_text(holder, encoding="utf-8")
+
+    def holder(self) -> str:
+        """Return who has signed it."""
+        with suppress(OSError):
+            if words := self._words.read_text(encoding="utf-8", errors="replace"):
+                return words
+        return "one who has not signed"  # somebody took the words away
+
+    def release(self) -> None:
+        """Give it back, with the words."""
+        if self.is_held:
+            with suppress(OSError):
+                self._words.unlink(missing_ok=True)
+            super().release()
+
+
+class _Ticket(_Lock):
+    """A place in the queue, in the name of a file: how urgent it is, its number, and the slots it looks at."""
+
+    def __init__(self, directory: Path, urgency: int, number: int, most: int) -> None:
+        super().__init__(directory / f"ticket-{urgency}-{number}-{most}.lock")
+        self.urgency, self.number, self.most = urgency, number, most
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Return what tickets are served by, the least first."""
+        return self.urgency, self.number
+
+    def release(self) -> None:
+        """Give the place up, and leave no file of it."""
+        if self.is_held:
+            with suppress(OSError):  # filelock removes it by itself where an open file cannot be
+                self.path.unlink(missing_ok=True)
+            super().release()
+
+
+class FileClaim:
+    """A claim on slots in a directory. Whatever it does, it does in its turn, which one process has at a time."""
+
+    def __init__(self, directory: Path, count: int, most: int, holder: str) -> None:
+        self.count, self.is_behind = count, False
+        self._directory, self._most, self._holder = directory, most, holder
+        self._turn = _Lock(directory / "turn.lock")
+        self._slots: list[FileSlot] = []
+        self._tickets: list[_Ticket] = []
+        """The last one is its place."""
+        self._probe = self._turn
+        """What it looked at last."""
+
+    @property
+    def slots(self) -> Sequence[FileSlot]:
+        """Return what it has taken."""
+        return self._slots
+
+    def fill(self) -> bool:
+        """Take all that is wanted of the slots that no earlier ticket looks at; tell whether there was enough."""
+        return bool(self._in_turn(self._fill))
+
+    def queue(self, *, urgent: bool) -> None:
+        """Take a ticket; another one only if this claim has become urgent. None when the turn cannot be had."""
+        urgency = _URGENT if urgent else _ORDINARY
+        if not self._tickets or urgency < self._tickets[-1].urgency:
+            self._in_turn(lambda: self._queue(urgency))
+
+    def obstacle(self) -> Obstacle:
+        """Return who has the first ``most`` slots, and how many tickets are before this claim's."""
+        return self._in_turn(self._obstacle) or Obstacle(("one that was halted while it looked",), 0)
+
+    def leave(self) -> None:
+        """Give the ticket back."""
+        _give_back(self._tickets)
+
+    def withdraw(self) -> None:
+        """Give back whatever it has."""
+        _give_back(self._slots)
+        _give_back(self._tickets)
+        self._probe.release()
+        self._turn.release()
+
+    def _in_turn(self, act: Callable[[], T]) -> T | None:
+        """Act while nobody else does; None when another does not come to the end of its turn."""
+        try:
+            for path in (self._directory.parent, self._directory):
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return act() if self._turn.try_lock(_TURN_SECONDS) else None
+        except OSError as error:
+            raise ConfigError(
+                f"{MAX_SESSIONS.option} cannot be kept: {self._directory} cannot be used ({error}). "
+                f"Name another place with {STATE_DIR.option}"
+            ) from error
+        finally:
+            self._turn.release()
+
+    def _fill(self) -> bool:
+        first = 0
+        for ticket in self._ahead():
+            first = max(first, ticket.most)
+            if self._most - first < self.count:
+                break  # the others need not be looked at
+        self.is_behind = first > 0
+        for number in range(first, self._most):
+            if len(self._slots) == self.count:
+                break
+            self._slots.append(FileSlot(self._directory, number))  # before it is locked, so that an interrupt finds it
+            if not self._slots[-1].try_lock():
+                self._slots.pop()
+        if len(self._slots) < self.count:
+            _give_back(self._slots)
+            self._slots.clear()  # the next look counts what it takes itself
+            return False
+        for slot in self._slots:
+            slot.sign(self._holder)
+        return True
+
+    def _queue(self, urgency: int) -> None:
+        number = 1 + max((number for _urgency, number, _most in self._tickets_of_all()), default=0)
+        self._tickets.append(_Ticket(self._directory, urgency, number, self._most))
+        self._tickets[-1].try_lock()
+        for former in self._tickets[:-1]:
+            former.release()
+
+    def _obstacle(self) -> Obstacle:
+        ahead = sum(1 for _ in self._ahead())
+        slots = [FileSlot(self._directory, number) for number in range(self._most)]
+        return Obstacle([slot.holder() for slot in slots if not self._was_free(slot)], ahead)
+
+    def _ahead(self) -> Iterator[_Ticket]:
+        """Yield the tickets before this claim's own, or all; take away those whose process is gone."""
+        for urgency, number, most in sorted(self._tickets_of_all()):
+            if self._tickets and (urgency, number) >= self._tickets[-1].order:
+                return
+            ticket = _Ticket(self._directory, urgency, number, most)
+            if not self._was_free(ticket):
+                yield ticket
+
+    def _tickets_of_all(self) -> Iterator[tuple[int, int, int]]:
+        for path in self._directory.iterdir():
+            if found := _TICKET.fullmatch(path.name):
+                urgency, number, most = map(int, found.groups())
+                yield urgency, number, most
+
+    def _was_free(self, lock: _Lock) -> bool:
+        """Tell whether nobody has it; then take away what is left of who had it."""
+        self._probe = lock  # where an interrupt finds it
+        try:
+            return lock.try_lock()
+        finally:
+            lock.release()
+
+
+def _give_back(locks: Sequence[_Lock]) -> None:
+    """Release all, however often: a lock that is given back knows it."""
+    for lock in locks:
+        lock.release()

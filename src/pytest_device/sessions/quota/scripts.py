@@ -1,0 +1,101 @@
+"""What a Redis server does in one step each, by its own clock. The keys: slots by number, places in the queue, a count.
+
+A slot is ``{ends, claim, words}``, a place ``{ends, urgency, number, most}``, both as JSON; times in milliseconds.
+"""
+
+from typing import Final
+
+_NOW: Final = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, 86400000) end  -- a day after the last run, nothing is left
+"""
+
+LOOK: Final = (
+    _NOW
+    + """
+-- Take all or none; else take or renew a place in the queue when an urgency is given.
+local claim, words, urgency = ARGV[1], ARGV[4], ARGV[5]
+local count, most, ends = tonumber(ARGV[2]), tonumber(ARGV[3]), now + tonumber(ARGV[6])
+local taken, held, mine = {}, {}, {}
+local slots = redis.call('HGETALL', KEYS[1])
+for i = 1, #slots, 2 do
+  local number, slot = tonumber(slots[i]), cjson.decode(slots[i + 1])
+  if slot.claim == claim then
+    mine[#mine + 1] = number
+  elseif slot.ends <= now then
+    redis.call('HDEL', KEYS[1], slots[i])
+  else
+    taken[number] = true
+    if number < most then held[#held + 1] = slot.words end
+  end
+end
+if #mine > 0 then return {1, 0, 0, mine} end  -- the answer to an earlier look was lost
+
+local places, own = {}, nil
+local queue = redis.call('HGETALL', KEYS[2])
+for i = 1, #queue, 2 do
+  local place = cjson.decode(queue[i + 1])
+  if queue[i] == claim then
+    own = place
+  elseif place.ends <= now then
+    redis.call('HDEL', KEYS[2], queue[i])
+  else
+    places[#places + 1] = place
+  end
+end
+if urgency ~= '' then
+  own = own or {number = redis.call('INCR', KEYS[3]), most = most}
+  own.urgency, own.ends = tonumber(urgency), ends
+end
+local first, ahead = 0, 0
+for _, place in ipairs(places) do
+  if not own or place.urgency < own.urgency or (place.urgency == own.urgency and place.number < own.number) then
+    first, ahead = math.max(first, place.most), ahead + 1
+  end
+end
+
+local free = {}
+for number = first, most - 1 do
+  if #free < count and not taken[number] then free[#free + 1] = number end
+end
+if #free == count then
+  redis.call('HDEL', KEYS[2], claim)
+  for _, number in ipairs(free) do
+    redis.call('HSET', KEYS[1], number, cjson.encode({ends = ends, claim = claim, words = words}))
+  end
+  return {1, 0, 0, free}
+end
+if own then redis.call('HSET', KEYS[2], claim, cjson.encode(own)) end
+return {0, first, ahead, held}
+"""
+)
+
+RENEW: Final = (
+    _NOW
+    + """
+-- Let slots last; return the numbers of those that others have. One that ran out is taken up again if it is free.
+local ends, lost = now + tonumber(ARGV[1]), {}
+for _, own in ipairs(cjson.decode(ARGV[2])) do
+  local text = redis.call('HGET', KEYS[1], own.number)
+  local slot = text and cjson.decode(text)
+  if slot and slot.claim ~= own.claim and slot.ends > now then
+    lost[#lost + 1] = own.number
+  else
+    redis.call('HSET', KEYS[1], own.number, cjson.encode({ends = ends, claim = own.claim, words = own.words}))
+  end
+end
+return lost
+"""
+)
+
+DROP: Final = """
+-- Give back the slots of a claim, one or all, and its place.
+redis.call('HDEL', KEYS[2], ARGV[1])
+local slots = redis.call('HGETALL', KEYS[1])
+for i = 1, #slots, 2 do
+  if cjson.decode(slots[i + 1]).claim == ARGV[1] and (ARGV[2] == '' or ARGV[2] == slots[i]) then
+    redis.call('HDEL', KEYS[1], slots[i])
+  end
+end
+"""

@@ -1,0 +1,238 @@
+"""Sessions that a run leaves up for the next one: who may have them, until when, how they are found.
+
+    run A    its reaper writes <run A>/<intent>.json, then renames it to <run A>/<intent>.warm.json
+    run B    its reaper renames that to <run B>/<intent>.json: from then on the session is run B's
+
+The name of the file is the claim. A rename succeeds once and for one only, so of all who want a session that is kept
+warm, each with its reason, one gets it, and nobody has to hold a lock or to ask anybody else:
+
+- a process of a starting run, to use it. Its reaper renames, so that there is no moment in which a process that dies
+  leaves a session that nobody watches: before the rename the old reaper does, after it the new one. The session is
+  looked at before it is claimed; what cannot be used is not claimed, unless it is to be stopped.
+- the reaper of the run that left it, which stays until the time is over, to stop it;
+- a sweep that finds the time over, where that reaper is gone, and ``pytest-device stop``: to stop it.
+
+Whoever claims an entry and dies leaves a file without ``.warm`` in its name: a session of a run that is over, which
+the next sweep stops as any other. What nobody claims ends by its own limits.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pytest_device.errors import ServiceError
+from pytest_device.sessions.ends import outcome_of
+from pytest_device.sessions.events import Emit, Event, Kind
+from pytest_device.sessions.ledger import WARM, Entry, Ledger
+from pytest_device.sessions.life import Life, ProblemOf
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.owner import Owner
+from pytest_device.sessions.pool import Held, Need
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.runs import past_runs
+from pytest_device.sessions.times import time_of, time_of_day
+from pytest_device.spec import Share, Status
+
+LEAST_SECONDS: Final = 30.0
+"""A session that could be of use for less is stopped."""
+LIMITS: Final = frozenset({"max_duration_minutes", "max_idle_time_minutes"})
+"""Say nothing of the device: they are compared with what the session has left."""
+_SALT: Final = "warm.salt"
+_SALT_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """For how long sessions are left up, and where that is written down."""
+
+    minutes: int
+    state_dir: Path
+    has_room: Callable[[int], bool] = lambda _sessions: True
+    """Tells whether there may be so many sessions besides those in use: else one makes room for one to be created."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is worked with."""
+
+    owner: Callable[[], Owner]
+    """Gives the owner of the sessions of this process."""
+    begin: Callable[[SessionRequest], Life]
+    problem_of: ProblemOf
+    emit: Emit
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+    """Gives the time of day, in any zone."""
+    mix: Callable[[list["Left"]], None]
+    """Puts them in another order, so that processes that start together do not all want the same one."""
+
+
+class Warm:
+    """What one process has from earlier runs, and leaves to later ones."""
+
+    def __init__(self, terms: Terms, world: World) -> None:
+        self._terms, self._world = terms, world
+        self._is_over = False
+
+    def found(self, need: Need) -> Life | None:
+        """Return the life of a session that was left up for such a need, this process's from now on; None for none."""
+        if not self.may_stay(need):
+            return None
+        left = left_warm(self._terms.state_dir, self._world.owner().base_url, self._world.now())
+        wanted = self._asks(need)
+        equal = [one for one in left if one.entry.asks == wanted]
+        self._world.mix(equal)
+        for one in equal:
+            if life := self._had(need, one):
+                return life
+        if not self._terms.has_room(len(left)):
+            self._make_room(left)
+        return None
+
+    def _asks(self, need: Need) -> str | None:
+        try:
+            return asks(need, self._terms.state_dir)
+        except OSError:  # nothing can be found or left then, which costs boots only
+            return None
+
+    def _had(self, need: Need, left: "Left") -> Life | None:
+        owner, session = self._world.owner(), self._in_progress(need, left)
+        if session is None:
+            return None
+        seconds = left.seconds_left(session, self._world.now())
+        if seconds < need.minutes * 60 or not _is_within(need.request, session, seconds):
+            return None
+        if problem := self._world.problem_of(session):
+            self._end(left, problem)
+            return None
+        if not owner.take_over(left.entry, left.ledger):
+            return None
+        life = self._world.begin(need.request)
+        life.take_over(session, self._world.clock() + seconds - session.max_duration_minutes * 60)
+        return life
+
+    def _in_progress(self, need: Need, left: "Left") -> Session | None:
+        """Return the session if it is what is needed; one that has ended, or is hidden from this run, is left alone."""
+        request = need.request
+        try:
+            session = self._world.owner().get(left.entry.session_id)
+        except ServiceError:
+            return None
+        is_same = (session.app_id, session.platform, session.type) == (request.app_id, request.platform, request.type)
+        is_there = session.status == Status.IN_PROGRESS and session.remote_config is not None
+        return session if is_same and is_there else None
+
+    def _make_room(self, left: list["Left"]) -> None:
+        for one in sorted(left, key=lambda one: one.entry.until):
+            if self._end(one, "it made room"):
+                return
+
+    def _end(self, left: "Left", reason: str) -> bool:
+        owner, entry = self._world.owner(), left.entry
+        if not owner.take_over(entry, left.ledger):
+            return False
+        known = Event(Kind.TAKEN_OVER, entry.label, entry.session_id, entry.page)
+        event = outcome_of(known, lambda: owner.stop(entry.session_id))
+        if event.kind is Kind.STOPPED:
+            event = Event(Kind.NOTE, text=f"stopped {entry.label} {entry.session_id}, which was kept warm: {reason}")
+        self._world.emit(event)
+        return True
+
+    def stays(self, held: Held) -> bool:
+        """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""
+        if not self.may_stay(held.need):
+            return False
+        ready_at = self._world.clock() if held.life.ready_at is None else held.life.ready_at
+        left_seconds = held.session.max_duration_minutes * 60 - (self._world.clock() - ready_at)
+        idle_minutes = held.session.max_idle_time_minutes or self._terms.minutes
+        seconds = min(60.0 * self._terms.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.need.minutes, 1))
+        if seconds < LEAST_SECONDS or held.life.loss():
+            return False
+        return self._left(held, seconds, left_seconds)
+
+    def _left(self, held: Held, seconds: float, left_seconds: float) -> bool:
+        wanted, now = self._asks(held.need), self._world.now()
+        if wanted is None:
+            return False
+        until, ends = now + timedelta(seconds=seconds), now + timedelta(seconds=left_seconds)
+        if not self._world.owner().keep_warm(held.session.id, until=until, ends=ends, asks=wanted):
+            return False
+        held.life.leave_warm(time_of_day(until))
+        return True
+
+    def may_stay(self, need: Need) -> bool:
+        """Tell whether a session may go from run to run: not where each test asked for a fresh one."""
+        return not self._is_over and need.among.partition(" ")[0] != Share.TEST
+
+    def end(self) -> None:
+        """Leave nothing up, also not what has been left up by now: the run was broken off."""
+        if not self._is_over:
+            self._is_over = True
+            self._world.owner().end_warm()
+
+
+class Left(NamedTuple):
+    """A session that is kept warm, and the ledger that it is in."""
+
+    entry: Entry
+    ledger: Ledger
+
+    def seconds_left(self, session: Session, now: datetime) -> float:
+        """Return how long it may still run: the less of what this machine's clock and the service's times say."""
+        ends = [time_of(self.entry.ends)]
+        if session.started_at is not None:
+            ends.append(session.started_at + timedelta(minutes=session.max_duration_minutes))
+        return (min(ends) - now).total_seconds()
+
+
+def _is_within(request: SessionRequest, session: Session, seconds_left: float) -> bool:
+    """Tell whether a session ends by itself no later than the one would that is asked for."""
+    longest, idle = request.max_duration_minutes, request.max_idle_time_minutes
+    if idle is not None and (session.max_idle_time_minutes is None or session.max_idle_time_minutes > idle):
+        return False
+    return longest is None or seconds_left <= longest * 60
+
+
+def asks(need: Need, state_dir: Path) -> str:
+    """Return by what an equal need finds a session: a keyed digest of all but its name and limits.
+
+    A request may hold credentials, in launch arguments and addresses, which nobody must be able to guess from this.
+    Raises OSError where the key cannot be kept.
+    """
+    fields = need.request.model_dump(mode="json", exclude={"name", *LIMITS}, exclude_none=True)
+    text = json.dumps([need.among, fields], sort_keys=True)
+    return hmac.new(_salt(state_dir), text.encode(), hashlib.sha256).hexdigest()
+
+
+def _salt(state_dir: Path) -> bytes:
+    """Return the key of this state directory, made by whoever needs it first."""
+    path = state_dir / _SALT
+    with suppress(FileNotFoundError):
+        return path.read_bytes()
+    draft = state_dir / f"{_SALT}.{secrets.token_hex(8)}.tmp"
+    with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+        file.write(secrets.token_bytes(_SALT_BYTES))
+    try:
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()
+    return path.read_bytes()
+
+
+def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[Left]:
+    """Return what is kept warm at a service and whose time is not over."""
+    return [
+        Left(entry, run.ledger)
+        for run in past_runs(state_dir)
+        for entry in run.ledger.read()[0]
+        if entry.state == WARM and entry.service == service_url and now < time_of(entry.until)
+    ]

@@ -1,0 +1,110 @@
+"""What the measure of parallel runs divides by: no schedule may go below it, and easy cases reach it."""
+
+import random
+
+import pytest
+from benchmarks.parallel.bounds import Work, least_billed, least_boots, least_seconds
+from benchmarks.parallel.cells import CELLS, Cell, suite_of
+
+TWO_KINDS = Work({"phone": [3.0, 2.0], "tablet": [4.0]}, {"phone": 5.0, "tablet": 6.0})
+
+
+def test_one_session_at_once_boots_and_tests_one_after_the_other() -> None:
+    assert least_seconds(TWO_KINDS, workers=4, sessions=1) == pytest.approx(5 + 6 + 3 + 2 + 4)
+
+
+def test_where_anything_may_boot_ahead_one_worker_waits_for_the_fastest_boot_alone() -> None:
+    assert least_seconds(TWO_KINDS, workers=1, sessions=None) == 5 + 3 + 2 + 4
+
+
+def test_a_kind_that_boots_slowly_is_tested_after_its_boot() -> None:
+    work = Work({"phone": [1.0], "tablet": [4.0, 4.0]}, {"phone": 1.0, "tablet": 20.0})
+
+    assert least_seconds(work, workers=1, sessions=None) == 20 + 4 + 4
+
+
+def test_no_test_is_split() -> None:
+    assert least_seconds(TWO_KINDS, workers=100, sessions=None) == 6 + 4
+
+
+def test_one_test_more_than_workers_takes_as_long_as_two() -> None:
+    work = Work({"phone": [2.0] * 5}, {"phone": 1.0})
+
+    assert least_seconds(work, workers=4, sessions=None) == 1 + 2 + 2
+
+
+def test_a_limit_is_paid_for_with_the_boots_that_it_makes_room_for() -> None:
+    work = Work({"phone": [1.0] * 60}, {"phone": 10.0})
+
+    assert least_seconds(work, workers=8, sessions=3) == pytest.approx((60 + 3 * 10) / 3)
+
+
+def test_a_limit_is_paid_for_with_the_boots_of_the_kinds_that_need_them() -> None:
+    work = Work({"phone": [1.0], "tablet": [1.0] * 40}, {"phone": 1.0, "tablet": 10.0})
+
+    assert least_seconds(work, workers=8, sessions=3) == pytest.approx((1 + 1 + 40 + 3 * 10) / 3)
+
+
+def test_tests_without_a_device_need_no_boot() -> None:
+    while_it_boots = Work({"phone": [1.0]}, {"phone": 10.0}, free=[2.0] * 4)
+    for_longer = Work({"phone": [1.0]}, {"phone": 10.0}, free=[2.0] * 12)
+
+    assert least_seconds(while_it_boots, workers=2, sessions=1) == 10 + 1
+    assert least_seconds(for_longer, workers=2, sessions=1) == (1 + 12 * 2) / 2
+
+
+def test_a_run_that_may_take_its_time_needs_one_session_of_each_kind() -> None:
+    assert least_boots(TWO_KINDS, within=100) == 2
+    assert least_billed(TWO_KINDS, within=100) == 5 + 6 + 3 + 2 + 4
+
+
+def test_a_run_that_has_to_be_fast_needs_as_many_sessions_as_hold_all_tests() -> None:
+    work = Work({"phone": [1.0] * 60}, {"phone": 10.0})
+
+    assert least_boots(work, within=10 + 15) == 4
+    assert least_billed(work, within=10 + 15) == 60 + 4 * 10
+
+
+def test_no_run_is_faster_than_a_boot() -> None:
+    with pytest.raises(ValueError, match="within"):
+        least_boots(TWO_KINDS, within=6)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_schedule_that_can_be_carried_out_is_never_below(seed: int) -> None:
+    chance = random.Random(seed)
+    kinds = [f"kind {number}" for number in range(chance.randint(1, 4))]
+    tests = {kind: [chance.lognormvariate(0, 1) for _ in range(chance.randint(1, 9))] for kind in kinds}
+    work = Work(tests, {kind: chance.lognormvariate(1, 1) for kind in kinds})
+    lanes = chance.randint(1, 6)
+
+    seconds, boots, billed = carried_out(work, lanes, chance)
+
+    assert seconds >= least_seconds(work, workers=lanes, sessions=lanes) - 1e-9
+    assert seconds >= least_seconds(work, workers=lanes, sessions=None) - 1e-9
+    assert boots >= least_boots(work, within=seconds)
+    assert billed >= least_billed(work, within=seconds) - 1e-9
+
+
+def carried_out(work: Work, lanes: int, chance: random.Random) -> tuple[float, int, float]:
+    """Give the next test to whoever is free first, who boots a session when it holds one of another kind."""
+    left = [(kind, seconds) for kind, tests in work.tests.items() for seconds in tests]
+    chance.shuffle(left)
+    free_at, holds = [0.0] * lanes, [""] * lanes
+    boots, billed = 0, 0.0
+    for kind, seconds in left:
+        lane = free_at.index(min(free_at))
+        boot = 0.0 if holds[lane] == kind else work.boots[kind]
+        boots += boot > 0
+        billed += boot + seconds
+        free_at[lane] += boot + seconds
+        holds[lane] = kind
+    return max(free_at), boots, billed
+
+
+@pytest.mark.parametrize("cell", CELLS[:5], ids=lambda cell: cell.name)
+def test_a_suite_is_the_same_in_every_run_and_has_all_its_kinds(cell: Cell) -> None:
+    suite = suite_of(cell, 10.0)
+
+    assert suite == suite_of(cell, 10.0)
+    assert (len(suite.tests), len(suite.boots)) == (cell.tests, cell.kinds)

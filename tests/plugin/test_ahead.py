@@ -1,0 +1,109 @@
+"""Devices that boot behind the tests before theirs: who is told of them, and how long they are said to have booted."""
+
+import re
+
+import pytest
+
+from pytest_device.testing import FaultyService
+from tests.plugin.screen import TerminalRun
+
+pytestmark = pytest.mark.usefixtures("_shared_in_the_run")
+
+PLAIN_FIRST = """
+import time, pytest
+
+def test_plain(): time.sleep(1.1)  # the boot's time is what is looked at
+
+@pytest.mark.device(platform="android")
+def test_driven(device_session): pass
+"""
+
+
+@pytest.fixture
+def _shared_in_the_run(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> None:
+    del service  # which the environment is set for
+    monkeypatch.delenv("DEVICE_SHARE")
+
+
+def test_the_live_line_counts_from_the_beginning_of_a_boot_behind_other_tests(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.add_fault("boot", "delay", seconds=2)
+    for name in ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    pytester.makepyfile(PLAIN_FIRST)
+
+    seen = TerminalRun().finish().drawn()
+
+    assert seen
+    assert all(re.search(r"new, [1-9] s", line) for line in seen)
+
+
+def test_a_session_that_booted_behind_another_test_belongs_to_the_one_that_has_it(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(PLAIN_FIRST.replace("1.1", "0.2"))
+
+    result = pytester.runpytest("--junitxml=report.xml")
+
+    result.assert_outcomes(passed=2)
+    plain, driven = sorted((pytester.path / "report.xml").read_text().split("<testcase")[1:], key=len)
+    assert "device_session" not in plain
+    assert driven.count('name="device_session"') == 1
+    assert service.statuses() == ["stopped"]
+
+
+def test_a_session_that_booted_ahead_for_a_test_that_was_not_run_is_stopped_and_counted(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=600)
+    pytester.makepyfile(PLAIN_FIRST.replace("time.sleep(1.1)", "(time.sleep(0.3), 1 / 0)"))
+
+    result = pytester.runpytest("-x")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, *, booted ahead and unused 1"])
+    assert service.statuses() == ["stopped"]
+
+
+def test_the_wait_policy_of_a_suite_holds_while_others_boot_beside(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("boot", "delay", seconds=600, times=None)
+    pytester.makepyfile(
+        """
+        import pytest
+        from pytest_device import WaitPolicy
+
+        @pytest.fixture
+        def device_wait_policy(request, device_wait_policy):
+            return WaitPolicy(timeout_seconds=0.2) if "first" in request.node.name else device_wait_policy
+
+        @pytest.mark.device(platform="android")
+        def test_first(device_session): pass
+        """,
+        test_z="""
+        import pytest
+
+        @pytest.mark.device(platform="ios")
+        def test_last(device_session): pass
+        """,
+    )
+
+    result = pytester.runpytest("-x")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*was not ready after 0 s*"])
+    assert set(service.statuses()) == {"stopped"}
+
+
+def test_nothing_boots_ahead_of_tests_in_processes_of_their_own(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    suite = PLAIN_FIRST.replace("time.sleep(1.1)", "(time.sleep(0.3), 1 / 0)")
+    pytester.makepyfile(suite.replace("def test_plain", "@pytest.mark.forked\ndef test_plain"))
+
+    pytester.runpytest("-p", "no:forked", "-o", "markers=forked", "-x").assert_outcomes(failed=1)
+
+    assert service.statuses() == []

@@ -1,0 +1,479 @@
+"""Tests dealt to pytest-xdist's workers by the devices that they need."""
+
+import json
+from collections import defaultdict
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+WITH_DEVICE = """
+@pytest.mark.device(platform="{name}", share="run")
+@pytest.mark.parametrize("n", range({number}))
+def test_{name}(device_session, n, note):
+    note(device_session)
+"""
+PLAIN = """
+@pytest.mark.parametrize("n", range({number}))
+def test_plain(n, note):
+    note(None)
+"""
+CONFTEST = """
+import json, os, pytest, time
+
+@pytest.fixture
+def note(request, worker_id):
+    def written(session):
+        line = [worker_id, request.node.name, session and str(session.id), time.time()]
+        with open({path!r}, "a") as file:
+            file.write(json.dumps(line) + chr(10))
+        if "MEET" in os.environ:  # so that no worker takes all tests before another one is there
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                lines = [json.loads(one)[0] for one in open({path!r})]
+                if len(set(lines)) >= int(os.environ["MEET"]):
+                    return
+                time.sleep(0.02)
+    return written
+"""
+
+
+class Suite:
+    """A suite that writes down which worker ran which test on which session."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self._path = pytester.path / "notes"
+        self.pytester = pytester
+        pytester.makeconftest(CONFTEST.format(path=str(self._path)))
+
+    def make(self, android: int = 0, ios: int = 0, plain: int = 0) -> None:
+        parts = [(WITH_DEVICE, "android", android), (WITH_DEVICE, "ios", ios), (PLAIN, "plain", plain)]
+        functions = [part.format(name=name, number=number) for part, name, number in parts if number]
+        self.pytester.makepyfile("import pytest\n" + "".join(functions))
+
+    def run(self, *options: str) -> pytest.RunResult:
+        self._path.unlink(missing_ok=True)
+        return self.pytester.runpytest_subprocess(*options)
+
+    def notes(self) -> list[tuple[str, str, str | None]]:
+        lines = self._path.read_text().splitlines()
+        return [(worker, test, session) for worker, test, session, _ in map(json.loads, lines)]
+
+    def sessions(self, prefix: str) -> dict[str, set[str]]:
+        """Return the workers of each session of the tests whose names begin so."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for worker, test, session in self.notes():
+            if test.startswith(prefix) and session:
+                found[session].add(worker)
+        return found
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    del service
+    monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "0.02")
+    return Suite(pytester)
+
+
+def receipt(result: pytest.RunResult) -> str:
+    return next(line for line in result.outlines if line.startswith("sessions: created"))
+
+
+def test_a_worker_keeps_to_the_device_that_it_has(suite: Suite) -> None:
+    suite.make(android=6, ios=6)
+
+    result = suite.run("-n2")
+
+    result.assert_outcomes(passed=12)
+    sessions = suite.sessions("test_android") | suite.sessions("test_ios")
+    assert all(len(workers) == 1 for workers in sessions.values())
+    assert len(sessions) <= 3  # for who is done first may take over a part of the other
+
+
+def test_one_kind_is_spread_over_the_workers(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEET", "2")
+    suite.make(android=12)
+
+    result = suite.run("-n2")
+
+    result.assert_outcomes(passed=12)
+    assert sorted(map(len, suite.sessions("test_android").values())) == [1, 1]
+
+
+def test_no_more_devices_boot_than_shorten_the_run(suite: Suite) -> None:
+    suite.make(android=2)
+
+    result = suite.run("-n4")
+
+    result.assert_outcomes(passed=2)
+    assert len(suite.sessions("test_android")) <= 2
+
+
+def test_tests_without_a_device_are_run_while_one_boots(suite: Suite, service: FaultyService) -> None:
+    del service
+    suite.make(android=1, plain=2)
+
+    suite.run("-n1")
+
+    assert [test.partition("[")[0] for _, test, _ in suite.notes()] == ["test_plain"] * 2 + ["test_android"]
+
+
+def test_a_run_without_devices_is_distributed_by_xdist_itself(suite: Suite) -> None:
+    suite.make(plain=6)
+
+    result = suite.run("-n2", "-v")
+
+    result.assert_outcomes(passed=6)
+    assert {worker for worker, _, _ in suite.notes()} == {"gw0", "gw1"}
+
+
+@pytest.mark.parametrize("most", ["1", "2"])
+def test_no_worker_waits_for_a_device_that_the_limit_does_not_allow(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, most: str
+) -> None:
+    monkeypatch.setenv("DEVICE_WAIT_TIMEOUT_SECONDS", "20")
+    suite.make(android=5, ios=5, plain=5)
+
+    result = suite.run("-n3", f"--device-max-sessions={most}")
+
+    result.assert_outcomes(passed=15)
+    result.stdout.no_fnmatch_line("*waited * s for*")
+
+
+def test_a_test_with_two_devices_takes_both_or_none(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device("alice", platform="android", share="run")
+        @pytest.mark.device("bob", platform="ios", share="run")
+        @pytest.mark.parametrize("n", range(4))
+        def test_both(device_sessions, n):
+            assert set(device_sessions) == {"alice", "bob"}
+
+        @pytest.mark.device(platform="android", share="run")
+        @pytest.mark.parametrize("n", range(4))
+        def test_one(device_session, n): pass
+        """
+    )
+
+    result = suite.run("-n3", "--device-max-sessions=2")
+
+    result.assert_outcomes(passed=8)
+    assert "proven stopped" in receipt(result)
+
+
+def test_the_tests_of_a_worker_that_dies_go_on_on_another(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import os, pathlib, pytest, signal
+
+        @pytest.mark.device(platform="android", share="run")
+        @pytest.mark.parametrize("n", range(6))
+        def test_it(device_session, n):
+            died = pathlib.Path(__file__).with_name("died")
+            if n == 1 and not died.exists():
+                died.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+
+    result = suite.run("-n2")
+
+    result.assert_outcomes(passed=5, failed=1)
+    result.stdout.fnmatch_lines(["*replacing crashed worker*"])
+    created = int(receipt(result).split("created ")[1].split(",")[0])
+    assert f"proven stopped {created}, unknown 0" in receipt(result)
+
+
+def test_maxfail_ends_the_run_and_stops_all(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", share="run")
+        @pytest.mark.parametrize("n", range(30))
+        def test_it(device_session, n):
+            assert n < 0
+        """
+    )
+
+    result = suite.run("-n2", "--maxfail=1")
+
+    assert result.parseoutcomes()["failed"] < 30
+    created = int(receipt(result).split("created ")[1].split(",")[0])
+    assert f"proven stopped {created}, unknown 0" in receipt(result)
+
+
+def test_a_worker_that_ends_after_anothers_failure_is_dealt_no_more(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import time
+        import pytest
+
+        @pytest.mark.device(platform="android", share="test")
+        @pytest.mark.parametrize("n", range(8))
+        def test_it(device_session, n):
+            time.sleep(0.3)  # the length of a test of which a worker is dealt one beside the next
+            assert n != 0
+        """
+    )
+
+    result = suite.run("-n2", "-x")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
+
+
+def test_the_tests_of_a_worker_that_cannot_be_told_of_them_go_on_on_another(suite: Suite) -> None:
+    suite.make(android=6)
+    suite.pytester.makepyfile(
+        deadly="""
+        from xdist.workermanage import WorkerController
+
+        send = WorkerController.send_runtest_some
+        died = []
+
+        def send_to_the_dead(self, indices):
+            if not died:
+                died.append(self)
+                self.gateway._io.popen.kill()
+                self.gateway._io.popen.wait()
+            send(self, indices)
+
+        WorkerController.send_runtest_some = send_to_the_dead
+        """
+    )
+
+    result = suite.run("-n2", "-p", "deadly")
+
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    result.assert_outcomes(passed=6)
+
+
+def test_the_last_failures_run_on_one_device(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", share="run")
+        @pytest.mark.parametrize("n", range(6))
+        def test_it(device_session, n):
+            assert n != 3
+        """
+    )
+    suite.run("-n2")
+
+    result = suite.run("-n2", "--lf")
+
+    result.assert_outcomes(failed=1)
+    assert "created 1, proven stopped 1" in receipt(result)
+
+
+def test_the_longest_tests_are_dealt_first_when_their_times_are_known(suite: Suite) -> None:
+    suite.make(android=6)
+    suite.run("-n2")
+    cache = suite.pytester.path / ".pytest_cache/v/device/test_seconds"
+    seconds = {name: 1.0 + 10 * ("[4]" in name) for name in json.loads(cache.read_text())}
+    cache.write_text(json.dumps(seconds))
+
+    suite.run("-n2")
+
+    first = [test for _, test, _ in suite.notes()][:2]
+    assert "test_android[4]" in first
+
+
+@pytest.mark.parametrize("dist", ["load", "loadfile", "worksteal"])
+def test_a_way_of_distribution_that_the_user_chose_is_kept(suite: Suite, dist: str) -> None:
+    suite.make(android=4, ios=4)
+
+    result = suite.run("-n2", f"--dist={dist}", "-v")
+
+    result.assert_outcomes(passed=8)
+    result.stdout.no_fnmatch_line("*DeviceScheduling*")
+    told = [line for line in result.outlines if f"--dist {dist}" in line]
+    assert len(told) == (0 if dist == "worksteal" else 1)
+
+
+def test_a_device_that_no_test_needs_is_stopped_before_the_end_whatever_distributes(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        test_a="""
+        import pytest
+
+        @pytest.mark.device(platform="android", share="run")
+        def test_android(device_session): pass
+        """,
+        test_b="""
+        import pytest
+
+        @pytest.mark.device(platform="ios", share="run")
+        @pytest.mark.parametrize("n", range(3))
+        def test_ios(device_session, n): pass
+        """,
+    )
+
+    result = suite.run("-n1", "--dist=load", "-v")
+
+    result.assert_outcomes(passed=4)
+    stopped = next(place for place, line in enumerate(result.outlines) if "android agent-device: stopped" in line)
+    last = next(place for place, line in enumerate(result.outlines) if "PASSED" in line and "test_ios[2]" in line)
+    assert stopped < last
+
+
+def test_a_device_that_no_test_needs_is_stopped_after_a_test_without_one(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import time, pytest
+
+        @pytest.mark.device(platform="android", share="run")
+        def test_android(device_session): pass
+
+        @pytest.mark.parametrize("n", range(4))
+        def test_plain(n): time.sleep(0.2)  # while the worker is told that no test to come needs the device
+        """
+    )
+
+    result = suite.run("-n1", "--dist=load", "--device-no-reorder", "-v")
+
+    result.assert_outcomes(passed=5)
+    stopped = next(place for place, line in enumerate(result.outlines) if "android agent-device: stopped" in line)
+    last = next(place for place, line in enumerate(result.outlines) if "PASSED" in line and "test_plain[3]" in line)
+    assert stopped < last
+
+
+def test_a_scheduler_of_the_suites_own_is_used(suite: Suite) -> None:
+    suite.make(android=2)
+    suite.pytester.makepyfile(
+        own="""
+        from xdist.scheduler import LoadScheduling
+
+        class Own(LoadScheduling): pass
+
+        def pytest_xdist_make_scheduler(config, log): return Own(config, log)
+        """
+    )
+
+    result = suite.run("-n1", "-v", "-p", "own")
+
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*scheduling tests via Own*"])
+
+
+def test_a_worker_that_takes_anothers_place_with_other_tests_ends_the_run_in_words(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import os, pathlib, pytest, signal
+
+        died = pathlib.Path(__file__).with_name("died")
+
+        @pytest.mark.device(platform="android", share="run")
+        @pytest.mark.parametrize("n", range(4))
+        def test_it(device_session, n):
+            if not died.exists():
+                died.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        if died.exists():
+            def test_more(): pass
+        """
+    )
+
+    result = suite.run("-n1")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    told = ["Different tests were collected*", "ERROR gw1*", "*gw1 takes the place of a worker and has collected*"]
+    result.stdout.fnmatch_lines(told)
+    assert "proven stopped 1" in receipt(result)
+
+
+def test_what_pytest_orders_otherwise_is_dealt_in_that_order(suite: Suite) -> None:
+    suite.make(android=4)
+    cache = suite.pytester.path / ".pytest_cache/v/device"
+    suite.run("-n1")
+    times = cache / "test_seconds"
+    times.write_text(json.dumps({name: 1.0 + 10 * ("[3]" in name) for name in json.loads(times.read_text())}))
+
+    suite.run("-n1", "--device-no-reorder")
+
+    assert [test for _, test, _ in suite.notes()] == [f"test_android[{n}]" for n in range(4)]
+
+
+def test_the_failures_of_the_last_run_come_first_where_that_was_asked_for(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", share="run")
+        @pytest.mark.parametrize("n", range(6))
+        def test_it(device_session, n, note):
+            note(device_session)
+            assert n != 5
+        """
+    )
+    suite.run("-n1")
+
+    suite.run("-n1", "--ff")
+
+    assert next(test for _, test, _ in suite.notes()) == "test_it[5]"
+
+
+def test_what_a_parameter_of_the_whole_run_sets_up_is_set_up_once_by_a_worker(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import pathlib, pytest
+
+        @pytest.fixture(scope="session", params=["a", "b"])
+        def theirs(request):
+            with open(pathlib.Path(__file__).with_name("setups"), "a") as file:
+                file.write(request.param)
+
+        @pytest.mark.device(platform="android", share="run")
+        @pytest.mark.parametrize("n", range(4))
+        def test_it(theirs, device_session, n): pass
+        """
+    )
+    suite.run("-n1")
+    setups = suite.pytester.path / "setups"
+    setups.unlink()
+    cache = suite.pytester.path / ".pytest_cache/v/device/test_seconds"
+    names = json.loads(cache.read_text())
+    cache.write_text(json.dumps({name: 1.0 + place % 3 for place, name in enumerate(names)}))
+
+    suite.run("-n1").assert_outcomes(passed=8)
+
+    assert sorted(setups.read_text()) == ["a", "b"]
+
+
+def test_different_collections_are_told_once(suite: Suite) -> None:
+    suite.pytester.makepyfile(
+        """
+        import os, pytest
+
+        @pytest.mark.device(platform="android", share="run")
+        @pytest.mark.parametrize("n", range(2 if os.environ["PYTEST_XDIST_WORKER"] == "gw0" else 3))
+        def test_it(device_session, n): pass
+        """
+    )
+
+    result = suite.run("-n2")
+
+    assert len([line for line in result.outlines if line.startswith("Different tests were collected")]) == 1
+
+
+def test_the_part_of_the_suite_is_told_once(suite: Suite) -> None:
+    suite.make(android=2, ios=2)
+
+    result = suite.run("-n2", "--device-shard=1/2")
+
+    assert len([line for line in result.outlines if "device shard 1/2: 2 of 4 tests" in line]) == 1
+
+
+def test_a_worker_says_what_is_wrong_with_a_split_of_tests_without_devices(suite: Suite) -> None:
+    suite.make(plain=2)
+    (suite.pytester.path / ".test_durations").write_text("{bad")
+
+    result = suite.run("-n2", "--device-shard=1/2")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["ERROR: .test_durations decides about shards*"])

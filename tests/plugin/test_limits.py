@@ -1,0 +1,122 @@
+"""At most so many sessions of several runs at once: on one machine, and on machines that share nothing but a server."""
+
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from pytest_device import DeviceClient
+from pytest_device.testing import FaultyService
+from tests.sessions.redis_server import RedisServer, redis_server
+
+TESTS = """
+import pytest
+
+@pytest.mark.device(platform="android")
+@pytest.mark.parametrize("number", range(2))
+def test_one(device_session, number): pass
+"""
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis"), "--requirepass", "open-sesame") as server:
+        server.url = server.url.replace("//", "//:open-sesame@")
+        yield server
+
+
+@pytest.fixture
+def limited(service: FaultyService, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+    """The service, and a suite that may have one session at once."""
+    pytester.makepyfile(TESTS)
+    monkeypatch.setenv("DEVICE_MAX_SESSIONS", "1")
+    return service
+
+
+def run_side_by_side(pytester: pytest.Pytester, *state_dirs: Path) -> list[int]:
+    """Run the suite once for each state directory, all at the same time; return their statuses."""
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    with ExitStack() as runs:
+        started = [
+            runs.enter_context(
+                subprocess.Popen([*command, f"--device-state-dir={one}"], cwd=pytester.path, stdout=subprocess.DEVNULL)
+            )
+            for one in state_dirs
+        ]
+        return [run.wait(150) for run in started]
+
+
+def were_one_after_the_other(service: FaultyService, count: int) -> bool:
+    with DeviceClient(service.url, service.token) as client:
+        sessions = [client.get(session["id"]) for session in service.sessions()]
+    spans = sorted((one.created_at, one.finished_at) for one in sessions if one.finished_at)
+    return len(spans) == count and all(later >= end for (_, end), (later, _) in pairwise(spans))
+
+
+def test_runs_of_one_machine_share_the_limit(pytester: pytest.Pytester, limited: FaultyService, tmp_path: Path) -> None:
+    assert run_side_by_side(pytester, tmp_path / "state", tmp_path / "state") == [0, 0]
+
+    assert were_one_after_the_other(limited, 4)
+
+
+def test_runs_that_share_no_disk_share_the_limit_by_a_server(
+    pytester: pytest.Pytester,
+    limited: FaultyService,
+    redis: RedisServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DEVICE_SLOTS_URL", redis.url)
+
+    assert run_side_by_side(pytester, tmp_path / "here", tmp_path / "there") == [0, 0]
+
+    assert were_one_after_the_other(limited, 4)
+
+
+def test_the_password_of_the_server_is_shown_nowhere(
+    pytester: pytest.Pytester, limited: FaultyService, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVICE_SLOTS_URL", redis.url)
+    pytester.makepyfile(
+        """
+        import os, pytest
+
+        @pytest.mark.device(platform="android")
+        def test_one(device_session):
+            print(os.environ["DEVICE_SLOTS_URL"])
+            assert device_session is None
+        """
+    )
+
+    result = pytester.runpytest("-v", "--showlocals")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["device slots url: redis://[*][*][*]@127.0.0.1:* (DEVICE_SLOTS_URL)"])
+    assert "sesame" not in result.stdout.str() + result.stderr.str()
+    assert limited.sessions() != []
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+def test_a_server_that_does_not_answer_is_an_error_of_the_configuration(
+    pytester: pytest.Pytester, limited: FaultyService, workers: str
+) -> None:
+    result = pytester.runpytest(workers, "--device-slots-url=redis://localhost:1")
+
+    told = "*--device-max-sessions cannot be kept: the Redis server of --device-slots-url does not answer*"
+    (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([told])
+    assert limited.sessions() == []
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+def test_without_the_client_the_extra_is_named(pytester: pytest.Pytester, limited: FaultyService, workers: str) -> None:
+    pytester.makeconftest("import sys; sys.modules['redis'] = None")
+
+    result = pytester.runpytest_subprocess(workers, "--device-slots-url=redis://localhost")
+
+    told = "*--device-slots-url needs the client of Redis *: pip install 'pytest-device[[]redis]'"
+    (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([told])
+    assert limited.sessions() == []

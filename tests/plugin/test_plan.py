@@ -1,0 +1,81 @@
+"""What ``--device-plan`` tells, and that it does nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+SUITE = """
+import pytest
+
+@pytest.mark.device(platform="android", share="run")
+@pytest.mark.parametrize("n", range(8))
+def test_android(device_session, n): pass
+
+@pytest.mark.device(platform="ios", share="run")
+@pytest.mark.parametrize("n", range(2))
+def test_ios(device_session, n): pass
+
+def test_plain(): raise AssertionError
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, service: FaultyService) -> Path:
+    del service
+    return pytester.makepyfile(test_it=SUITE)
+
+
+@pytest.mark.usefixtures("suite")
+@pytest.mark.parametrize("options", [[], ["-n0"]])
+def test_one_process_boots_each_kind_once(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    result = pytester.runpytest("--device-plan", "--device-max-sessions=1", *options)
+
+    result.stdout.fnmatch_lines(
+        [
+            "*plan for 1 process*",
+            "android agent-device (run): 8 tests, 1 device, 3.0 min",
+            "ios agent-device (run): 2 tests, 1 device, 1.5 min",
+            "2 boots, at most 1 at once; about 4 min 30 s in all, 4.5 device minutes; nothing was sent",
+            "known from earlier runs: 0 of 11 tests, 0 of 2 kinds of device; *",
+        ]
+    )
+    assert service.requests() == []
+
+
+@pytest.mark.usefixtures("suite")
+@pytest.mark.parametrize(
+    "options", [["-n3"], ["-n3", "--dist=load"], ["-d", "--tx", "3*popen"], ["-n9", "--maxprocesses=3"]]
+)
+def test_workers_are_counted_and_not_started(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    result = pytester.runpytest("--device-plan", *options)
+
+    result.stdout.fnmatch_lines(["*plan for 3 workers*", "3 boots, at most 3 at once; *"])
+    assert service.requests() == []
+
+
+@pytest.mark.usefixtures("suite")
+def test_what_is_known_counts(pytester: pytest.Pytester) -> None:
+    cache = pytester.path / ".pytest_cache/v/device"
+    cache.mkdir(parents=True)
+    seconds = {f"test_it.py::test_android[{n}]": 600.0 for n in range(8)}
+    (cache / "test_seconds").write_text(json.dumps(seconds))
+
+    result = pytester.runpytest("--device-plan")
+
+    result.stdout.fnmatch_lines(["android agent-device (run): 8 tests, 1 device, 81.0 min", "known*: 8 of 11 tests, *"])
+
+
+@pytest.mark.usefixtures("service")
+def test_a_suite_without_devices_has_nothing_to_plan(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(): pass")
+
+    result = pytester.runpytest("--device-plan")
+
+    result.assert_outcomes(passed=1)

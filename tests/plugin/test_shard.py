@@ -1,0 +1,182 @@
+"""Parts of a suite, each for a machine of its own: together they are the suite."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+SUITE = """
+import pytest
+
+@pytest.mark.device(platform="android")
+@pytest.mark.parametrize("n", range(9))
+def test_android(device_session, n): pass
+
+@pytest.mark.parametrize("n", range(7))
+def test_plain(n): pass
+
+@pytest.mark.device(platform="ios", share="test")
+@pytest.mark.parametrize("n", range(2))
+def test_ios(device_session, n): pass
+
+@pytest.mark.device("alice", platform="android")
+@pytest.mark.device("bob", platform="ios")
+def test_two(device_sessions): pass
+"""
+PLAIN = """
+import pytest
+
+@pytest.mark.parametrize("n", range(9))
+def test_plain(n): pass
+"""
+
+
+@pytest.fixture
+def shared(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+    monkeypatch.delenv("DEVICE_SHARE")
+    return service
+
+
+def collected(pytester: pytest.Pytester, *args: str) -> list[str]:
+    """Return the node ids that a run would run, in order."""
+    result = pytester.runpytest("--collect-only", "-q", *args)
+    assert result.ret == pytest.ExitCode.OK
+    return [line for line in result.outlines if "::" in line]
+
+
+def of_shards(pytester: pytest.Pytester, count: int, *args: str) -> list[list[str]]:
+    return [collected(pytester, f"--device-shard={number}/{count}", *args) for number in range(1, count + 1)]
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("suite", [SUITE, PLAIN], ids=["devices", "no devices"])
+@pytest.mark.parametrize("args", [[], ["-k", "test_android or test_plain"]], ids=["all", "some"])
+def test_the_shards_together_are_the_suite_and_none_has_what_another_has(
+    pytester: pytest.Pytester, suite: str, count: int, args: list[str]
+) -> None:
+    pytester.makepyfile(test_it=suite)
+
+    shards = of_shards(pytester, count, *args)
+
+    assert sorted(test for shard in shards for test in shard) == sorted(collected(pytester, *args))
+    assert all(shards)
+
+
+@pytest.mark.usefixtures("shared")
+def test_it_makes_no_difference_in_which_order_tests_are_collected(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    found = of_shards(pytester, 3)
+    pytester.makeconftest("def pytest_collection_modifyitems(items): items.reverse()")
+
+    assert list(map(sorted, of_shards(pytester, 3))) == list(map(sorted, found))
+
+
+@pytest.mark.usefixtures("shared")
+def test_it_makes_no_difference_what_a_machine_remembers_or_calls_its_run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    found = of_shards(pytester, 3)
+    cache = pytester.path / ".pytest_cache" / "v" / "device"
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "test_seconds").write_text(json.dumps(dict.fromkeys(collected(pytester)[:5], 500.0)))
+    monkeypatch.setenv("BUILD_ID", "another")
+
+    assert list(map(sorted, of_shards(pytester, 3))) == list(map(sorted, found))
+
+
+def test_a_shard_runs_its_part_and_says_which(pytester: pytest.Pytester, shared: FaultyService) -> None:
+    pytester.makepyfile(test_it=SUITE)
+
+    first, second = (pytester.runpytest(f"--device-shard={number}/2") for number in (1, 2))
+
+    passed = [run.parseoutcomes()["passed"] for run in (first, second)]
+    assert [run.parseoutcomes()["deselected"] for run in (first, second)] == passed[::-1]
+    assert sum(passed) == 19
+    told = [line for run in (first, second) for line in run.outlines if line.startswith("device shard ")]
+    assert [line.rpartition(" ")[0] for line in told] == [
+        f"device shard {number}/2: {passed[number - 1]} of 19 tests, split" for number in (1, 2)
+    ]
+    assert told[0].rpartition(" ")[2] == told[1].rpartition(" ")[2]
+    assert set(shared.statuses()) == {"stopped"}
+
+
+@pytest.mark.usefixtures("shared")
+def test_what_is_split_otherwise_is_told_by_another_word(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=SUITE)
+
+    def split() -> str:
+        shown = pytester.runpytest("--collect-only", "--device-shard=1/2").outlines
+        return next(line for line in shown if line.startswith("device shard")).rpartition(" ")[2]
+
+    before = split()
+    Path(".test_durations").write_text(json.dumps({"test_it.py::test_two": 3000}))
+
+    assert split() != before
+
+
+@pytest.mark.usefixtures("shared")
+def test_durations_in_the_repository_balance_the_shards(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=PLAIN)
+    Path(".test_durations").write_text(
+        json.dumps({"test_it.py::test_plain[0]": 8.0} | {f"test_it.py::test_plain[{n}]": 1.0 for n in range(1, 8)})
+    )
+
+    assert ["test_it.py::test_plain[0]"] in of_shards(pytester, 2)
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("durations", ["[]", "{", "[" * 9**5], ids=["list", "cut", "brackets"])
+def test_durations_that_cannot_be_read_end_the_run_lest_one_machine_reads_them(
+    pytester: pytest.Pytester, durations: str
+) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    Path(".test_durations").write_text(durations)
+
+    result = pytester.runpytest("--device-shard=1/2")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: .test_durations decides about shards, and *"])
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("args", [["--lf"], ["--sw"]])
+def test_what_this_machine_alone_leaves_out_does_not_go_with_shards(pytester: pytest.Pytester, args: list[str]) -> None:
+    pytester.makepyfile(test_it=SUITE)
+
+    result = pytester.runpytest("--device-shard=1/2", *args)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --device-shard=1/2: --* leaves out tests by what this machine remembers, *"])
+
+
+@pytest.mark.usefixtures("shared")
+def test_workers_share_the_tests_of_a_shard(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=SUITE)
+    count = len(collected(pytester, "--device-shard=2/2"))
+
+    pytester.runpytest("-n2", "--device-shard=2/2").assert_outcomes(passed=count)
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "1/2/3", "a/b", "1/1001", "-1/2"])
+def test_a_shard_that_cannot_be_is_refused(pytester: pytest.Pytester, shard: str) -> None:
+    pytester.makepyfile(test_it=PLAIN)
+
+    result = pytester.runpytest(f"--device-shard={shard}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --device-shard='{shard}' must be a part of the whole, such as 2/4, *"])
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_ci_service_can_name_the_shard_in_the_environment(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile(test_it=PLAIN)
+    monkeypatch.setenv("DEVICE_SHARD", "2/3")
+
+    assert collected(pytester) == of_shards(pytester, 3)[1]

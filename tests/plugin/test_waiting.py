@@ -1,0 +1,58 @@
+"""A run whose service has no capacity waits for it, says so, and ends with a reason when it never comes."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+ONE = """
+import pytest
+
+@pytest.mark.device(platform="android", type="agent-device")
+def test_one(device_session):
+    assert device_session.status == "in-progress"
+"""
+FULL = '{"message": "all devices are in use"}'
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_service_without_capacity_is_waited_for_and_the_run_says_so(
+    pytester: pytest.Pytester, service: FaultyService, status: int
+) -> None:
+    service.add_fault("create", "reply", status=status, body=FULL, headers={"Retry-After": "0"}, times=2)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        [
+            f"*device android agent-device: after 0 s the service has no capacity ({status}), asked again in 0 s",
+            "*sessions: created 1, proven stopped 1, unknown 0;*",
+        ]
+    )
+    assert [status for operation, status in service.requests() if operation == "create"] == [status, status, 200]
+
+
+def test_a_service_that_never_has_capacity_is_told_by_its_last_answer(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    service.add_fault("create", "reply", status=429, body=FULL, headers={"Retry-After": "0"}, times=None)
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest("--device-wait-timeout-seconds=0.3")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the service had no capacity for 0 s. Its last answer: create: *in use*"]
+    )
+    result.stdout.no_fnmatch_line("*unknown 1*")
+    assert service.sessions() == []
+
+
+@pytest.mark.usefixtures("service")
+def test_a_pace_that_there_is_not_is_refused(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ONE)
+
+    result = pytester.runpytest("--device-polling=fast")
+
+    result.stderr.fnmatch_lines(["*--device-polling='fast' must be fixed or learned*"])

@@ -1,0 +1,221 @@
+"""A run leaves its device up, and the next one begins with it."""
+
+import json
+import os
+import re
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from pytest_device.sessions.ledger import WARM, Entry
+from pytest_device.sessions.runs import past_runs
+from pytest_device.testing import FaultyService
+from tests.sessions.owning import reapers
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
+
+SUITE = """
+import pytest
+pytestmark = pytest.mark.device(platform="android", share="run")
+
+def test_one(device_session): pass
+def test_two(device_session): pass
+"""
+KEEP = "--device-keep-warm=5"
+
+
+@pytest.fixture
+def warm(
+    service: FaultyService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pytester: pytest.Pytester
+) -> Generator[FaultyService]:
+    for variable in ("CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")  # by which the reapers of this test are known
+    pytester.makepyfile(test_it=SUITE)
+    yield service
+    for reaper in reapers(str(tmp_path)):
+        reaper.kill()
+
+
+def entries() -> list[Entry]:
+    return [entry for run in past_runs(Path(os.environ["DEVICE_STATE_DIR"])) for entry in run.ledger.read()[0]]
+
+
+def test_the_next_run_begins_with_the_device_of_the_one_before(pytester: pytest.Pytester, warm: FaultyService) -> None:
+    first = pytester.runpytest(KEEP)
+    first.assert_outcomes(passed=2)
+    assert first.ret == pytest.ExitCode.OK  # what is kept warm is no leak
+    first.stdout.fnmatch_lines(["sessions: created 1, proven stopped 0, kept warm 1, unknown 0; *"])
+    first.stdout.re_match_lines([r"android agent-device: kept warm until \d\d:\d\d: http"])
+    assert [entry.state for entry in entries()] == [WARM]
+
+    second = pytester.runpytest(KEEP)
+
+    second.assert_outcomes(passed=2)
+    second.stdout.fnmatch_lines(["sessions: created 0, taken over 1, proven stopped 0, kept warm 1, unknown 0; *"])
+    assert warm.statuses() == ["in-progress"]
+
+
+def test_a_run_that_is_not_told_to_keeps_nothing_and_takes_nothing(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    pytester.runpytest(KEEP).assert_outcomes(passed=2)
+
+    result = pytester.runpytest()
+
+    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    assert warm.statuses() == ["in-progress", "stopped"]
+
+
+@pytest.mark.parametrize("option", ["-x", "--stepwise"])
+def test_a_run_that_ends_with_its_first_failure_leaves_its_device_up(
+    pytester: pytest.Pytester, warm: FaultyService, option: str
+) -> None:
+    pytester.makepyfile(test_it=SUITE.replace("pass", "assert False", 1))
+
+    result = pytester.runpytest(option, KEEP)
+
+    result.assert_outcomes(failed=1)
+    assert warm.statuses() == ["in-progress"]
+
+
+@pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "pytest.exit('enough')"])
+def test_a_run_that_is_broken_off_leaves_nothing_up(pytester: pytest.Pytester, warm: FaultyService, end: str) -> None:
+    broken = f"""
+    @pytest.mark.device(platform="ios", share="run")
+    def test_three(device_session): {end}
+    """
+    pytester.makepyfile(test_it=SUITE + "\n".join(line.strip() for line in broken.splitlines()))
+
+    pytester.runpytest_subprocess(KEEP)
+
+    assert warm.statuses() == ["stopped", "stopped"]  # also the one that no test needed any more
+    assert entries() == []
+
+
+def test_workers_leave_up_what_they_have_and_share_what_is_there(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    pytester.makepyfile(test_it=SUITE + "\ndef test_three(device_session): pass\ndef test_four(device_session): pass\n")
+
+    pytester.runpytest_subprocess(KEEP, "-n2").assert_outcomes(passed=4)
+    left = len(warm.sessions())
+    result = pytester.runpytest_subprocess(KEEP, "-n2")
+
+    result.assert_outcomes(passed=4)
+    assert result.ret == pytest.ExitCode.OK
+    (receipt,) = (line for line in result.outlines if line.startswith("sessions: "))
+    assert re.match(r"sessions: created \d, taken over [12], proven stopped 0, kept warm [12], unknown 0;", receipt)
+    assert warm.statuses() == ["in-progress"] * len(warm.sessions())
+    assert len(warm.sessions()) <= max(left, 2)
+
+
+def test_the_report_of_a_test_names_the_session_that_was_taken_over(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    pytester.runpytest(KEEP)
+
+    result = pytester.inline_run(KEEP)
+
+    (session,) = warm.sessions()
+    passed, *_ = result.listoutcomes()
+    assert [dict(report.user_properties)["device_session"] for report in passed] == [session["id"]] * 2
+
+
+def test_the_ini_file_keeps_nothing_warm_in_ci_and_says_so(
+    pytester: pytest.Pytester, warm: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    pytester.makeini("[pytest]\ndevice_keep_warm = 5")
+
+    result = pytester.runpytest()
+
+    result.stdout.fnmatch_lines(["device_keep_warm in the ini file is ignored: in CI only --device-keep-warm or *"])
+    assert warm.statuses() == ["stopped"]
+
+
+def test_the_environment_keeps_a_device_warm_in_ci_too(
+    pytester: pytest.Pytester, warm: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("DEVICE_KEEP_WARM", "5")
+
+    pytester.runpytest()
+
+    assert warm.statuses() == ["in-progress"]
+
+
+@pytest.mark.usefixtures("warm")
+def test_the_command_line_cannot_ask_it_of_a_service_that_ends_with_the_run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DEVICE_URL")
+
+    mistaken = pytester.runpytest("--device-local", KEEP)
+
+    assert mistaken.ret == pytest.ExitCode.USAGE_ERROR
+    mistaken.stderr.fnmatch_lines(["ERROR: --device-keep-warm needs a service that outlives the run: *"])
+
+
+def test_an_idle_limit_that_nobody_has_set_is_as_long_as_a_device_is_kept_warm(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+        pytestmark = pytest.mark.device(platform="android", share="run")
+
+        def test_unset(device_session): assert device_session.max_idle_time_minutes == 21
+
+        @pytest.mark.device(max_idle_time_minutes=3)
+        def test_set(device_session): assert device_session.max_idle_time_minutes == 3
+        """
+    )
+
+    pytester.runpytest("--device-keep-warm=20").assert_outcomes(passed=2)
+
+    assert warm.statuses() == ["in-progress", "in-progress"]
+
+
+def test_a_device_that_cannot_be_tidied_up_after_its_last_test_is_not_left_up(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    pytester.makepyfile(  # a simulated controller can clear nothing
+        test_it="""
+        import pytest
+
+        @pytest.mark.device(platform="android", share="run")
+        def test_one(device_agent_device): pass
+        """
+    )
+
+    pytester.runpytest(KEEP).assert_outcomes(passed=1)
+
+    assert warm.statuses() == ["stopped"]
+
+
+def test_a_device_whose_controller_has_died_meanwhile_is_stopped_and_told(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    pytester.runpytest(KEEP)
+    warm.add_fault("controller", "dead", times=1)
+
+    result = pytester.runpytest(KEEP)
+
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["stopped android agent-device *, which was kept warm: its agent-device daemon *"])
+    assert warm.statuses() == ["stopped", "in-progress"]
+
+
+def test_a_device_that_is_kept_warm_is_told_of_in_the_receipts_json(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    pytester.runpytest(KEEP)
+
+    pytester.runpytest(KEEP, "--device-artifacts-dir=out")
+
+    (path,) = (pytester.path / "out").rglob("receipt.json")
+    receipt = json.loads(path.read_text())
+    assert (receipt["created"], receipt["taken_over"], receipt["kept_warm"], receipt["stopped"]) == (0, 1, 1, 0)
+    assert warm.statuses() == ["in-progress"]

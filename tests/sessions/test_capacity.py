@@ -1,0 +1,95 @@
+"""What a service without capacity says is told from what a gateway says that may have lost a good answer."""
+
+import json
+
+import pytest
+
+from pytest_device.sessions.capacity import RETRY_AFTER_MOST_SECONDS, created_nothing, has_no_capacity, retry_after
+
+NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
+SESSION = {"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c", "url": "https://devices.example/1"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "seconds"),
+    [
+        (429, b"", None),
+        (429, b"<h1>slow down</h1>", None),
+        (429, b'{"message": "too many sessions"}', 30.0),
+        (503, b"", 0.0),
+        (503, b"busy", 12.0),
+        (503, b'{"message": "no device is free"}', 12.0),
+        (503, b'{"errors": [{"code": "NO_CAPACITY", "message": "no device is free"}]}', None),
+        (503, b'{"code": "NO_CAPACITY"}', None),
+    ],
+)
+def test_a_service_without_capacity_has_created_nothing(status: int, body: bytes, seconds: float | None) -> None:
+    assert has_no_capacity(status, body, seconds)
+    assert created_nothing(status, body, seconds)
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [
+        (b"", None),
+        (b"busy", None),
+        (b"upstream connect error or disconnect/reset before headers. reset reason: connection termination", None),
+        (b'{"message": "Service Unavailable"}', None),
+        (b'{"code": 503, "message": "upstream request timeout"}', None),
+        (b"<html><title>503 Backend fetch failed</title>Guru Meditation", 5.0),
+        (b" \r\n<!DOCTYPE html>", 5.0),
+        (b"[" * 100_000, None),
+        (json.dumps(SESSION).encode(), 5.0),
+        (b'busy {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"', 5.0),
+    ],
+)
+def test_a_503_that_a_gateway_may_have_given_proves_nothing(body: bytes, seconds: float | None) -> None:
+    assert not has_no_capacity(503, body, seconds)
+    assert not created_nothing(503, body, seconds)
+
+
+@pytest.mark.parametrize("status", [200, 302, 500, 502, 504])
+def test_no_other_status_is_a_lack_of_capacity(status: int) -> None:
+    assert not created_nothing(status, b'{"code": "NO_CAPACITY"}', 5.0)
+
+
+def test_a_refusal_of_another_kind_has_created_nothing_and_is_no_lack_of_capacity() -> None:
+    assert created_nothing(400, b"", 5.0)
+    assert not has_no_capacity(400, b"", 5.0)
+
+
+def test_a_refusal_with_a_session_in_it_has_created_that() -> None:
+    assert not created_nothing(429, json.dumps(SESSION).encode(), None)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0.0),
+        ("120", 120.0),
+        (" 7 ", 7.0),
+        ("1.5", 1.5),
+        ("9" * 300, RETRY_AFTER_MOST_SECONDS),
+        ("Fri, 15 Jan 2027 08:01:30 GMT", 90.0),
+        ("Friday, 15-Jan-27 08:01:30 GMT", 90.0),
+        ("Fri Jan 15 08:01:30 2027", 90.0),
+        ("Fri, 15 Jan 2027 07:00:00 GMT", 0.0),
+        ("Fri, 15 Jan 2100 08:00:00 GMT", RETRY_AFTER_MOST_SECONDS),
+    ],
+)
+def test_when_to_ask_again_is_read_from_seconds_and_from_dates(value: str, seconds: float) -> None:
+    assert retry_after(value, None, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    "value", [None, "", "soon", "-5", "1e9", "9" * 5000, "١٢", "nan", "Fri, 99 Jan 99999 08:00:00 GMT", "\xff"]
+)
+def test_what_says_no_time_says_nothing(value: str | None) -> None:
+    assert retry_after(value, None, NOW) is None
+
+
+def test_a_date_is_compared_with_the_clock_of_the_service() -> None:
+    at, now_there = "Fri, 15 Jan 2027 10:00:30 GMT", "Fri, 15 Jan 2027 10:00:00 GMT"
+
+    assert retry_after(at, now_there, NOW) == 30
+    assert retry_after(at, "some day", NOW) == 7230

@@ -1,0 +1,165 @@
+"""Boots side by side, each looked at when it is due; events that are told late."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.life import Life
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.poller import Boot, Poller, wait_for
+from pytest_device.sessions.pool import Need
+from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.relay import Kept, Relay
+from pytest_device.testing import FakeClock
+from tests.sessions.house import ANDROID, House, request
+from tests.sessions.world import World
+
+MakeBoot = Callable[[float], Boot]
+
+
+@pytest.fixture
+def boot_every(client: DeviceClient, world: World) -> MakeBoot:
+    def make(interval: float) -> Boot:
+        policy = WaitPolicy(poll_interval_seconds=interval, jitter=0.0)
+        life = Life(client, request(), policy=policy, clock=world.clock, emit=world.events.append)
+        return Boot(iter([life]), world.clock)
+
+    return make
+
+
+def test_what_is_taken_over_is_looked_at_when_it_was_due_and_not_later(boot_every: MakeBoot, world: World) -> None:
+    boot, began = boot_every(5), world.clock()
+    boot.step()
+    world.clock.sleep(4)
+
+    wait_for([boot], world.clock, world.clock.sleep)
+
+    assert world.clock() - began == 15
+    assert world.requests == ["create", "get", "get", "get"]
+
+
+def test_each_of_several_is_looked_at_at_its_own_pace(boot_every: MakeBoot, world: World) -> None:
+    often, seldom = boot_every(2), boot_every(12)
+
+    wait_for([often, seldom], world.clock, world.clock.sleep)
+
+    assert world.requests.count("get") == 6 + 1
+
+
+def test_what_is_ready_is_not_asked_again(boot_every: MakeBoot, world: World) -> None:
+    boot = boot_every(5)
+    wait_for([boot], world.clock, world.clock.sleep)
+    asked = list(world.requests)
+
+    wait_for([boot], world.clock, world.clock.sleep)
+
+    assert world.requests == asked
+
+
+def test_a_poller_with_nothing_to_do_has_no_thread_and_ends_at_once(world: World) -> None:
+    poller = Poller(world.clock, Relay())
+
+    poller.add()
+    poller.close(60)
+
+    assert "pytest-device-poller" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_events_that_are_put_aside_are_told_once_in_order_with_how_late_they_are() -> None:
+    clock, told, kept = FakeClock(), list[Event](), Kept()
+    relay = Relay(told.append, clock=clock)
+
+    with relay.aside(kept):
+        relay(Event(Kind.CREATED))
+        clock.sleep(2)
+        relay(Event(Kind.READY))
+    relay(Event(Kind.NOTE))
+    clock.sleep(3)
+    relay.tell(kept)
+    relay.tell(kept)
+
+    assert [(event.kind, event.late_seconds) for event in told] == [
+        (Kind.NOTE, None),
+        (Kind.CREATED, 5),
+        (Kind.READY, 3),
+    ]
+
+
+def test_one_thread_does_not_put_aside_what_another_one_hears() -> None:
+    told, kept = list[Event](), Kept()
+    relay = Relay(told.append)
+
+    with relay.aside(kept):
+        other = threading.Thread(target=relay, args=[Event(Kind.NOTE)])
+        other.start()
+        other.join()
+
+    assert [event.kind for event in told] == [Kind.NOTE]
+    assert kept == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # what is tested is what the child does not do
+def test_a_forked_child_leaves_it_to_its_parent_to_boot_ahead(client: DeviceClient, world: World) -> None:
+    house = House(client, world)
+    if not (child := os.fork()):
+        house.expect(ANDROID)
+        os._exit(len(threading.enumerate()) - 1 + len(world.requests))
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Crowd:
+    """Pools of several processes, here threads, that take two sessions at a time of the two that may be had."""
+
+    def __init__(self, client: DeviceClient, world: World, slots: Path) -> None:
+        self._client, self._world, self._slots = client, world, slots
+        self._in_use, self._lock = 0, threading.Lock()
+        self.most = self.tests = 0
+
+    def run(self) -> None:
+        """Keep one session from test to test, and have another one beside it for each test, booted ahead."""
+        slots = Slots(self._slots, 2, holder="a run", timeout_seconds=300, sleep=_a_little, tell=lambda _text: None)
+        house = House(self._client, self._world, slots=slots)
+        kept = Need(request(max_duration_minutes=60), "run")
+        for fresh in FRESH:
+            held = house.take(kept, fresh)
+            self._count(len(held))
+            self._count(-len(held))
+            house.pool.give_back(held, lambda need: need == kept)
+            house.expect(kept, *FRESH[FRESH.index(fresh) + 1 :])
+        house.pool.close()
+
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self._in_use += more
+            self.most = max(self.most, self._in_use)
+            self.tests += more > 0
+
+
+FRESH = [Need(request(platform="ios", max_duration_minutes=60), f"test {number}") for number in range(3)]
+
+
+def _a_little(seconds: float) -> None:
+    time.sleep(seconds / 10)
+
+
+def test_many_that_take_two_of_two_while_they_keep_one_come_to_an_end(
+    client: DeviceClient, world: World, tmp_path: Path
+) -> None:
+    crowd = Crowd(client, world, tmp_path)
+    members = [threading.Thread(target=crowd.run, daemon=True) for _ in range(3)]
+    for member in members:
+        member.start()
+    for member in members:
+        member.join(60)
+
+    assert crowd.tests == 9
+    assert crowd.most == 2
+    assert set(world.statuses()) == {"stopped"}

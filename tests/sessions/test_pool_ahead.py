@@ -1,0 +1,561 @@
+"""Sessions that boot behind the tests: expected, taken over, given up, stopped when nobody needs them."""
+
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pytest_device.errors import InvalidRequestError, LeaseTimeoutError, StopFailedError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Kind
+from pytest_device.sessions.pool import Need
+from pytest_device.sessions.quota import Slots
+from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
+from tests.sessions.world import Fault, World
+from tests.waiting import eventually
+
+FRESH = [Need(request(), f"test {number}") for number in range(4)]
+"""Of tests that get a device of their own each."""
+
+
+MakeHouse = Callable[..., House]
+
+
+@pytest.fixture
+def house_of(client: DeviceClient, world: World) -> Generator[MakeHouse]:
+    with ExitStack() as houses:
+
+        def make(**more: Any) -> House:
+            house = House(client, world, **more)
+            houses.callback(house.pool.close)
+            return house
+
+        yield make
+
+
+@pytest.fixture
+def house(house_of: MakeHouse) -> House:
+    return house_of()
+
+
+def answered(world: World, operation: str, count: int) -> bool:
+    return eventually(lambda: world.answered.count(operation) == count)
+
+
+def boot_on(house: House, until: Callable[[], bool]) -> bool:
+    """Let time pass from test to test, each of which says what it expects: nothing more."""
+
+    def is_so() -> bool:
+        house.world.clock.sleep(5)
+        house.expect()
+        return until()
+
+    return eventually(is_so)
+
+
+def nothing_boots() -> bool:
+    return "pytest-device-poller" not in {thread.name for thread in threading.enumerate()}
+
+
+def busy(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    """Refuse for lack of capacity."""
+    return httpx.Response(429, json={"error": {"code": "BUSY"}})
+
+
+class Held:
+    """A fault that holds a call until it is let go."""
+
+    def __init__(self) -> None:
+        self.reached, self.may_go = threading.Event(), threading.Event()
+
+    def __call__(self, _request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        self.reached.set()
+        self.may_go.wait(60)
+        return carry_out()
+
+
+def slots_at(directory: Path, world: World, most: int, sleep: Callable[[float], None] | None = None) -> Slots:
+    return Slots(
+        directory,
+        most,
+        holder="a run",
+        timeout_seconds=60,
+        clock=world.clock,
+        sleep=sleep or world.clock.sleep,
+        tell=lambda _text: None,
+    )
+
+
+def test_what_has_booted_ahead_is_there_at_once(house: House, world: World) -> None:
+    house.expect(ANDROID)
+    assert boot_on(house, nothing_boots)
+    began = world.clock()
+
+    (held,) = house.take(ANDROID)
+
+    assert world.clock() == began
+    assert str(held.session.status) == "in-progress"
+    assert world.requests.count("create") == 1
+    assert held.is_new
+
+
+def test_one_that_still_boots_is_waited_for_by_who_takes_it(house: House, world: World) -> None:
+    house.expect(ANDROID)
+    assert answered(world, "create", 1)
+    began = world.clock()
+
+    house.take(ANDROID)
+
+    assert world.clock() - began == 15
+    assert world.requests == ["create", "get", "get", "get"]
+
+
+def test_what_happened_is_told_to_who_takes_it_in_its_thread_with_how_late_it_is(house: House, world: World) -> None:
+    house.expect(ANDROID)
+    assert boot_on(house, nothing_boots)
+    world.clock.sleep(5)
+    assert world.events == []
+
+    house.take(ANDROID)
+
+    created, *_, ready = world.events
+    assert (created.kind, ready.kind) == (Kind.CREATED, Kind.READY)
+    assert (created.late_seconds or 0) > (ready.late_seconds or 0) >= 5
+    assert house.threads == {threading.current_thread().name}
+
+
+def test_what_is_there_or_boots_already_is_not_expected_again(house: House, world: World) -> None:
+    house.take(ANDROID)
+    house.expect(ANDROID, IOS)
+    assert answered(world, "create", 2)
+
+    house.expect(IOS, ANDROID, IOS)
+
+    assert answered(world, "create", 3)
+    assert [session.platform for session in world.held] == ["android", "ios", "ios"]
+
+
+def test_what_would_be_spent_before_it_is_used_is_not_booted_ahead(house: House, world: World) -> None:
+    whole = Need(request(max_duration_minutes=10), "run", minutes=10)
+
+    house.expect(whole, IOS)
+
+    assert answered(world, "create", 1)
+    assert [session.platform for session in world.held] == ["ios"]
+
+
+def test_no_more_are_begun_than_there_are_slots_and_the_first_ones_first(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    house = house_of(slots=slots_at(tmp_path, world, 2))
+    (taken,) = house.take(ANDROID)
+
+    house.expect(IOS, *FRESH)
+    assert answered(world, "create", 2)
+    house.pool.give_back([taken], lambda need: need == IOS)
+    house.expect(IOS, *FRESH)
+
+    assert answered(world, "create", 3)
+    assert [session.platform for session in world.held] == ["android", "ios", "android"]
+
+
+def test_an_error_is_raised_by_who_takes_it_and_the_slot_is_free(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    house = house_of(slots=slots_at(tmp_path, world, 1))
+    world.faults["create"] = [lambda _request, _carry_out: httpx.Response(400, json={"message": "no such app"})]
+    house.expect(ANDROID)
+    assert answered(world, "create", 1)
+
+    with pytest.raises(InvalidRequestError, match="no such app"):
+        house.take(ANDROID)
+
+    house.expect(ANDROID)
+    assert answered(world, "create", 2)
+
+
+def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_told(house_of: MakeHouse, world: World) -> None:
+    house = house_of(start_attempts=2)
+    world.faults["get"] = turns_errored(1)
+    house.expect(ANDROID)
+    assert boot_on(house, lambda: world.answered.count("create") == 2)
+
+    house.take(ANDROID)
+
+    assert [event.kind for event in world.events if event.kind is not Kind.STATUS] == [
+        Kind.CREATED,
+        Kind.START_FAILED,
+        Kind.STOPPED,
+        Kind.CREATED,
+        Kind.READY,
+    ]
+
+
+def test_one_that_is_refused_for_lack_of_capacity_goes_on_asking_behind_the_tests(house: House, world: World) -> None:
+    busy = httpx.Response(429, headers={"Retry-After": "3"}, json={"error": {"code": "BUSY"}})
+    world.faults["create"] = [lambda _request, _carry_out: busy]
+    house.expect(ANDROID)
+
+    assert boot_on(house, lambda: world.answered.count("create") == 2)
+
+    assert str(house.take(ANDROID)[0].session.status) == "in-progress"
+
+
+def test_a_time_out_behind_the_tests_is_no_error_of_a_test_that_has_not_waited(house: House, world: World) -> None:
+    world.faults["create"] = [busy] * 50
+    house.expect(ANDROID)
+    assert boot_on(house, nothing_boots)
+    assert world.clock() > 900
+    world.faults.clear()
+
+    assert str(house.take(ANDROID)[0].session.status) == "in-progress"
+
+
+def test_the_wait_for_capacity_counts_from_when_a_test_wants_it(house: House, world: World) -> None:
+    world.faults["create"] = [busy] * 99
+    house.expect(ANDROID)
+    assert boot_on(house, lambda: world.clock() > 600)
+
+    began = world.clock()
+    with pytest.raises(LeaseTimeoutError, match="the service had no capacity for 900 s"):
+        house.take(ANDROID)
+
+    assert world.clock() - began == pytest.approx(900)
+
+
+def test_what_cannot_be_stopped_to_give_way_is_not_taken_for_what_boots(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    house = house_of(slots=slots_at(tmp_path, world, 1))
+    house.expect(ANDROID)
+    assert answered(world, "create", 1)
+    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
+    with pytest.raises(StopFailedError):
+        house.take(IOS)
+
+    house.expect(ANDROID)
+
+    assert answered(world, "create", 2)
+
+
+def test_what_is_not_needed_any_more_is_stopped_while_it_boots_and_counted_in_the_end(
+    house: House, world: World
+) -> None:
+    house.expect(ANDROID, IOS)
+    assert answered(world, "create", 2)
+
+    house.pool.give_back([], lambda need: need == IOS)
+
+    assert answered(world, "stop", 1)
+    assert sorted(world.statuses()) == ["new", "stopped"]
+    assert world.events == []  # they concern no test
+    house.pool.close()
+    assert world.kinds() == [Kind.CREATED, Kind.UNUSED, Kind.STOPPED] * 2
+
+
+def test_one_whose_create_call_is_under_way_is_stopped_too_and_nobody_waits_for_it(house: House, world: World) -> None:
+    held = Held()
+    world.faults["create"] = [held]
+    house.expect(ANDROID)
+    assert held.reached.wait(60)
+
+    house.pool.give_back([], lambda _need: False)
+
+    assert world.statuses() == []
+    held.may_go.set()
+    assert answered(world, "stop", 1)
+    assert world.statuses() == ["stopped"]
+
+
+def test_what_is_ready_and_not_needed_any_more_is_stopped_and_counted_in_the_end(house: House, world: World) -> None:
+    house.expect(ANDROID)
+    assert boot_on(house, nothing_boots)
+
+    house.pool.give_back([], lambda _need: False)
+
+    assert world.statuses() == ["stopped"]
+    assert world.events == []
+    house.pool.close()
+    assert world.kinds()[-3:] == [Kind.READY, Kind.UNUSED, Kind.STOPPED]
+
+
+def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(house: House, world: World) -> None:
+    held = Held()
+    world.faults["create"] = [lambda _request, carry_out: carry_out(), held]
+    house.expect(ANDROID, IOS)
+    assert held.reached.wait(60)
+    threading.Timer(0.1, held.may_go.set).start()
+
+    house.pool.close()
+
+    assert world.statuses() == ["stopped", "stopped"]
+    assert world.kinds().count(Kind.STOPPED) == 2
+
+
+def test_a_stop_that_fails_behind_the_tests_is_told(house: House, world: World) -> None:
+    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
+    house.expect(ANDROID)
+    assert answered(world, "create", 1)
+
+    house.pool.give_back([], lambda _need: False)
+    house.pool.close()
+
+    assert world.kinds()[-1] is Kind.STOP_FAILED
+
+
+def test_the_thread_is_there_only_while_something_boots(house: House, world: World) -> None:
+    house.expect(ANDROID)
+    assert answered(world, "create", 1)
+    assert not nothing_boots()
+
+    house.take(ANDROID)
+
+    house.expect()
+    assert eventually(nothing_boots)
+
+
+def test_an_interrupt_breaks_the_wait_for_a_call_behind_the_tests_and_nothing_is_left(
+    house: House, world: World
+) -> None:
+    held = Held()
+    world.faults["create"] = [held]
+    house.expect(ANDROID)
+    assert held.reached.wait(60)
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT]).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        house.take(ANDROID)
+
+    assert not held.may_go.is_set()
+    held.may_go.set()
+    assert answered(world, "stop", 1)  # by the thread: nobody else has it
+    house.use(ANDROID, again=False)
+    assert world.statuses() == ["stopped", "stopped"]
+
+
+def test_a_fresh_one_that_booted_ahead_takes_the_place_of_one_that_is_spent(house: House, world: World) -> None:
+    first = house.use(ANDROID)
+    world.clock.sleep(19 * 60)
+    house.expect(ANDROID)
+    assert boot_on(house, nothing_boots)
+
+    second = house.use(ANDROID)
+
+    assert second.id != first.id
+    assert world.requests.count("create") == 2
+    assert world.statuses() == ["stopped", "in-progress"]
+
+
+def test_one_that_is_being_stopped_is_given_to_nobody(house: House, world: World) -> None:
+    held = Held()
+    world.faults["create"] = [held]
+    house.expect(ANDROID)
+    assert held.reached.wait(60)
+    house.pool.give_back([], lambda _need: False)
+
+    house.take(ANDROID)
+
+    held.may_go.set()
+    assert answered(world, "stop", 1)
+    assert world.statuses() == ["in-progress", "stopped"]
+
+
+def test_what_is_ready_and_unused_gives_way_before_what_was_used(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    house = house_of(slots=slots_at(tmp_path, world, 2))
+    house.use(ANDROID)
+    house.expect(ANDROID, *FRESH)
+    assert boot_on(house, nothing_boots)
+
+    house.take(IOS)
+
+    assert world.statuses() == ["in-progress", "stopped", "in-progress"]
+
+
+def test_what_nobody_uses_gives_way_before_what_the_same_test_uses(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    house = house_of(slots=slots_at(tmp_path, world, 2))
+    android = house.use(ANDROID)
+    house.use(FRESH[0])
+
+    first, _second = house.take(ANDROID, IOS)
+
+    assert first.session.id == android.id
+
+
+def test_what_boots_ahead_gives_way_to_what_a_test_needs_now(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
+    house = house_of(slots=slots_at(tmp_path, world, 2))
+    idle = house.use(ANDROID)
+    house.expect(*FRESH)
+    assert answered(world, "create", 2)
+
+    house.take(IOS)
+
+    assert world.statuses() == ["in-progress", "stopped", "in-progress"]
+    assert house.use(ANDROID).id == idle.id
+
+
+def test_whoever_waits_for_slots_holds_none_not_even_what_it_meant_to_use_again(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    seen: list[list[str]] = []
+
+    def wait(seconds: float) -> None:
+        world.clock.sleep(seconds)
+        seen.append(world.statuses())
+        there.pool.close()
+
+    here = house_of(slots=slots_at(tmp_path, world, 2, wait))
+    there = house_of(slots=slots_at(tmp_path, world, 2))
+    here.use(ANDROID)
+    there.take(IOS)
+
+    here.take(ANDROID, IOS)
+
+    assert seen[0] == ["stopped", "in-progress"]
+    assert world.statuses() == ["stopped", "stopped", "in-progress", "in-progress"]
+
+
+def test_one_of_two_that_boots_ahead_is_given_up_too_before_slots_are_waited_for(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    seen: list[list[str]] = []
+
+    def wait(seconds: float) -> None:
+        world.clock.sleep(seconds)
+        seen.append(world.statuses())
+        there.pool.close()
+
+    here = house_of(slots=slots_at(tmp_path, world, 2, wait))
+    there = house_of(slots=slots_at(tmp_path, world, 2))
+    there.take(IOS)
+    here.expect(ANDROID)
+    assert answered(world, "create", 2)
+
+    here.take(ANDROID, IOS)
+
+    assert seen[0] == ["in-progress", "stopped"]
+
+
+def test_a_session_that_an_earlier_run_has_left_is_used_in_place_of_a_boot(house_of: MakeHouse) -> None:
+    earlier = house_of()
+    (left,) = earlier.take(ANDROID)
+    lives = {ANDROID: left.life}
+    house = house_of(found=lambda need: lives.pop(need, None))
+
+    first, second = house.take(ANDROID, ANDROID)
+
+    assert first.session.id == left.session.id != second.session.id
+
+
+def test_one_that_stays_up_on_purpose_is_forgotten_and_its_slot_is_free(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    house = house_of(slots=slots_at(tmp_path, world, 1), stays=lambda _held: True)
+
+    house.use(ANDROID, again=False)
+    house.take(IOS)
+    house.pool.close()
+
+    assert world.statuses() == ["in-progress", "stopped"]
+
+
+@pytest.mark.parametrize("how", ["lost", "spent"])
+def test_one_that_is_of_no_use_does_not_stay_up(house_of: MakeHouse, world: World, how: str) -> None:
+    house = house_of(stays=lambda _held: True)
+    (held,) = house.take(ANDROID)
+    held.is_lost = how == "lost"
+    world.clock.sleep(19 * 60)
+
+    house.pool.give_back([held], lambda _need: False)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_an_error_of_another_device_stops_what_still_boots_for_the_same_test(house: House, world: World) -> None:
+    refused: Fault = lambda _request, _carry_out: httpx.Response(400)  # noqa: E731  # a word for it
+    house.expect(ANDROID)
+    assert answered(world, "create", 1)
+    world.faults["create"] = [refused]
+
+    with pytest.raises(InvalidRequestError):
+        house.take(ANDROID, IOS)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_what_cannot_be_stopped_when_it_is_ready_and_unused_is_an_error(house: House, world: World) -> None:
+    house.expect(ANDROID)
+    assert boot_on(house, nothing_boots)
+    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
+
+    with pytest.raises(StopFailedError):
+        house.pool.give_back([], lambda _need: False)
+
+
+class Full:
+    """A fault of every create call: a service that has no more than so many devices."""
+
+    def __init__(self, world: World, most: int) -> None:
+        self.seen: list[list[str]] = []
+        """What there was at each call."""
+        self._world, self._most = world, most
+        world.faults["create"] = [self] * 50
+
+    def __call__(self, request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        statuses = self._world.statuses()
+        self.seen.append(statuses)
+        if len(statuses) - statuses.count("stopped") < self._most:
+            return carry_out()
+        return busy(request, carry_out)
+
+
+def test_what_lies_idle_gives_way_when_the_service_has_no_capacity_for_another(house: House, world: World) -> None:
+    Full(world, 2)
+    kept, idle = house.take(ANDROID, FRESH[0])
+    house.pool.give_back([idle], lambda _need: True)
+
+    house.take(IOS)
+
+    assert world.requests.count("create") == 5  # asked once more before anything is given up
+    assert world.statuses() == ["in-progress", "stopped", "in-progress"]
+    assert str(kept.session.status) == "in-progress"
+
+
+def test_whoever_waits_for_the_services_capacity_keeps_no_part_of_what_it_needs(house: House, world: World) -> None:
+    full = Full(world, 2)
+    other = house.take(FRESH[0])[0].session
+
+    def end_other(request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        world.held.stop(str(other.id), "its run has ended")
+        return full(request, carry_out)
+
+    world.faults["create"][5] = end_other
+    taken = house.take(ANDROID, IOS)
+
+    assert full.seen[4] == ["in-progress", "stopped"]  # what was to be used beside what is refused again
+    assert [str(held.session.status) for held in taken] == ["in-progress", "in-progress"]
+    assert len({held.session.id for held in taken}) == 2
+
+
+def test_a_wait_for_capacity_that_is_in_vain_ends_and_leaves_nothing(house: House, world: World) -> None:
+    Full(world, 2)
+    other = house.take(FRESH[0])[0]
+    began = world.clock()
+
+    with pytest.raises(LeaseTimeoutError, match="the service had no capacity for 120 s"):
+        house.take(ANDROID, IOS, timeout_seconds=120)
+
+    assert world.clock() - began == pytest.approx(120)
+    assert world.requests.count("create") < 15
+    house.pool.give_back([other], lambda _need: False)
+    assert set(world.statuses()) == {"stopped"}

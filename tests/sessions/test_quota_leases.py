@@ -1,0 +1,365 @@
+"""Slots on a Redis server: leases that are renewed, lost and had again, and what is said when the server is away."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import trustme
+
+from pytest_device import ConfigError, LeaseTimeoutError
+from pytest_device.sessions.quota import Slot, Slots
+from pytest_device.sessions.quota.leases import LeaseStore, Server, Terms
+from pytest_device.testing import FakeClock
+from tests.sessions.redis_server import RedisServer, redis_server
+from tests.waiting import eventually
+
+FORKS = """
+import os, sys
+from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.quota.leases import LeaseStore, Terms
+store = LeaseStore(Terms(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], print))
+(slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, tell=print).take(1)
+child = os.fork()
+if child == 0:
+    slot.release()
+    os._exit(0 if not slot.is_held else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), slot.is_held, flush=True)
+sys.stdin.read()
+"""
+
+
+class Machine:
+    """A process of some machine, whose heart beats when it is told to."""
+
+    def __init__(self, url: str, key: str, *, lease_seconds: float = 30, source: str = "DEVICE_SLOTS_URL") -> None:
+        self.warnings: list[str] = []
+        self.clock = FakeClock()
+        self._beats = threading.Semaphore(0)
+        terms = Terms(
+            url,
+            source,
+            key,
+            self.warnings.append,
+            lease_seconds=lease_seconds,
+            reply_seconds=2,
+            clock=self.clock,
+            sleep=self._pause,
+        )
+        self.store = LeaseStore(terms)
+        self.server = Server(terms)
+
+    def slots(
+        self,
+        most: int = 1,
+        holder: str = "run a",
+        *,
+        timeout_seconds: float = 1,
+        tell: Callable[[str], None] = print,
+    ) -> Slots:
+        clock = FakeClock()
+        return Slots(
+            self.store,
+            most,
+            holder=holder,
+            timeout_seconds=timeout_seconds,
+            clock=clock,
+            sleep=clock.sleep,
+            tell=tell,
+        )
+
+    def beat(self) -> None:
+        """Let the heart beat once."""
+        self._beats.release()
+
+    def _pause(self, _seconds: float) -> None:
+        self._beats.acquire(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def running_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Generator[RedisServer]:
+    """A server that the test may take away."""
+    with redis_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def machine(running_server: RedisServer, tmp_path: Path) -> Callable[[], Machine]:
+    return lambda: Machine(running_server.url, tmp_path.name)
+
+
+@pytest.fixture
+def held_slots(running_server: RedisServer, tmp_path: Path) -> Generator[Callable[[], dict[str, str]]]:
+    """Tell which slots there are on the server."""
+    with redis.Redis(port=running_server.port, decode_responses=True) as client:
+        yield lambda: dict[str, str](client.hgetall(f"{{pytest-device:{tmp_path.name}}}:slots"))
+
+
+def give_back(slots: Iterable[Slot]) -> None:
+    for slot in slots:
+        slot.release()
+
+
+def ends(slots: dict[str, str]) -> list[int]:
+    return [int(float(re.findall(r'"ends":([\d.e+]+)', text)[0])) for text in slots.values()]
+
+
+def test_the_holder_is_named_with_its_machine(machine: Callable[[], Machine]) -> None:
+    held = machine().slots(holder="run b gw1").take(1)
+
+    with pytest.raises(
+        LeaseTimeoutError, match=rf"held: 1 by run b gw1 \(process {os.getpid()} on .+\); place in .*: 1"
+    ):
+        machine().slots().take(1)
+    give_back(held)
+
+
+def test_what_is_given_back_is_gone_from_the_server(
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+) -> None:
+    (first, second) = machine().slots(2).take(2)
+    assert set(held_slots()) == {"0", "1"}
+
+    first.release()
+    first.release()
+    assert (first.is_held, second.is_held, set(held_slots())) == (False, True, {"1"})
+
+    second.release()
+    assert held_slots() == {}
+
+
+def test_a_lease_is_renewed_by_each_beat(
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+) -> None:
+    here = machine()
+    held = here.slots(2).take(2)
+    before = max(ends(held_slots()))
+
+    here.beat()
+
+    assert eventually(lambda: min(ends(held_slots())) > before)
+    give_back(held)
+
+
+def test_a_lease_that_the_server_forgot_is_taken_up_again(
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
+) -> None:
+    here = machine()
+    held = here.slots().take(1)
+    with redis.Redis(port=running_server.port) as client:
+        client.flushall()
+
+    here.beat()
+
+    assert eventually(lambda: set(held_slots()) == {"0"})
+    assert here.warnings == []
+    give_back(held)
+
+
+def test_a_slot_that_went_to_another_is_told_of_and_left_to_it(
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
+) -> None:
+    here, there = machine(), machine()
+    (lost,) = here.slots().take(1)
+    with redis.Redis(port=running_server.port) as client:
+        client.flushall()
+    taken = there.slots().take(1)
+
+    here.beat()
+
+    assert eventually(lambda: here.warnings != [])
+    (told,) = here.warnings
+    assert told == (
+        "1 of this run's slots went to others while DEVICE_SLOTS_URL was away for more than 30 s: "
+        "there may be more sessions than --device-max-sessions allows"
+    )
+    assert not lost.is_held
+    lost.release()
+    assert set(held_slots()) == {"0"}
+    give_back(taken)
+
+
+def test_an_answer_that_is_lost_costs_no_slot(machine: Callable[[], Machine]) -> None:
+    here, other = machine(), machine().slots(3).take(1)
+    first = here.server.look("a claim", 1, 3, "run a", "")
+    give_back(other)
+
+    assert first == here.server.look("a claim", 1, 3, "run a", "") == [1, 0, 0, [1]]
+
+
+def test_what_is_withdrawn_is_not_renewed(
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+) -> None:
+    here = machine()
+    kept = here.slots(2).take(1)
+    claim = here.store.claim(1, 2, "run a")
+    assert claim.fill()
+    claim.withdraw()
+    before = max(ends(held_slots()))
+    here.beat()
+
+    assert eventually(lambda: max(ends(held_slots())) > before)
+    assert set(held_slots()) == {"0"}
+    give_back(kept)
+
+
+def test_a_place_in_the_queue_is_renewed_by_each_look(
+    machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
+) -> None:
+    held, seen = machine().slots().take(1), list[int]()
+    with redis.Redis(port=running_server.port, decode_responses=True) as client:
+
+        def look(text: str) -> None:
+            assert "waited" in text
+            seen.extend(ends(dict[str, str](client.hgetall(f"{{pytest-device:{tmp_path.name}}}:queue"))))
+
+        with pytest.raises(LeaseTimeoutError):
+            machine().slots(timeout_seconds=70, tell=look).take(1)
+
+    assert len(seen) == 3
+    assert seen[0] < seen[2]
+    give_back(held)
+
+
+def test_a_slot_that_is_taken_together_with_the_place_is_not_renewed_after_its_end(
+    machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
+) -> None:
+    here, others = machine(), machine().slots(2).take(2)
+
+    def free_one_meanwhile() -> bool:
+        others.pop().release()
+        return False
+
+    (slot,) = here.slots(2).take(1, free_one_meanwhile)
+    give_back(others)
+    rest = here.slots(2).take(1)
+    slot.release()
+    before = max(ends(held_slots()))
+    here.beat()
+
+    assert eventually(lambda: max(ends(held_slots())) > before)
+    assert len(held_slots()) == 1
+    give_back(rest)
+
+
+def test_after_a_day_nothing_is_left_on_the_server(
+    machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
+) -> None:
+    held = machine().slots().take(1)
+    with pytest.raises(LeaseTimeoutError):
+        machine().slots().take(1)
+
+    with redis.Redis(port=running_server.port, decode_responses=True) as client:
+        left: dict[str, Any] = {key: client.ttl(key) for key in client.keys(f"*{tmp_path.name}*")}
+
+    assert len(left) == 2
+    assert all(0 < seconds <= 86_400 for seconds in left.values())
+    give_back(held)
+
+
+def test_the_address_is_in_no_repr() -> None:
+    terms = Terms("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", print)
+
+    assert "sesame" not in repr(terms)
+
+
+def test_a_server_that_never_answers_is_an_error_of_the_configuration(tmp_path: Path) -> None:
+    here = Machine("redis://user:open-sesame@127.0.0.1:1", tmp_path.name)
+
+    with pytest.raises(
+        ConfigError, match=r"--device-max-sessions cannot be kept: .* of DEVICE_SLOTS_URL does not"
+    ) as it:
+        here.slots().take(1)
+
+    assert "sesame" not in str(it.value)
+
+
+def test_a_wrong_password_is_an_error_of_the_configuration_that_does_not_show_it(tmp_path: Path) -> None:
+    with redis_server(tmp_path, "--requirepass", "open-sesame") as server:
+        right, wrong = (server.url.replace("//", f"//:{password}@") for password in ("open-sesame", "open-barley"))
+        give_back(Machine(right, "key").slots().take(1))
+
+        with pytest.raises(ConfigError, match="DEVICE_SLOTS_URL") as caught:
+            Machine(wrong, "key").slots().take(1)
+
+    assert "open-" not in str(caught.value)
+
+
+def test_a_server_that_goes_away_is_waited_for_and_then_named(own_server: RedisServer) -> None:
+    here = Machine(own_server.url, "key")
+    give_back(here.slots().take(1))
+    own_server.stop()
+
+    with pytest.raises(
+        LeaseTimeoutError, match=r"held: 1 by nobody knows whom, since .* DEVICE_SLOTS_URL does not answer"
+    ):
+        here.slots().take(1)
+
+
+def test_a_server_that_stays_away_is_told_of_once(own_server: RedisServer) -> None:
+    here = Machine(own_server.url, "key")
+    held = here.slots().take(1)
+    own_server.stop()
+    for _ in range(3):
+        here.clock.sleep(30)
+        here.beat()
+
+    assert eventually(lambda: here.warnings != [])
+    assert here.warnings[0].startswith(
+        "--device-max-sessions is not kept for now: for 30 s the Redis server of DEVICE_SLOTS_URL does not answer ("
+    )
+    own_server.start()
+    here.beat()
+    assert eventually(lambda: Machine(own_server.url, "key").slots().try_take(1) is None)
+    assert len(here.warnings) == 1
+
+    own_server.stop()
+    here.clock.sleep(30)
+    here.beat()
+    assert eventually(lambda: len(here.warnings) == 2)
+    give_back(held)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_forked_child_does_not_give_back_what_its_parent_holds(running_server: RedisServer, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKS, running_server.url, tmp_path.name]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        try:
+            assert parent.stdout is not None
+            assert parent.stdout.readline() == "0 True\n"
+            assert Machine(running_server.url, tmp_path.name).slots().try_take(1) is None
+        finally:
+            parent.kill()
+
+
+@pytest.mark.parametrize("name", ["localhost", "elsewhere.example"])
+def test_an_encrypted_server_is_believed_by_its_certificate_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert(name)
+    paths = {name: str(tmp_path / name) for name in ("ca", "cert", "key")}
+    authority.cert_pem.write_to_path(paths["ca"])
+    certificate.cert_chain_pems[0].write_to_path(paths["cert"])
+    certificate.private_key_pem.write_to_path(paths["key"])
+    files = ("--tls-cert-file", paths["cert"], "--tls-key-file", paths["key"], "--tls-ca-cert-file", paths["ca"])
+    with redis_server(tmp_path, "--tls-auth-clients", "no", *files, encrypted=True) as server:
+        with pytest.raises(ConfigError, match="certificate"):
+            Machine(server.url, "key").slots().take(1)
+
+        monkeypatch.setenv("SSL_CERT_FILE", paths["ca"])
+        with nullcontext() if name == "localhost" else pytest.raises(ConfigError, match="mismatch"):
+            give_back(Machine(server.url, "key").slots().take(1))

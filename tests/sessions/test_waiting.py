@@ -1,0 +1,355 @@
+"""A service without capacity is asked again, up to the wait limit; a create that may have worked is not repeated."""
+
+from collections.abc import Callable, Sequence
+
+import httpx
+import pytest
+
+from pytest_device.errors import LeaseTimeoutError, NoCapacityError, SessionTimeoutError, StatusError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Kind
+from pytest_device.sessions.lease import lease
+from pytest_device.sessions.life import Life
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.request import SessionRequest
+from tests.sessions.world import APP_ID, Fault, World
+
+REQUEST = SessionRequest.from_arguments(
+    app_id=APP_ID, platform="android", type="appium", name="a test", max_duration_minutes=20
+)
+HTML = "<html><title>503 Backend fetch failed</title>"
+CODE = '{"errors": [{"code": "NO_CAPACITY", "message": "no device is free"}]}'
+
+
+def answer(status: int, body: str = "", *, after: str | None = None) -> Fault:
+    headers = {} if after is None else {"Retry-After": after}
+    return lambda _request, _carry_out: httpx.Response(status, text=body, headers=headers)
+
+
+class Watched:
+    """A lease whose pauses, and the times of whose requests, are kept."""
+
+    def __init__(self, client: DeviceClient, world: World) -> None:
+        self.client, self.world = client, world
+        self.times: dict[str, list[float]] = {}
+        self._began = world.clock()
+
+    def fault(self, operation: str, *faults: Fault) -> None:
+        """Let faults strike one after the other; the times of all such requests are kept."""
+        times = self.times.setdefault(operation, [])
+
+        def timed(fault: Fault) -> Fault:
+            def strike(request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+                times.append(self.world.clock() - self._began)
+                return fault(request, carry_out)
+
+            return strike
+
+        self.world.faults[operation] = [timed(fault) for fault in (*faults, *[carried_out] * 50)]
+
+    def lease(
+        self, *, timeout_seconds: float = 900.0, jitter: float = 0.0, random: Callable[[], float] = lambda: 0.5
+    ) -> Session:
+        policy = WaitPolicy(timeout_seconds=timeout_seconds, jitter=jitter, random=random)
+        clock, tell = self.world.clock, self.world.events.append
+        with lease(self.client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, emit=tell) as session:
+            return session
+
+    def told(self) -> Sequence[str]:
+        return [event.text for event in self.world.events if event.kind is Kind.STATUS]
+
+
+def carried_out(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    return carry_out()
+
+
+@pytest.fixture
+def watched(client: DeviceClient, world: World) -> Watched:
+    return Watched(client, world)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [answer(429, after="12"), answer(503, after="12"), answer(503, CODE, after="12"), answer(429, HTML, after="12")],
+)
+def test_a_create_that_is_refused_for_now_is_sent_again_when_the_service_says(watched: Watched, refusal: Fault) -> None:
+    watched.fault("create", refusal, refusal)
+
+    watched.lease()
+
+    assert watched.times["create"] == [0, 12, 24]
+    assert watched.world.statuses() == ["stopped"]
+
+
+def test_a_time_of_day_to_come_again_is_waited_for(watched: Watched) -> None:
+    def fault(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        headers = {"Date": "Fri, 15 Jan 2027 08:00:00 GMT", "Retry-After": "Fri, 15 Jan 2027 08:00:40 GMT"}
+        return httpx.Response(503, headers=headers)
+
+    watched.fault("create", fault)
+
+    watched.lease()
+
+    assert watched.times["create"] == [0, 40]
+
+
+@pytest.mark.parametrize("refusal", [answer(429), answer(503, CODE)])
+def test_without_a_time_to_come_again_the_pauses_grow_up_to_a_bound(watched: Watched, refusal: Fault) -> None:
+    watched.fault("create", *[refusal] * 6)
+
+    watched.lease()
+
+    assert watched.times["create"] == [0, 5, 15, 35, 75, 115, 155]
+
+
+def test_a_service_that_says_to_come_tomorrow_is_asked_after_five_minutes(watched: Watched) -> None:
+    watched.fault("create", answer(429, after="86400"))
+
+    watched.lease()
+
+    assert watched.times["create"] == [0, 300]
+
+
+def test_a_service_that_says_to_come_at_once_is_given_a_second(watched: Watched) -> None:
+    watched.fault("create", answer(429, after="0"))
+
+    watched.lease()
+
+    assert watched.times["create"] == [0, 1]
+
+
+@pytest.mark.parametrize(("number", "pause"), [(0.0, 100.0), (0.5, 110.0), (1.0, 120.0)])
+def test_who_is_told_when_to_come_comes_a_little_later_than_others(
+    watched: Watched, number: float, pause: float
+) -> None:
+    watched.fault("create", answer(429, after="100"))
+
+    watched.lease(jitter=0.1, random=lambda: number)
+
+    assert watched.times["create"][1] == pytest.approx(pause, abs=0.01)
+
+
+@pytest.mark.parametrize(("number", "pause"), [(0.0, 2.5), (0.5, 5.0), (1.0, 7.5)])
+def test_who_is_not_told_when_to_come_comes_at_another_time_than_others(
+    watched: Watched, number: float, pause: float
+) -> None:
+    watched.fault("create", answer(429))
+
+    watched.lease(random=lambda: number)
+
+    assert watched.times["create"][1] == pytest.approx(pause, abs=0.01)
+
+
+def test_the_wait_for_capacity_is_told_at_once_and_from_time_to_time(watched: Watched) -> None:
+    watched.fault("create", *[answer(429, after="12")] * 6)
+
+    watched.lease()
+
+    text = "the service has no capacity (429), asked again in 12 s"
+    told = [event for event in watched.world.events if event.text == text]
+    assert [(event.waited_seconds, event.session_id) for event in told] == [(0, ""), (36, "")]
+
+
+def test_a_service_without_capacity_until_the_wait_limit_is_told_by_its_last_answer(watched: Watched) -> None:
+    watched.fault("create", *[answer(503, '{"message": "all devices are in use"}', after="20")] * 9)
+
+    with pytest.raises(LeaseTimeoutError) as caught:
+        watched.lease(timeout_seconds=50)
+
+    message = str(caught.value)
+    assert message.startswith(
+        "the service had no capacity for 50 s. Its last answer: create: the service has no capacity"
+    )
+    assert "(status 503): all devices are in use" in message
+    assert "--device-wait-timeout-seconds" in message
+    assert watched.times["create"] == [0, 20, 40]
+    assert watched.world.statuses() == []
+    assert Kind.CREATE_UNKNOWN not in watched.world.kinds()
+
+
+def test_the_wait_limit_counts_queueing_and_booting_together(watched: Watched) -> None:
+    watched.fault("create", answer(429, after="40"))
+
+    with pytest.raises(SessionTimeoutError, match="not ready after 50 s"):
+        watched.lease(timeout_seconds=50)
+
+    assert watched.world.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [answer(503), answer(503, HTML, after="5"), answer(500, after="5"), answer(502), answer(504, CODE, after="5")],
+)
+def test_what_a_gateway_says_that_may_have_lost_a_good_answer_is_not_repeated(watched: Watched, fault: Fault) -> None:
+    watched.fault("create", fault)
+
+    with pytest.raises(StatusError) as caught:
+        watched.lease()
+
+    assert watched.times["create"] == [0]
+    assert watched.world.kinds() == [Kind.CREATE_UNKNOWN]
+    assert "may be running" in caught.value.__notes__[0]
+
+
+def test_a_refusal_that_arrives_in_part_is_not_believed(watched: Watched) -> None:
+    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        carry_out()
+        return httpx.Response(429, headers={"Content-Length": "536"}, stream=httpx.ByteStream(b"{}"))
+
+    watched.fault("create", fault)
+
+    with pytest.raises(Exception, match="2 of 536 bytes"):
+        watched.lease()
+
+    assert watched.world.kinds() == [Kind.CREATE_UNKNOWN]
+
+
+def test_an_error_that_follows_a_refusal_is_raised(watched: Watched) -> None:
+    watched.fault("create", answer(429, after="5"), answer(403))
+
+    with pytest.raises(StatusError, match="403"):
+        watched.lease()
+
+
+def test_a_client_alone_raises_the_refusal_with_its_time(client: DeviceClient, world: World) -> None:
+    world.faults["create"] = [answer(429, '{"message": "later"}', after="33")]
+
+    with pytest.raises(NoCapacityError, match="later") as caught:
+        client.create(REQUEST)
+
+    assert (caught.value.status, caught.value.retry_after_seconds) == (429, 33)
+    assert world.requests == ["create"]
+
+
+def test_a_session_that_waits_for_capacity_says_so_and_asks_only_when_it_is_due(
+    client: DeviceClient, world: World
+) -> None:
+    world.faults["create"] = [answer(429, after="20")]
+    policy = WaitPolicy(jitter=0)
+    life = Life(client, REQUEST, policy=policy, clock=world.clock, emit=world.events.append)
+
+    life.create()
+    assert not life.is_created
+    assert life.pause() == 20
+    world.clock.sleep(5)
+    life.look()
+    assert life.pause() == 15
+    assert world.requests == ["create"]
+
+    world.clock.sleep(15)
+    life.look()
+    assert life.is_created
+    assert life.pause() == 5
+    life.stop()
+
+
+def test_a_session_is_not_asked_for_when_its_time_is_over(client: DeviceClient, world: World) -> None:
+    world.faults["create"] = [answer(429, after="20")]
+    policy = WaitPolicy(timeout_seconds=20, jitter=0)
+    life = Life(client, REQUEST, policy=policy, clock=world.clock, emit=world.events.append)
+    life.create()
+
+    world.clock.sleep(20)
+    life.look()
+
+    assert world.requests == ["create"]
+    with pytest.raises(LeaseTimeoutError):
+        life.pause()
+
+
+def test_a_session_that_was_never_created_needs_no_stop(client: DeviceClient, world: World) -> None:
+    world.faults["create"] = [answer(429, after="20")]
+    life = Life(client, REQUEST, policy=WaitPolicy(), clock=world.clock, emit=world.events.append)
+    life.create()
+
+    life.stop()
+
+    assert world.requests == ["create"]
+
+
+def test_what_a_session_may_still_cost_counts_from_its_creation(watched: Watched) -> None:
+    watched.fault("create", answer(429, after="300"))
+
+    watched.lease()
+
+    created = next(event for event in watched.world.events if event.kind is Kind.CREATED)
+    assert (created.waited_seconds, created.minutes) == (300, 25)
+
+
+def test_a_look_is_not_repeated_before_the_service_says(watched: Watched) -> None:
+    watched.fault("get", answer(429, after="30"))
+
+    watched.lease()
+
+    assert watched.times["get"] == [5, 35]
+
+
+def test_a_short_time_to_come_again_is_waited_for_between_the_attempts_of_one_look(watched: Watched) -> None:
+    watched.fault("get", answer(503, after="3"))
+
+    watched.lease()
+
+    assert watched.times["get"][:2] == [5, 8]
+
+
+def test_looks_that_are_put_off_end_with_the_wait_limit(watched: Watched) -> None:
+    watched.fault("get", *[answer(429, after="3600")] * 3)
+
+    with pytest.raises(SessionTimeoutError):
+        watched.lease(timeout_seconds=60)
+
+    assert watched.times["get"] == [5, 60]
+
+
+@pytest.mark.parametrize(("after", "times"), [("3", [0, 3, 6]), ("3600", [0, 15, 30]), ("0", [0, 0.5, 1.5])])
+def test_a_stop_is_tried_again_when_the_service_says_but_soon(
+    watched: Watched, client: DeviceClient, world: World, after: str, times: list[float]
+) -> None:
+    watched.fault("stop", answer(429, after=after), answer(503, after=after))
+    session = client.create(REQUEST)
+
+    client.stop(session.id)
+
+    assert watched.times["stop"] == times
+    assert world.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(("number", "pause"), [(0.0, 4.5), (0.5, 5.0), (1.0, 5.5)])
+def test_looks_are_spread_by_a_tenth(watched: Watched, number: float, pause: float) -> None:
+    watched.fault("get")
+
+    watched.lease(jitter=WaitPolicy().jitter, random=lambda: number)
+
+    assert watched.times["get"] == pytest.approx([pause, 2 * pause, 3 * pause])
+
+
+def test_looks_follow_past_boots_where_that_is_chosen(client: DeviceClient, world: World) -> None:
+    policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
+    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append):
+        pass
+
+    ready = next(event for event in world.events if event.kind is Kind.READY)
+    assert 12 <= ready.waited_seconds < 13
+    assert world.requests.count("get") <= 3
+    assert ready.boot_key == "android appium"
+
+
+def test_looks_follow_past_boots_from_the_creation_however_long_it_had_to_be_waited_for(
+    client: DeviceClient, world: World
+) -> None:
+    world.faults["create"] = [answer(429, after="100")]
+    policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
+    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append):
+        pass
+
+    ready = next(event for event in world.events if event.kind is Kind.READY)
+    assert 112 <= ready.waited_seconds < 113
+
+
+def test_past_boots_change_nothing_where_that_is_not_chosen(client: DeviceClient, world: World) -> None:
+    policy = WaitPolicy(past_boots=[12.0] * 20, jitter=0)
+    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append):
+        pass
+
+    assert next(event for event in world.events if event.kind is Kind.READY).waited_seconds == 15

@@ -1,0 +1,141 @@
+"""A create call that the service refuses for now can be sent again through the reaper, and leaves nothing behind."""
+
+import os
+import signal
+import threading
+from collections.abc import Generator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from pytest_device.errors import NoCapacityError, StatusError, StopDelayedError
+from pytest_device.sessions.events import Kind
+from pytest_device.sessions.ledger import LOST, Entry, Ledger
+from pytest_device.sessions.owner import Terms
+from pytest_device.testing import FaultyService
+from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, Served, owner_at, owning, request_at
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
+
+IN_30: Mapping[str, Any] = {"body": '{"message": "full"}', "headers": {"Retry-After": "30"}}
+
+
+def entries(state_dir: Path) -> list[Entry]:
+    return Ledger(str(state_dir / "runs" / RUN)).read()[0]
+
+
+@pytest.mark.parametrize("terms", [DETACHED, IN_A_THREAD])
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_refusal_comes_with_the_time_to_ask_again_and_leaves_nothing(
+    service: FaultyService, tmp_path: Path, terms: Terms, status: int
+) -> None:
+    service.add_fault("create", "reply", status=status, **IN_30)
+    with owning(service, tmp_path, terms) as owner:
+        with pytest.raises(NoCapacityError, match="full") as caught:
+            owner.create(request_at(service))
+
+        assert (caught.value.status, caught.value.retry_after_seconds) == (status, 30)
+        assert not owner.leaves_unknown(caught.value)
+        assert (entries(tmp_path), owner.pending(), owner.close(5)) == ([], 0, [])
+
+
+def test_after_a_refusal_the_same_call_creates_a_session(service: FaultyService, tmp_path: Path) -> None:
+    service.add_fault("create", "reply", status=429)
+    with owning(service, tmp_path) as owner:
+        with pytest.raises(NoCapacityError):
+            owner.create(request_at(service))
+
+        session = owner.create(request_at(service))
+
+        assert [entry.session_id for entry in entries(tmp_path)] == [str(session.id)]
+        owner.stop(session.id)
+    assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize("fault", [{"body": "<html>"} | {"headers": {"Retry-After": "5"}}, {"body": "busy"}])
+def test_a_503_of_a_gateway_stays_in_the_ledger_as_lost(
+    service: FaultyService, tmp_path: Path, fault: Mapping[str, Any]
+) -> None:
+    service.add_fault("create", "reply", status=503, carried_out=True, **fault)
+    with owning(service, tmp_path) as owner:
+        with pytest.raises(StatusError) as caught:
+            owner.create(request_at(service))
+
+        assert owner.leaves_unknown(caught.value)
+        assert [entry.state for entry in entries(tmp_path)] == [LOST]
+
+
+def test_a_stop_is_not_sent_again_before_the_service_says(service: FaultyService, tmp_path: Path) -> None:
+    service.add_fault("stop", "reply", status=503, headers={"Retry-After": "2"})
+    with owning(service, tmp_path, Terms(stop_seconds=1.2)) as owner:
+        session = owner.create(request_at(service))
+
+        with pytest.raises(StopDelayedError, match="503"):
+            owner.stop(session.id)
+
+        assert [status for operation, status in service.requests() if operation == "stop"] == [503]
+        assert eventually(lambda: service.statuses() == ["stopped"])
+
+
+class Slow(ThreadingHTTPServer):
+    """A service that takes its time to say it is unavailable."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+        self.headers: dict[str, str] = {}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Slow
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.set()
+        self.server.may_answer.wait(30)
+        self.send_response(503)
+        for name, value in {"Content-Length": "0", **self.server.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Keep quiet."""
+
+
+@pytest.fixture
+def slow() -> Generator[Slow]:
+    with Slow() as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("headers", "told"), [({"Retry-After": "5"}, []), ({}, [Kind.CREATE_UNKNOWN])])
+def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
+    slow: Slow, tmp_path: Path, headers: dict[str, str], told: list[Kind]
+) -> None:
+    slow.headers = headers
+    served = Served(f"http://127.0.0.1:{slow.server_port}", "open-sesame-open", str(UUID(int=1)))
+
+    def interrupt() -> None:
+        slow.asked.wait(30)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    owner = owner_at(served, tmp_path)
+    try:
+        interrupting.start()
+        with pytest.raises(KeyboardInterrupt):
+            owner.create(request_at(served))
+    finally:
+        slow.may_answer.set()
+        interrupting.join(30)
+        events = owner.close(10)
+
+    assert [event.kind for event in events] == told

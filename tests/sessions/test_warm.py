@@ -1,0 +1,506 @@
+"""A session that a run leaves up goes to one later run, or is stopped when its time is over."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Generator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.inventory import Choice, opened, stop_known
+from pytest_device.sessions.ledger import KEPT, LIVE, WARM, Entry, Ledger
+from pytest_device.sessions.life import Life
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.owner import Owner
+from pytest_device.sessions.owner import Terms as Watched
+from pytest_device.sessions.pool import Held, Need, Pool
+from pytest_device.sessions.pool import World as PoolWorld
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.runs import OwnRun, past_runs
+from pytest_device.sessions.sweep import settle, sweep
+from pytest_device.sessions.warm import Terms, Warm, World, asks, left_warm
+from pytest_device.testing import FaultyService
+from tests.sessions.owning import DETACHED, IN_A_THREAD, entry_of, reapers
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
+
+ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
+SOON = timedelta(seconds=0.3)
+
+
+class Run:
+    """One pytest process: it takes sessions from a pool and gives them back to it."""
+
+    def __init__(
+        self, at: FaultyService, state_dir: Path, terms: Terms, watched: Watched, *, has_ledger: bool = True
+    ) -> None:
+        self.events: list[Event] = []
+        self.problem: str | None = None
+        self.later = timedelta()
+        self._is_closed = False
+        self._at = at
+        self.run = OwnRun.join(state_dir, uuid4().hex, "main")
+        self.owner = Owner(
+            DeviceClient(at.url, at.token),
+            Service(at.url, at.token),
+            vendor="vendor",
+            run=self.run if has_ledger else None,
+            terms=watched,
+            warn=lambda _text: None,
+        )
+        self.warm = Warm(terms, self._world())
+        self.pool = Pool(
+            PoolWorld(
+                begin=lambda request, _policy: self._begin(request),
+                clock=time.monotonic,
+                sleep=lambda _seconds: None,
+                leaves_unknown=self.owner.leaves_unknown,
+                stopping=lambda _held: None,
+                found=self.warm.found,
+                stays=self.warm.stays,
+            )
+        )
+
+    def _world(self) -> World:
+        return World(
+            owner=lambda: self.owner,
+            begin=self._begin,
+            problem_of=lambda _session: self.problem,
+            emit=self.events.append,
+            clock=lambda: time.monotonic() + self.later.total_seconds(),
+            now=lambda: datetime.now(UTC) + self.later,
+            mix=lambda _left: None,
+        )
+
+    def _begin(self, request: SessionRequest) -> Life:
+        policy = WaitPolicy(30, 0.01)
+        return Life(self.owner, request, policy=policy, clock=time.monotonic, emit=self.events.append)
+
+    def take(self, need: Need) -> Held:
+        (held,) = self.pool.take([need], WaitPolicy(30, 0.01))
+        return held
+
+    def use(self, need: Need) -> str:
+        """Have a session for a test and give it back for good; return its id."""
+        held = self.take(need)
+        self.pool.give_back([held], lambda _need: False)
+        return str(held.session.id)
+
+    def close(self) -> list[Event]:
+        self._is_closed = True
+        self.pool.close()
+        return self.owner.close(10)
+
+    def leave_at_once(self) -> None:
+        """End as a process does that is killed: nothing is waited for."""
+        self._is_closed = True
+        self.owner.close(0)
+
+    def end(self) -> None:
+        """Close it if the test has not, leaving nothing up."""
+        if not self._is_closed:
+            self.warm.end()
+            self.close()
+
+    def kinds(self) -> list[Kind]:
+        return [event.kind for event in self.events if event.kind not in {Kind.STATUS, Kind.READY}]
+
+
+class Runs:
+    """Runs one after the other, of one user at one service."""
+
+    def __init__(self, at: FaultyService, state_dir: Path, open_: ExitStack) -> None:
+        self.at, self.state_dir, self._open = at, state_dir, open_
+
+    def start(self, minutes: int = 10, *, has_room: bool = True, watched: Watched = DETACHED) -> Run:
+        run = Run(self.at, self.state_dir, Terms(minutes, self.state_dir, lambda _sessions: has_room), watched)
+        self._open.callback(run.end)
+        return run
+
+    def left(self, need: Need, *, watched: Watched = DETACHED) -> str:
+        """Let a run that is over have left a session up; return its id."""
+        run = self.start(watched=watched)
+        session_id = run.use(need)
+        run.close()
+        return session_id
+
+    def ending(self, need: Need, after: timedelta, *, watched: Watched = DETACHED) -> str:
+        """Let a run that is over have left a session up for so long; return its id."""
+        run = self.start(watched=watched)
+        held, now = run.take(need), datetime.now(UTC)
+        wanted = asks(need, self.state_dir)
+        assert run.owner.keep_warm(held.session.id, until=now + after, ends=now + timedelta(hours=1), asks=wanted)
+        run.pool.leave(held)
+        run.close()
+        return str(held.session.id)
+
+    def entries(self) -> list[Entry]:
+        return [entry for run in past_runs(self.state_dir) for entry in run.ledger.read()[0]]
+
+    def states(self) -> list[str]:
+        return [entry.state for entry in self.entries()]
+
+    @property
+    def service(self) -> Service:
+        return Service(self.at.url, self.at.token)
+
+
+@pytest.fixture
+def runs(service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Runs]:
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")  # by which the reapers of this test are known
+    with ExitStack() as open_:
+        yield Runs(service, tmp_path / "state", open_)
+    for reaper in reapers(str(tmp_path)):
+        reaper.kill()
+
+
+@pytest.fixture
+def need(service: FaultyService) -> Need:
+    return need_at(service)
+
+
+def need_at(at: FaultyService, among: str = "run", minutes: int = 1, **arguments: object) -> Need:
+    given = {"platform": "android", "type": "appium", "name": "a test", "max_duration_minutes": 30, **arguments}
+    return Need(SessionRequest.from_arguments(app_id=at.app_id, **given), among, minutes)
+
+
+def test_the_next_run_with_an_equal_need_has_the_session(runs: Runs, need: Need) -> None:
+    first = runs.start()
+    session_id = first.use(need)
+    assert runs.states() == [WARM]
+    assert first.close() == []
+    second = runs.start()
+
+    held = second.take(need)
+
+    assert str(held.session.id) == session_id
+    assert [(entry.session_id, entry.owner, entry.state) for entry in runs.entries()] == [
+        (session_id, second.run.owner, LIVE)
+    ]
+    assert (first.kinds(), second.kinds()) == ([Kind.CREATED, Kind.WARM], [Kind.TAKEN_OVER])
+    assert runs.at.statuses() == ["in-progress"]
+
+
+@pytest.mark.parametrize(("minutes", "idle", "is_taken_over"), [(30, 15, True), (19, 15, False), (30, 9, False)])
+def test_a_name_of_its_own_does_not_keep_a_run_from_it_but_limits_do_that_would_end_it_sooner(
+    runs: Runs, minutes: int, idle: int, *, is_taken_over: bool
+) -> None:
+    session_id = runs.left(need_at(runs.at, max_duration_minutes=20, max_idle_time_minutes=10))
+
+    other = need_at(runs.at, name="another test", max_duration_minutes=minutes, max_idle_time_minutes=idle)
+
+    assert (runs.start().use(other) == session_id) is is_taken_over
+
+
+@pytest.mark.parametrize(
+    ("among", "arguments"),
+    [("run", {"platform": "ios"}), ("run", {"device_identifier": "Pixel 8"}), ("module test_a.py", {})],
+)
+def test_another_need_gets_a_session_of_its_own(runs: Runs, need: Need, among: str, arguments: dict[str, Any]) -> None:
+    session_id = runs.left(need)
+
+    assert runs.start().use(need_at(runs.at, among, **arguments)) != session_id
+
+
+def test_a_test_that_wants_a_fresh_device_neither_leaves_nor_finds_one(runs: Runs) -> None:
+    fresh = need_at(runs.at, "test test_a.py::test_x")
+
+    assert runs.left(fresh) != runs.left(fresh)
+
+    assert runs.at.statuses() == ["stopped", "stopped"]
+
+
+def test_a_lost_session_is_not_left_up(runs: Runs, need: Need) -> None:
+    run = runs.start()
+    held = run.take(need)
+    held.is_lost = True
+
+    run.pool.give_back([held], lambda _need: False)
+
+    assert runs.at.statuses() == ["stopped"]
+
+
+def test_a_session_that_has_ended_by_itself_is_not_called_warm(runs: Runs, need: Need) -> None:
+    run = runs.start()
+    held = run.take(need)
+    runs.at.expire(str(held.session.id))
+
+    run.pool.give_back([held], lambda _need: False)
+
+    assert Kind.WARM not in run.kinds()
+    assert runs.entries() == []
+
+
+def test_a_session_with_too_little_left_for_a_test_is_stopped(runs: Runs) -> None:
+    run = runs.start()
+    held = run.take(need_at(runs.at, minutes=29))
+    run.later = timedelta(seconds=50)
+
+    run.pool.give_back([held], lambda _need: False)
+
+    assert runs.at.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(("idle", "minutes"), [(3, 3), (20, 10)])
+def test_it_is_left_up_no_longer_than_it_lives_idle(runs: Runs, idle: int, minutes: int) -> None:
+    runs.start(10).use(need_at(runs.at, max_idle_time_minutes=idle))
+
+    (entry,) = runs.entries()
+    left = datetime.fromisoformat(entry.until) - datetime.now(UTC)
+    assert timedelta(minutes=minutes - 1) < left <= timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize(("minutes", "is_taken_over"), [(5, True), (25, False)])
+def test_one_that_has_too_little_left_for_a_test_is_not_taken_over(
+    runs: Runs, need: Need, minutes: int, *, is_taken_over: bool
+) -> None:
+    session_id = runs.left(need)
+    run = runs.start()
+    run.later = timedelta(minutes=8)
+
+    assert (run.use(need_at(runs.at, minutes=minutes)) == session_id) is is_taken_over
+
+
+def test_one_whose_controller_is_dead_is_stopped_and_another_created(runs: Runs, need: Need) -> None:
+    session_id = runs.left(need)
+    run = runs.start()
+    run.problem = "its Appium server does not answer"
+
+    assert run.use(need) != session_id
+
+    assert runs.at.statuses()[0] == "stopped"
+    assert run.events[0].text.endswith(f"{session_id}, which was kept warm: its Appium server does not answer")
+
+
+def test_one_that_has_ended_is_passed_over_and_forgotten_by_the_sweep(runs: Runs, need: Need) -> None:
+    session_id = runs.left(need)
+    runs.at.expire(session_id)
+
+    assert runs.start().use(need) != session_id
+    sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
+
+    assert session_id not in [entry.session_id for entry in runs.entries()]
+
+
+def test_runs_that_start_together_never_have_the_same_one(runs: Runs, need: Need) -> None:
+    left = {runs.left(need) for _ in range(2)}
+    had: list[str] = []
+    starting = [runs.start(watched=IN_A_THREAD) for _ in range(4)]
+    threads = [threading.Thread(target=lambda run=run: had.append(str(run.take(need).session.id))) for run in starting]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert len(set(had)) == 4
+    assert left < set(had)
+
+
+def test_who_comes_too_late_has_nothing_and_nothing_to_stop(runs: Runs, need: Need) -> None:
+    runs.left(need)
+    ((entry, ledger),) = left_warm(runs.state_dir, runs.at.url, datetime.now(UTC))
+    first, second = runs.start(), runs.start()
+
+    assert first.owner.take_over(entry, ledger)
+    assert not second.owner.take_over(entry, ledger)
+
+    assert second.close() == []
+    assert runs.at.statuses() == ["in-progress"]
+
+
+def test_of_all_who_claim_an_entry_one_has_it(tmp_path: Path) -> None:
+    directories = [tmp_path / str(number) for number in range(9)]
+    for directory in directories:
+        directory.mkdir()
+    warm, *others = (Ledger(str(directory)) for directory in directories)
+    warm.keep_warm(ENTRY._replace(session_id=str(uuid4())))
+    start, had = threading.Barrier(8), list[bool]()
+
+    def claim(other: Ledger) -> None:
+        start.wait()
+        had.append(warm.claim(ENTRY.intent, other))
+
+    threads = [threading.Thread(target=claim, args=(other,)) for other in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert sorted(had) == [False] * 7 + [True]
+    assert [entry.state for ledger in [warm, *others] for entry in ledger.read()[0]] == [LIVE]
+
+
+def test_the_reaper_of_a_run_that_is_over_stops_it_when_its_time_is_over_and_ends(
+    runs: Runs, need: Need, tmp_path: Path
+) -> None:
+    runs.ending(need, timedelta(seconds=1))
+    assert runs.at.statuses() == ["in-progress"]
+
+    assert eventually(lambda: runs.at.statuses() == ["stopped"])
+
+    assert eventually(lambda: not reapers(str(tmp_path)))
+    assert runs.entries() == []
+    assert list(sweep(runs.state_dir, runs.service, but="", timeout_seconds=5).notes()) == []
+
+
+def test_the_reaper_of_a_run_that_is_over_ends_when_another_run_has_it(runs: Runs, need: Need, tmp_path: Path) -> None:
+    runs.left(need)
+    (former,) = reapers(str(tmp_path))
+
+    runs.start(watched=IN_A_THREAD).take(need)
+
+    assert eventually(lambda: former not in reapers(str(tmp_path)))
+    assert runs.at.statuses() == ["in-progress"]
+
+
+def test_it_is_watched_over_by_the_run_that_has_it(runs: Runs, need: Need, tmp_path: Path) -> None:
+    runs.left(need)
+    (former,) = reapers(str(tmp_path))
+    second = runs.start()
+    second.take(need)
+    os.kill(former.pid, signal.SIGKILL)
+
+    second.leave_at_once()
+
+    assert eventually(lambda: runs.at.statuses() == ["stopped"])
+
+
+@pytest.mark.parametrize(("after", "status"), [(timedelta(minutes=5), "in-progress"), (SOON, "stopped")])
+def test_a_sweep_stops_it_once_its_time_is_over(runs: Runs, need: Need, after: timedelta, status: str) -> None:
+    session_id = runs.ending(need, after, watched=IN_A_THREAD)
+    assert eventually(
+        lambda: datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until) or status != "stopped"
+    )
+
+    swept = sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
+
+    assert runs.at.statuses() == [status]
+    assert [event.session_id for event in swept.stopped] == ([session_id] if status == "stopped" else [])
+
+
+def test_one_that_was_claimed_by_a_run_that_died_is_swept(runs: Runs, need: Need) -> None:
+    runs.left(need, watched=IN_A_THREAD)
+    (run,) = past_runs(runs.state_dir)
+    assert run.ledger.claim(runs.entries()[0].intent, run.ledger)
+
+    sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
+
+    assert runs.at.statuses() == ["stopped"]
+    assert runs.entries() == []
+
+
+def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: Need) -> None:
+    session_id = runs.left(need)
+    with opened(runs.state_dir) as ((known,), _damaged):
+        until = datetime.fromisoformat(known.entry.until).astimezone()
+        assert f"{session_id}  kept warm until {until:%H:%M}, its run is over" in next(known.lines())
+        assert known.to_json()["until"] == known.entry.until
+
+    outcome = stop_known(runs.state_dir, runs.service, Choice(), 5)
+
+    assert [(event.kind, event.session_id) for event in outcome.events] == [(Kind.STOPPED, session_id)]
+    assert runs.at.statuses() == ["stopped"]
+    assert runs.entries() == []
+
+
+def test_what_a_run_has_left_up_by_the_time_it_is_broken_off_is_stopped(runs: Runs, need: Need) -> None:
+    run = runs.start()
+    session_id = run.use(need)
+
+    run.warm.end()
+
+    assert [(event.kind, event.session_id) for event in run.close()] == [(Kind.STOPPED, session_id)]
+    assert runs.at.statuses() == ["stopped"]
+
+
+def test_what_others_have_by_then_is_left_to_them(runs: Runs, need: Need) -> None:
+    first, second = runs.start(), runs.start()
+    first.use(need)
+    second.take(need)
+
+    first.warm.end()
+
+    assert first.close() == []
+    assert runs.at.statuses() == ["in-progress"]
+
+
+@pytest.mark.parametrize(("leaves_warm", "kind"), [(True, Kind.WARM), (False, Kind.STOPPED)])
+def test_what_workers_have_left_up_is_told_or_stopped_with_the_run(
+    runs: Runs, need: Need, *, leaves_warm: bool, kind: Kind
+) -> None:
+    run = runs.start()
+    session = run.take(need).session
+    entry = entry_of(str(session.id), runs.at, owner="gw0", until="2999-01-01T00:00:00+00:00")
+    run.run.ledger.keep_warm(entry)
+
+    events = settle(run.run, runs.service, known=(), until=time.monotonic() + 5, leaves_warm=leaves_warm)
+
+    assert [(event.kind, event.session_id) for event in events] == [(kind, str(session.id))]
+
+
+def test_where_sessions_are_counted_one_that_is_kept_warm_makes_room(runs: Runs, need: Need) -> None:
+    session_id = runs.left(need)
+    run = runs.start(has_room=False)
+
+    run.take(need_at(runs.at, platform="ios"))
+
+    assert {session["id"]: session["status"] for session in runs.at.sessions()}[session_id] == "stopped"
+
+
+def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: Need) -> None:
+    run = Run(runs.at, runs.state_dir, Terms(10, runs.state_dir), IN_A_THREAD, has_ledger=False)
+
+    run.use(need)
+
+    assert runs.at.statuses() == ["stopped"]
+    run.close()
+    run.run.leave()
+
+
+def test_the_time_of_use_counts_from_the_take_over(runs: Runs, need: Need) -> None:
+    runs.left(need)
+    run = runs.start()
+    held = run.take(need)
+    held.is_lost = True
+    before = time.monotonic()
+
+    run.pool.give_back([held], lambda _need: False)
+
+    (stopped,) = (event for event in run.events if event.kind is Kind.STOPPED)
+    assert stopped.running_seconds is not None
+    assert held.life.ready_at is not None
+    assert stopped.running_seconds < before - held.life.ready_at + 1
+
+
+def test_the_ledger_gives_away_nothing_of_a_request(runs: Runs) -> None:
+    secret = need_at(
+        runs.at, application_archive_url="https://cdn.example/app?sig=s3cret", launch_args=["--password=s3cret"]
+    )
+    runs.left(secret)
+
+    assert all("s3cret" not in path.read_text(errors="replace") for path in runs.state_dir.rglob("*") if path.is_file())
+    (entry,) = runs.entries()
+    assert entry.asks != asks(secret, runs.state_dir.parent)  # another user's key
+    assert (runs.state_dir / "warm.salt").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_kept_on_purpose_is_not_taken_over(runs: Runs, need: Need) -> None:
+    run = runs.start()
+    held = run.take(need)
+    run.owner.keep(held.session.id)
+    run.pool.leave(held)
+    run.close()
+
+    assert runs.states() == [KEPT]
+    assert left_warm(runs.state_dir, runs.at.url, datetime.now(UTC)) == []
