@@ -333,6 +333,17 @@ def test_a_touch_presses_the_button_that_is_there(phone: Phone) -> None:
     assert phone.says("window.touched") is True
 
 
+def test_a_touch_is_placed_right_on_a_page_that_is_drawn_late(phone: Phone, tmp_path: Path) -> None:
+    page = (APP / "index.html").read_text()
+    late = "onload = () => setTimeout(() => { for (const end = Date.now() + 300; Date.now() < end;) {} })"
+    (tmp_path / "index.html").write_text(page.replace("console.warn(", f"{late}; console.warn("))
+    phone.start(path=tmp_path)
+
+    phone.do(phone.device.tap(150 / 412, 330 / 915))
+
+    assert phone.says_in_time("document.querySelector('button').textContent", "pressed")
+
+
 def test_a_touch_beside_the_button_does_not_press_it(phone: Phone) -> None:
     phone.start()
 

@@ -199,6 +199,23 @@ class Page:
                 await self._is_settled.wait()
         except TimeoutError as error:
             raise ControllerError(f"{_shown(url)} was not loaded within {LOAD_SECONDS:g} s") from error
+        await self._shown_once()
+
+    async def _shown_once(self) -> None:
+        """Wait until a picture of the page is on the screen: by then the browser places touches as that page does.
+
+        Before, it places them as the page before did, which may have been shown at another scale.
+        """
+        if self._dialog is not None:
+            return
+        self._is_settled.clear()
+        expression = "new Promise(shown => requestAnimationFrame(() => requestAnimationFrame(shown)))"
+        showing = asyncio.create_task(self.call("Runtime.evaluate", {"expression": expression, "awaitPromise": True}))
+        settling = asyncio.create_task(self._is_settled.wait())  # with a dialog, or as another page
+        await asyncio.wait({showing, settling}, return_when=asyncio.FIRST_COMPLETED, timeout=_PATIENCE_SECONDS)
+        for waiting in (showing, settling):
+            waiting.cancel()
+        await asyncio.gather(showing, settling, return_exceptions=True)
 
     async def _navigated(self, url: str) -> Mapping[str, Any]:
         """Leave for an address, whatever the page says to that."""
