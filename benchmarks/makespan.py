@@ -17,12 +17,13 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))  # its own modules, however it is started
 
 from benchmarks.parallel import results
-from benchmarks.parallel.cells import CELLS, QUICK, Cell, suite_of
+from benchmarks.parallel.cells import CELLS, QUICK, Cell, Suite, suite_of
 from benchmarks.parallel.drawing import drawn
 from benchmarks.parallel.report import by_cell, means, misses, shown
 from benchmarks.parallel.runs import POLICIES, Measured, Policy, RunFailedError, measure
 
 QUICK_SECONDS: Final = 5.0
+WHOLE: Final = "makespan"
 DRAWING: Final = results.DOCS / "makespan.svg"
 
 
@@ -35,8 +36,9 @@ def main() -> int:
     if arguments.write:
         told = "\n".join(f"- Missed: {miss}" for miss in missed) or "All bars are met."
         busy = f"The CPUs were at most {max(run.busy for run in runs):.0%} busy during a run, with whatever else ran."
-        results.write("makespan", f"{busy}\n\n{means(runs)}\n\n{by_cell(runs)}\n\n{told}")
-        DRAWING.write_text(drawn(runs))
+        results.write(arguments.write, f"{busy}\n\n{means(runs)}\n\n{by_cell(runs)}\n\n{told}")
+        if arguments.write == WHOLE:
+            DRAWING.write_text(drawn(runs))
     print("BAR MISSED" if missed else "bars met")
     return 1 if missed else 0
 
@@ -47,9 +49,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cells", nargs="+", metavar="NAME", help=f"some of {', '.join(cell.name for cell in CELLS)}")
     parser.add_argument("--policies", nargs="+", metavar="START", help="those whose names start so")
     parser.add_argument("--seconds", type=float, default=7.0, help="the least that a run may take (default: 7)")
+    parser.add_argument("--times", type=float, default=1.0, help="run everything so many times as slowly (default: 1)")
     parser.add_argument("--json", type=Path, help="write every run there, cell by cell")
     parser.add_argument("--read", type=Path, help="measure nothing: take the runs from such a file")
-    parser.add_argument("--write", action="store_true", help=f"refresh {results.PAGE.name} and {DRAWING.name}")
+    parser.add_argument(
+        "--write",
+        nargs="?",
+        const=WHOLE,
+        metavar="PART",
+        help=f"refresh a part of {results.PAGE.name} (default: {WHOLE}, and with it {DRAWING.name})",
+    )
     return parser.parse_args()
 
 
@@ -58,7 +67,8 @@ def _measure(arguments: argparse.Namespace) -> tuple[list[Measured], list[str]]:
     runs: list[Measured] = []
     failed: list[str] = []
     for cell in _cells(arguments):
-        ended = _of_cell(cell, _policies(arguments), QUICK_SECONDS if arguments.quick else arguments.seconds)
+        suite = suite_of(cell, QUICK_SECONDS if arguments.quick else arguments.seconds, arguments.times)
+        ended = _of_cell(cell, suite, _policies(arguments))
         runs += [run for run in ended if isinstance(run, Measured)]
         failed += [f"FAILED: {run}" for run in ended if isinstance(run, RunFailedError)]
         print(shown(cell, [run for run in runs if run.cell == cell.name]), flush=True)
@@ -82,9 +92,9 @@ def _policies(arguments: argparse.Namespace) -> Sequence[Policy]:
     return [policy for policy in POLICIES if policy.name.startswith(tuple(arguments.policies or [""]))]
 
 
-def _of_cell(cell: Cell, policies: Sequence[Policy], seconds: float) -> list[Measured | RunFailedError]:
+def _of_cell(cell: Cell, suite: Suite, policies: Sequence[Policy]) -> list[Measured | RunFailedError]:
     with tempfile.TemporaryDirectory() as directory:
-        return list(measure(cell, suite_of(cell, seconds), policies, Path(directory)))
+        return list(measure(cell, suite, policies, Path(directory)))
 
 
 if __name__ == "__main__":

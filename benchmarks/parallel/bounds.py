@@ -5,13 +5,19 @@ session runs one test at a time. Boots need no worker: whatever boots ahead, in 
 ``sessions`` exist at once, each from the start of its boot to its stop. Nothing else takes time.
 """
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 from math import ceil
+from statistics import fmean
 from typing import Final
 
 PRECISION: Final = 1e-9
 """Of a time that is found by halving: the bound is too low by no more than this part of it."""
+
+_ORDERS: Final = 200
+"""So many of which the average is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,24 @@ def _by_longest(work: Work, workers: int, sessions: int | None) -> Iterator[floa
     longest = sorted((seconds for tests in work.tests.values() for seconds in tests), reverse=True)
     for n in range(1, (len(longest) - 1) // lanes + 1):
         yield min(work.boots.values()) + sum(longest[n * lanes - n : n * lanes + 1])
+
+
+def unknowing_seconds(work: Work, workers: int, sessions: int | None) -> float:
+    """Return a time that nobody goes below on average who does not know how long tests take.
+
+    To them a test is like any other, so that the order in which they deal has nothing to do with lengths: by chance,
+    each test to whoever is free first. Here they have it easier than they can: any device runs tests of any kind, all
+    are there as soon as the fastest boots, and tests without a device take no time.
+    """
+    chance, lanes = random.Random(0), min(workers, sessions or workers)
+    tests = [seconds for of_kind in work.tests.values() for seconds in of_kind]
+    ends: list[float] = []
+    for _ in range(_ORDERS):
+        free_at = [min(work.boots.values())] * lanes
+        for seconds in chance.sample(tests, len(tests)):
+            heapreplace(free_at, free_at[0] + seconds)
+        ends.append(max(free_at))
+    return max(fmean(ends), least_seconds(work, workers, sessions))
 
 
 def least_boots(work: Work, within: float) -> int:

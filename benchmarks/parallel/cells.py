@@ -29,6 +29,9 @@ OF_ITS_KIND: Final = 0.75
 SHORTEST_MEAN_SECONDS: Final = 0.5
 """Of the tests of a suite, as they are run: pytest and pytest-xdist take 5 to 8 ms of a CPU for each of them."""
 
+POLL_SECONDS: Final = 0.05
+"""The pace of polling, as it is run; slower where everything is."""
+
 SECONDS_PER_WORKER: Final = 1.0
 """The least that a run takes for each of its workers, whose processes all start on the same few CPUs."""
 
@@ -92,10 +95,11 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The tests of a cell, and the boot times of the kinds that they need, in scaled seconds."""
+    """The tests of a cell, the boot times of the kinds that they need, and the pace of polling, in scaled seconds."""
 
     tests: Sequence[Test]
     boots: Mapping[str, float]
+    poll_seconds: float = POLL_SECONDS
 
     def work(self, took: Mapping[int, float]) -> Work:
         """Return what there was to do, by the seconds that each test really took."""
@@ -103,10 +107,11 @@ class Suite:
         return Work(by_kind, self.boots, [took[one.number] for one in self.tests if one.kind is None])
 
 
-def suite_of(cell: Cell, least: float) -> Suite:
+def suite_of(cell: Cell, least: float, times: float = 1.0) -> Suite:
     """Draw the suite of a cell, always the same one, scaled so that nobody can run it in less than ``least`` seconds.
 
-    It takes longer where workers are so many, or tests would be so short, that the work of pytest itself counts.
+    It takes longer where workers are so many, or tests would be so short, that the work of pytest itself counts, and
+    all of that ``times`` as long.
     """
     chance = random.Random(cell.name)
     tests = _tests(cell, chance)
@@ -116,7 +121,8 @@ def suite_of(cell: Cell, least: float) -> Suite:
     took = {one.number: one.seconds for one in tests}
     bound = least_seconds(suite.work(took), cell.workers, cell.sessions)
     least = max(least, SECONDS_PER_WORKER * cell.workers)
-    return _scaled(suite, max(least / bound, SHORTEST_MEAN_SECONDS * len(took) / sum(took.values())))
+    factor = max(least / bound, SHORTEST_MEAN_SECONDS * len(took) / sum(took.values()))
+    return _scaled(suite, factor * times, POLL_SECONDS * times)
 
 
 def _tests(cell: Cell, chance: random.Random) -> list[Test]:
@@ -135,6 +141,6 @@ def _tests(cell: Cell, chance: random.Random) -> list[Test]:
     return tests
 
 
-def _scaled(suite: Suite, factor: float) -> Suite:
+def _scaled(suite: Suite, factor: float, poll_seconds: float) -> Suite:
     tests = [Test(one.number, one.module, one.kind, one.seconds * factor) for one in suite.tests]
-    return Suite(tests, {kind: seconds * factor for kind, seconds in suite.boots.items()})
+    return Suite(tests, {kind: seconds * factor for kind, seconds in suite.boots.items()}, poll_seconds)

@@ -104,7 +104,12 @@ def misses(runs: Runs) -> list[str]:
     return [
         *_above(KNOWN_BAR, large),
         *_above(SMALL_BAR, [run for run in known if run.cell in small]),
-        *_above(UNKNOWN_BAR, [run for run in unknown if run.cell not in small]),
+        *(
+            f"{miss}; {_unknowing(run)}"
+            for run in unknown
+            if run.cell not in small
+            for miss in _above(UNKNOWN_BAR, [run])
+        ),
         *_above_mean(large),
         *(
             f"{run.cell}, {run.policy}: billed {run.billed_over:.3f} of the least (bar: {BILLED_BAR})"
@@ -119,6 +124,10 @@ def _above(bar: float, runs: Iterable[Measured]) -> Iterator[str]:
     for run in runs:
         if run.over > bar:
             yield f"{run.cell}, {run.policy}: {run.over:.3f} of the bound (bar: {bar})"
+
+
+def _unknowing(run: Measured) -> str:
+    return f"who knows nothing has {run.unknowing_seconds / run.least_seconds:.3f} on average at best"
 
 
 def _above_mean(runs: Runs) -> Iterator[str]:

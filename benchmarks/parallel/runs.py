@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from benchmarks.parallel.bounds import least_billed, least_boots, least_seconds
+from benchmarks.parallel.bounds import least_billed, least_boots, least_seconds, unknowing_seconds
 from benchmarks.parallel.cells import KINDS, Cell, Suite
 from benchmarks.parallel.service import APP_ID, TOKEN, Service, service
 from benchmarks.parallel.suite import STAMPS, write_by_hand, write_marked
 
 from pytest_device.option_table import TOKEN_VARIABLE
 
-POLL_SECONDS: Final = 0.05
 RUN_SECONDS: Final = 600.0
 """After which a run is broken off."""
 
@@ -53,7 +52,8 @@ POLICIES: Final = (UNKNOWN, KNOWN, *OTHERS, STOCK)
 class Measured:
     """What one run took, and what nobody could go below with the times that its tests really slept; seconds.
 
-    ``least_seconds`` is for any schedule, ``least_boots`` and ``least_billed`` for one that takes as long as the run.
+    ``least_seconds`` is for any schedule, ``unknowing_seconds`` for the average of those by one who does not know how
+    long tests take, ``least_boots`` and ``least_billed`` for one that takes as long as the run.
     """
 
     cell: str
@@ -61,6 +61,7 @@ class Measured:
     workers: int
     seconds: float
     least_seconds: float
+    unknowing_seconds: float
     boots: int
     least_boots: int
     billed: float
@@ -105,28 +106,29 @@ def measure(
     with service(
         directory, {" ".join(KINDS[kind].values()): seconds for kind, seconds in suite.boots.items()}
     ) as running:
+        environ = _environment(running, directory, suite.poll_seconds)
         for policy in policies:
             if workers := workers_of(policy, cell):
                 stamps = directory / "stamps"
                 stamps.unlink(missing_ok=True)
                 try:
-                    took = _run(policy, cell, workers, running, directory)
+                    took = _run(policy, cell, workers, environ, directory)
                     yield _measured(policy, cell, suite, running, stamps, workers, took)
                 except RunFailedError as error:
                     yield error
                     running.sessions()  # none of these is the next run's
 
 
-def _run(policy: Policy, cell: Cell, workers: int, running: Service, directory: Path) -> tuple[float, float]:
+def _run(policy: Policy, cell: Cell, workers: int, environ: Mapping[str, str], directory: Path) -> tuple[float, float]:
     """Run pytest; return how long it took, and the part of the machine's CPUs that was busy."""
     log = directory / "log"
     with log.open("w") as output:
         psutil.cpu_percent()  # from here on
         started = time.perf_counter()
         ended = subprocess.run(
-            _command(policy, cell, workers, running),
+            _command(policy, cell, workers),
             cwd=directory / ("by_hand" if policy.by_hand else "marked"),
-            env=_environment(running, directory),
+            env=environ,
             stdout=output,
             stderr=subprocess.STDOUT,
             timeout=RUN_SECONDS,
@@ -137,18 +139,17 @@ def _run(policy: Policy, cell: Cell, workers: int, running: Service, directory: 
     return time.perf_counter() - started, psutil.cpu_percent() / 100
 
 
-def _command(policy: Policy, cell: Cell, workers: int, running: Service) -> list[str]:
+def _command(policy: Policy, cell: Cell, workers: int) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", str(workers), *policy.options]
     if policy.by_hand:
         return command
     # What other policies do is nothing that the plugin's own runs learn from.
     command += [] if policy in (KNOWN, UNKNOWN) else ["-o", "cache_dir=.other_cache"]
     command += ["--device-max-sessions", str(cell.sessions)] if cell.sessions else []
-    poll = ["--device-poll-interval-seconds", str(POLL_SECONDS)]
-    return [*command, "-p", "device", "--device-url", running.url, *poll]
+    return [*command, "-p", "device"]
 
 
-def _environment(running: Service, directory: Path) -> Mapping[str, str]:
+def _environment(running: Service, directory: Path, poll_seconds: float) -> Mapping[str, str]:
     """Return the variables of a run: no plugin of the environment takes part but those that the command names."""
     inherited = {
         name: value
@@ -160,7 +161,7 @@ def _environment(running: Service, directory: Path) -> Mapping[str, str]:
         TOKEN_VARIABLE: TOKEN,
         "DEVICE_URL": running.url,
         "DEVICE_APP_ID": APP_ID,
-        "DEVICE_POLL_INTERVAL_SECONDS": str(POLL_SECONDS),
+        "DEVICE_POLL_INTERVAL_SECONDS": str(poll_seconds),
         "DEVICE_STATE_DIR": str(directory / "state"),
         STAMPS: str(directory / "stamps"),
     }
@@ -185,6 +186,7 @@ def _measured(
         workers=workers,
         seconds=seconds,
         least_seconds=least_seconds(work, cell.workers, cell.sessions),
+        unknowing_seconds=unknowing_seconds(work, cell.workers, cell.sessions),
         boots=len(sessions),
         least_boots=least_boots(work, seconds),
         billed=sum((session.finished_at or 0.0) - session.created_at for session in sessions),

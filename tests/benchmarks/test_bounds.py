@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from benchmarks.parallel.bounds import Work, least_billed, least_boots, least_seconds
+from benchmarks.parallel.bounds import Work, least_billed, least_boots, least_seconds, unknowing_seconds
 from benchmarks.parallel.cells import CELLS, Cell, suite_of
 
 TWO_KINDS = Work({"phone": [3.0, 2.0], "tablet": [4.0]}, {"phone": 5.0, "tablet": 6.0})
@@ -68,6 +68,14 @@ def test_a_run_that_has_to_be_fast_needs_as_many_sessions_as_hold_all_tests() ->
 def test_no_run_is_faster_than_a_boot() -> None:
     with pytest.raises(ValueError, match="within"):
         least_boots(TWO_KINDS, within=6)
+
+
+def test_who_knows_nothing_begins_a_long_test_late_now_and_then() -> None:
+    work = Work({"phone": [9.0, 1.0, 1.0]}, {"phone": 5.0})
+
+    assert least_seconds(work, workers=2, sessions=None) == 5 + 9
+    # Two of six orders have it last, behind a short one.
+    assert unknowing_seconds(work, workers=2, sessions=None) == pytest.approx(5 + 9 + 1 / 3, abs=0.1)
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -15,6 +15,7 @@ def run(policy: Policy, over: float, billed_over: float = 1.0, cell: str = "t200
         workers=4,
         seconds=10 * over,
         least_seconds=10.0,
+        unknowing_seconds=11.0,
         boots=4,
         least_boots=4,
         billed=40 * billed_over,
@@ -40,7 +41,7 @@ def test_each_bar_that_is_missed_is_named_with_its_cell() -> None:
     ]
     assert [line.partition("(")[2] for line in told] == [
         "bar: 1.1)",
-        "bar: 1.15)",
+        "bar: 1.15); who knows nothing has 1.100 on average at best",
         "bar: 1.06)",
         "bar: 1.05)",
         "bar: 1.03 of it)",

@@ -19,7 +19,7 @@ from tests.faults import processes
 from tests.faults.network import Network, network
 from tests.faults.row import Row
 
-PATIENCE_SECONDS: Final = 40.0
+PATIENCE_SECONDS: Final = 120.0
 """How long a moment may let itself be waited for."""
 LOOK_SECONDS: Final = 0.1
 LEAN: Final = ("-p", "no:cacheprovider", "-p", "no:anyio", "--assert=plain")

@@ -46,7 +46,8 @@ class Row:
     """One fault.
 
     ``arm`` prepares it, ``start`` starts the run, ``when`` waits for its moment, ``fault`` lets it strike. ``told`` is
-    a pattern that a line of the output must match. ``limit`` is how many seconds run and stop may take.
+    a pattern that a line of the output must match. ``limit`` is how many seconds run and stop take at most
+    on a machine that does nothing else.
     """
 
     name: str

@@ -71,6 +71,18 @@ def test_nothing_of_a_tree_of_processes_is_left(tree: str, workplace: Path) -> N
         assert nobody_holds(leader.stdout)
 
 
+def test_one_that_was_started_while_the_others_were_looked_at_is_found(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(["sh", "-c", "echo up; exec sleep 99"], workplace) as late:
+        everyone = psutil.pids()
+        looks = iter([[pid for pid in everyone if pid != late.pid]])
+        monkeypatch.setattr(psutil, "pids", lambda: next(looks, everyone))
+
+        assert {process.pid for process in working_for([workplace])} == {late.pid}
+        end([workplace])
+
+
 def test_a_process_is_asked_to_end_before_it_is_killed(workplace: Path) -> None:
     with start(["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done"], workplace) as process:
         end([workplace])

@@ -39,7 +39,7 @@ def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
 def working_for(directories: Collection[Path]) -> set[psutil.Process]:
     """Find the processes that carry a mark of these directories, those of their sessions, and all descendants."""
     marks = {str(directory) for directory in directories}
-    everyone = [entry for pid in psutil.pids() if (entry := _look(pid)) is not None]
+    everyone = _everyone()
     sessions = {entry.session for entry in everyone if entry.mark in marks}
     found = {entry.process.pid: entry for entry in everyone if entry.session in sessions}
     while children := [e for e in everyone if e.parent in found and e.process.pid not in found]:
@@ -94,6 +94,17 @@ class _Entry:
     parent: int
     session: int
     mark: str | None
+
+
+def _everyone() -> list[_Entry]:
+    """Look at every process, also at those that others have started, before they ended, since it was begun."""
+    everyone: list[_Entry] = []
+    seen: set[int] = set()
+    for _ in range(_LOOKS):
+        numbers = set(psutil.pids()) - seen
+        seen |= numbers
+        everyone += [entry for pid in numbers if (entry := _look(pid)) is not None]
+    return everyone
 
 
 def _look(pid: int) -> _Entry | None:
