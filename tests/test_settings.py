@@ -1,5 +1,6 @@
 """Settings: sources in their order, values at fault told with source and rule."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,23 @@ def test_a_value_at_fault_is_told_with_its_source(key: str, text: str) -> None:
         with pytest.raises(ConfigError) as caught:
             resolved(*sources)
         (problem,) = caught.value.problems
-        assert problem.startswith(source)
+        name, _, where = source.partition(" ")
+        assert problem.startswith(name)
+        assert where in problem
         assert repr(text) in problem
+
+
+@pytest.mark.parametrize(
+    ("sources", "given"),
+    [
+        (({"device_prefetch": "two"}, {}, {}), "--device-prefetch='two'"),
+        (({}, {"DEVICE_PREFETCH": "two"}, {}), "DEVICE_PREFETCH='two'"),
+        (({}, {}, {"device_prefetch": "two"}), "device_prefetch='two' in the ini file"),
+    ],
+)
+def test_a_value_at_fault_is_told_as_it_was_given(sources: tuple[dict[str, str], ...], given: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{given} must be a whole number of tests"):
+        resolved(*sources)
 
 
 @pytest.mark.parametrize("option", [one for one in OPTIONS if one not in _TEXTS], ids=lambda option: option.ini)
@@ -226,11 +242,28 @@ def test_a_redis_address_that_cannot_work_is_refused_without_its_credentials(url
 
 
 @pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("foo", "foo"),
+        ("redis.example:6379/1", "redis.example:6379/1"),
+        ("user:secretive@redis.example", "***@redis.example"),
+        (":secret://secretive@redis.example", ":secret://***@redis.example"),
+        ("redis.example?password=secretive", "redis.example"),
+    ],
+)
+def test_a_redis_address_without_a_scheme_is_told_as_it_was_typed(url: str, shown: str) -> None:
+    with pytest.raises(ConfigError, match=f"^Redis address {re.escape(repr(shown))} must look like") as caught:
+        checked_slots_url(url)
+
+    assert "secretive" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     "url",
     ["redis://redis.example", "redis://:open-sesame@[::1]:6380/2", "rediss://user:open-sesame@redis.example:6380/15"],
 )
 def test_a_redis_address_may_hold_credentials_where_nobody_reads_them(url: str) -> None:
-    settings = resolved({}, {"DEVICE_SLOTS_URL": url})
+    settings = resolved({}, {"DEVICE_SLOTS_URL": url, "DEVICE_MAX_SESSIONS": "3"})
 
     assert settings.slots_url.value == url
     assert "sesame" not in repr(settings)
@@ -246,14 +279,21 @@ def test_a_redis_address_with_credentials_is_for_the_environment(source: str) ->
     assert "sesame" not in str(caught.value)
 
 
-def test_a_redis_address_on_the_command_line_needs_a_number_of_sessions() -> None:
-    given = {"device_slots_url": "redis://redis.example"}
+@pytest.mark.parametrize(
+    ("sources", "source"),
+    [
+        (({"device_slots_url": "redis://redis.example"}, {}, {}), "--device-slots-url"),
+        (({}, {"DEVICE_SLOTS_URL": "redis://redis.example"}, {}), "DEVICE_SLOTS_URL"),
+        (({}, {}, {"device_slots_url": "redis://redis.example"}), "device_slots_url in the ini file"),
+    ],
+)
+def test_a_redis_address_needs_a_number_of_sessions(sources: tuple[dict[str, str], ...], source: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{source} bounds nothing without a number: give --device-max-sessions"):
+        resolved(*sources)
 
-    with pytest.raises(ConfigError, match=r"--device-slots-url bounds nothing without .* --device-max-sessions"):
-        resolved(given)
-
-    assert resolved({**given, "device_max_sessions": "3"}).slots_url.value == "redis://redis.example"
-    assert resolved({}, {"DEVICE_SLOTS_URL": "redis://redis.example"}).max_sessions.value is None
+    options, environ, ini = sources
+    settings = resolved(options, environ, {**ini, "device_max_sessions": "3"})
+    assert settings.slots_url.value == "redis://redis.example"
 
 
 @pytest.mark.parametrize("token", ["", "  ", "sesame open", "sesame\n", "sésame"])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_bdd_apply_tag(tag: str, function: Callable[..., object]) -> bool | None:
     """Let ``@android`` and ``@ios`` say which device a scenario runs on."""
     if tag not in {"android", "ios"}:

@@ -1,5 +1,9 @@
 """Scenarios of pytest-bdd: a tag of the feature says which device, the steps use the plugin's fixtures."""
 
+import pytest
+
+pytest.importorskip("pytest_bdd")
+
 from appium.webdriver.common.appiumby import AppiumBy
 from appium.webdriver.webdriver import WebDriver
 from pytest_bdd import given, parsers, scenarios, then, when

@@ -36,6 +36,12 @@ def shown(text: str) -> str:
     return f"{start}?…" if query else start
 
 
+def as_given(source: str, value: object) -> str:
+    """Return how a value was given, by the name of what gave it: ``device_vendor='acme' in the ini file``."""
+    name, blank, where = source.partition(" ")
+    return f"{name}={value!r}{blank}{where}"
+
+
 def checked_url(url: str) -> str:
     """Return the service's base address without a slash at its end.
 
@@ -77,9 +83,9 @@ def checked_slots_url(url: str) -> str:
     Raises ConfigError, without showing credentials, unless it holds nothing else, and for credentials that would cross
     a network unencrypted.
     """
-    scheme, _, rest = url.strip().partition("://")
+    scheme, sign, rest = url.strip().partition("://") if "://" in url else ("", "", url.strip())
     credentials, at, place = rest.rpartition("@")  # a slash or blank in a password does not end it here
-    shown = f"{scheme}://{MASK if credentials else ''}{at}{place.partition('?')[0]}"
+    shown = f"{scheme}{sign}{MASK if credentials else ''}{at}{place.partition('?')[0]}"
     try:
         parts = urlsplit(url.strip())
         host, _port = parts.hostname, parts.port
@@ -312,7 +318,7 @@ def resolve(options: Source, environ: Mapping[str, str], ini: Source) -> Setting
         except ConfigError as error:
             problems.extend(f"{source}: {problem}" for problem in error.problems)
         except (ValueError, KeyError):
-            problems.append(f"{source}={shown(text)!r} must be {rule}")
+            problems.append(f"{as_given(source, shown(text))} must be {rule}")
         return Setting(option.default, "default", 3)
 
     durations = _number(1, DURATION_MAX_MINUTES, " of minutes")
@@ -373,7 +379,7 @@ def _exclusions(settings: Settings) -> Iterator[str]:
             f"{slots_url.source} must not hold credentials, since others read it: give the address by "
             f"{option_table.SLOTS_URL.variable}"
         )
-    if slots_url.rank == 0 and most.value is None:
+    if slots_url.value is not None and most.value is None:
         yield f"{slots_url.source} bounds nothing without a number: give {option_table.MAX_SESSIONS.option}, too"
     build, archive = settings.build_id, settings.application_archive_url
     if build.value and archive.value:

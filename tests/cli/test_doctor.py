@@ -161,9 +161,9 @@ def test_every_value_at_fault_is_a_finding(doctor: Doctor) -> None:
 
     findings = doctor.found("configuration", DEVICE_PLATFORM="windows")
 
-    assert [(one["status"], one["text"].partition("=")[0]) for one in findings[1:]] == [
-        ("fail", "DEVICE_PLATFORM"),
-        ("fail", "device_type in the ini file"),
+    assert [(one["status"], one["text"].partition(" must be ")[0]) for one in findings[1:]] == [
+        ("fail", "DEVICE_PLATFORM='windows'"),
+        ("fail", "device_type='tricorder' in the ini file"),
     ]
 
 

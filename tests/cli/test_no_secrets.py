@@ -18,7 +18,7 @@ INI = f"[pytest]\ndevice_build_id = {TOKEN}"
         (("stop", "--timeout-seconds", TOKEN), {}, 2),
         (("stop", "--url", f"https://somebody:{TOKEN}@devices.example"), {}, 2),
         (("stop", "--url", f"https://{TOKEN}.invalid/ "), {"DEVICE_STATE_DIR": f"/dev/null/{TOKEN}"}, 2),
-        (("sessions", "--state-dir", f"/tmp/{TOKEN}"), {}, 0),
+        (("sessions", "--state-dir", f"/tmp/{TOKEN}"), {}, 2),
         (("sessions", "--json", "--state-dir", f"/dev/null/{TOKEN}"), {}, 2),
         (("serve", "--host", TOKEN), {}, 2),
         (("serve", "--port", TOKEN), {}, 2),

@@ -1,13 +1,16 @@
 """``pytest-device sessions``: what the ledger knows, for people and for programs."""
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.ledger import ASKED, KEPT
+from pytest_device.sessions.ledger import ASKED, KEPT, WARM
 from tests.cli.conftest import Ledgers
-from tests.cli.running import call
+from tests.cli.running import call, run
 from tests.sessions.owning import entry_of
+
+ENVIRON = {"DEVICE_URL": "http://127.0.0.1:9", "DEVICE_TOKEN": "open-sesame"}
 
 
 def test_sessions_lists_what_the_ledger_knows_for_people(ledgers: Ledgers) -> None:
@@ -20,8 +23,22 @@ def test_sessions_lists_what_the_ledger_knows_for_people(ledgers: Ledgers) -> No
     assert shown.returncode == 0
     assert f"{kept.session_id}  kept, its run is over: android appium 'a test'" in shown.stdout
     assert f"{live.session_id}  live, its run is alive: android appium 'my test'" in shown.stdout
-    assert f"lasts 15 minutes at most, at {ledgers.service.url}, page {kept.page}" in shown.stdout
-    assert f"asked for at {kept.asked_at}" in shown.stdout
+    assert f"lasts 10 minutes and 5 for cleaning up at most, at {ledgers.service.url}, page {kept.page}" in shown.stdout
+
+
+def test_sessions_tells_all_times_as_clocks_here_have_them(ledgers: Ledgers) -> None:
+    asked_at, until = "2026-01-01T16:39:56+00:00", "2026-01-01T17:40:00+00:00"
+    ledgers.run(left := entry_of(str(uuid4()), ledgers.service, asked_at=asked_at))
+    ledgers.run(left._replace(state=WARM, until=until))
+    ledgers.run(entry_of("", ledgers.service, state=ASKED, asked_at="2998-12-31T16:39:56+00:00"))
+    options = ("--state-dir", str(ledgers.state_dir))
+
+    shown = run("sessions", *options, TZ="XST-9").stdout
+    stopped = run("stop", *options, TZ="XST-9", DEVICE_URL=ledgers.service.url, DEVICE_TOKEN=ledgers.service.token)
+
+    assert shown.count("asked for at 2026-01-02 01:39, lasts") == 2
+    assert "asked for at 2999-01-01 01:39, lasts" in shown
+    assert "minutes after 2999-01-01 01:39, when it was asked for" in stopped.stderr
 
 
 def test_sessions_lists_what_the_ledger_knows_for_programs(ledgers: Ledgers) -> None:
@@ -56,6 +73,40 @@ def test_sessions_says_that_there_is_none(tmp_path: Path) -> None:
     shown = call("sessions", "--state-dir", str(tmp_path))
 
     assert (shown.returncode, shown.stdout) == (0, f"no session is known in {tmp_path}\n")
+
+
+def test_sessions_says_that_nothing_has_run_yet(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path), "DEVICE_STATE_DIR": ""}
+
+    shown = call("sessions", **environ)
+
+    assert shown.returncode == 0
+    assert shown.stdout == f"no session is known: {tmp_path / 'pytest-device'} does not exist\n"
+    assert call("sessions", "--json", **environ).stdout == '{"sessions": [], "damaged": {}}\n'
+
+
+@pytest.mark.parametrize("command", ["sessions", "stop"])
+def test_a_state_directory_that_depends_on_where_the_command_runs_is_a_usage_error(command: str) -> None:
+    by_option = call(command, "--state-dir", "state", **ENVIRON)
+    by_variable = call(command, **ENVIRON, DEVICE_STATE_DIR="state")
+
+    assert (by_option.returncode, by_variable.returncode) == (2, 2)
+    assert by_option.stderr.startswith("pytest-device: --state-dir='state' must be an absolute path")
+    assert by_variable.stderr.startswith("pytest-device: DEVICE_STATE_DIR='state' must be an absolute path")
+
+
+@pytest.mark.parametrize("command", ["sessions", "stop"])
+def test_a_state_directory_that_is_not_there_is_told_and_an_error_where_it_may_be_mistyped(
+    command: str, tmp_path: Path
+) -> None:
+    missing = str(tmp_path / "state")
+
+    by_option = call(command, "--state-dir", missing, **ENVIRON)
+    by_variable = call(command, **ENVIRON, DEVICE_STATE_DIR=missing)
+
+    assert (by_option.returncode, by_variable.returncode) == (2, 0)
+    assert by_option.stderr.startswith(f"pytest-device: --state-dir={missing!r} does not exist")
+    assert f"{missing} does not exist\n" in by_variable.stdout
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

@@ -8,7 +8,7 @@ import pytest
 from pytest_device.sessions.ledger import ASKED, KEPT, STOPPED
 from pytest_device.testing import faulty_service
 from tests.cli.conftest import Ledgers
-from tests.cli.running import WITHOUT_EXTRA, run
+from tests.cli.running import WITHOUT_EXTRA, call, run
 from tests.sessions.owning import entry_of
 
 
@@ -67,6 +67,24 @@ def test_stop_stops_a_session_that_this_machine_does_not_know(ledgers: Ledgers) 
     result = ledgers.stop(entry.session_id)
 
     assert (result.returncode, result.stdout) == (0, f"stopped: session {entry.session_id} (stopped)\n")
+
+
+def test_stop_needs_no_ledger_for_a_session_that_it_is_given(ledgers: Ledgers) -> None:
+    entry = ledgers.entry()
+
+    result = ledgers.stop("--state-dir", str(ledgers.state_dir / "gone"), entry.session_id)
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert ledgers.service.statuses() == ["stopped"]
+
+
+def test_stop_says_that_nothing_has_run_yet(ledgers: Ledgers) -> None:
+    environ = {"DEVICE_STATE_DIR": "", "XDG_STATE_HOME": str(ledgers.state_dir)}
+
+    result = call("stop", DEVICE_URL=ledgers.service.url, DEVICE_TOKEN=ledgers.service.token, **environ)
+
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"nothing to stop: {ledgers.state_dir / 'pytest-device'} does not exist\n")
 
 
 def test_stop_does_not_take_a_session_that_nobody_knows_for_stopped(ledgers: Ledgers) -> None:

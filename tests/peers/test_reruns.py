@@ -29,15 +29,31 @@ def test_a_test_that_is_run_again_has_the_shared_device_again(
     assert service.statuses() == ["stopped"]
 
 
-def test_the_last_test_of_a_run_gets_a_fresh_device_when_it_is_run_again(
-    pytester: pytest.Pytester, service: FaultyService
+@pytest.mark.parametrize("options", [[], ["-n1"], ["-n2", "--dist=load"]])
+def test_the_last_test_that_needs_a_device_has_it_again(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
 ) -> None:
     pytester.makepyfile(FLAKY.partition("def test_steady")[0])
 
-    result = pytester.runpytest("--reruns=1")
+    result = pytester.runpytest("--reruns=1", *options)
 
     assert result.parseoutcomes() == {"passed": 1, "rerun": 1}
-    assert service.statuses() == ["stopped", "stopped"]
+    assert service.statuses() == ["stopped"]
+
+
+def test_a_device_is_stopped_with_the_last_attempt_not_with_the_run(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        test_a=FLAKY.partition("def test_steady")[0].replace("len(seen) == 2", "len(set(seen)) > 1"),
+        test_b="def test_plain(): pass",
+    )
+
+    result = pytester.runpytest("-v", "--reruns=1", "--device-no-reorder")
+
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1, "rerun": 1}
+    result.stdout.fnmatch_lines(["*test_flaky RERUN*", "*android*: stopped*", "*test_plain*"])
+    assert service.statuses() == ["stopped"]
 
 
 def test_a_device_that_does_not_start_is_had_at_the_second_attempt(

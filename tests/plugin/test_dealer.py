@@ -17,7 +17,7 @@ def dealer_of(
     kinds: Sequence[Kind],
     tests: Iterable[tuple[int, float | None]],
     *,
-    boot: float = 60.0,
+    boot: float | None = 60.0,
     width: int = 2,
     most: float = inf,
 ) -> Dealer[int]:
@@ -71,6 +71,29 @@ def test_work_that_is_worth_more_than_a_boot_is_taken_over_near_the_end() -> Non
 
     assert {step.worker for step in steps if step.kind == 0} == {0, 1}
     assert max(step.ends for step in steps) < 60 + 40 * 30 * 0.65
+
+
+def test_a_worker_with_little_to_do_goes_on_elsewhere_though_nothing_is_known_yet() -> None:
+    tests = [*[(0, None)] * 2, *[(1, None)] * 60]
+
+    steps = played(dealer_of([ANDROID, IOS], tests, boot=None), 2)
+
+    assert {step.worker for step in steps if step.kind == 1} == {0, 1}
+
+
+def test_a_worker_with_its_last_test_in_hand_does_not_end_because_a_boot_lasts() -> None:
+    dealer = dealer_of([ANDROID, IOS], [*[(0, None)] * 2, *[(1, None)] * 60], boot=None)
+    dealer.join(0)
+    dealer.join(1)
+    at_once = {name: tests for name, tests, _ in dealer.deal(0.0)}
+    few = next(name for name, tests in at_once.items() if set(tests) <= {0, 1})
+
+    dealer.estimates.confirm(ANDROID.models)
+    dealer.done(few, at_once[few][0], 30.0, 90.0)
+    ((name, more, is_over),) = dealer.deal(90.0)
+
+    assert (name, is_over) == (few, False)
+    assert set(more) <= set(range(2, 62))
 
 
 def test_a_test_with_two_devices_keeps_a_worker_waiting_no_longer_than_it_takes() -> None:

@@ -296,6 +296,24 @@ def test_a_way_of_distribution_that_the_user_chose_is_kept(suite: Suite, dist: s
     assert len(told) == (0 if dist == "worksteal" else 1)
 
 
+@pytest.mark.parametrize(
+    ("tests", "options"),
+    [
+        ({"android": 2, "plain": 2}, ["-n2", "--dist=load"]),
+        ({"android": 2, "ios": 2}, ["-n1", "--dist=load"]),
+        ({"android": 2, "ios": 2}, ["-n2", "--dist=load", "--sw"]),
+        ({"android": 2, "plain": 2}, ["-n2", "--dist=each", "-k", "android", "--device-platform=ios"]),
+    ],
+    ids=["one kind", "one worker", "stepwise", "no devices left"],
+)
+def test_nothing_is_said_of_a_way_of_distribution_that_costs_nothing(
+    suite: Suite, tests: dict[str, int], options: list[str]
+) -> None:
+    suite.make(**tests)
+
+    suite.run(*options).stdout.no_fnmatch_line("*device --dist *")
+
+
 def test_a_device_that_no_test_needs_is_stopped_before_the_end_whatever_distributes(suite: Suite) -> None:
     suite.pytester.makepyfile(
         test_a="""
@@ -461,12 +479,15 @@ def test_different_collections_are_told_once(suite: Suite) -> None:
     assert len([line for line in result.outlines if line.startswith("Different tests were collected")]) == 1
 
 
-def test_the_part_of_the_suite_is_told_once(suite: Suite) -> None:
-    suite.make(android=2, ios=2)
+@pytest.mark.parametrize("tests", [{"android": 2, "ios": 2}, {"plain": 4}], ids=["devices", "no devices"])
+@pytest.mark.parametrize("options", [[], ["-q", "--dist=loadfile"]])
+def test_the_part_of_the_suite_is_told_once(suite: Suite, tests: dict[str, int], options: list[str]) -> None:
+    suite.make(**tests)
 
-    result = suite.run("-n2", "--device-shard=1/2")
+    result = suite.run("-n2", "--device-shard=1/2", *options)
 
-    assert len([line for line in result.outlines if "device shard 1/2: 2 of 4 tests" in line]) == 1
+    result.assert_outcomes(passed=2)
+    assert len([line for line in result.outlines if line.startswith("device shard 1/2: 2 of 4 tests, split ")]) == 1
 
 
 def test_a_worker_says_what_is_wrong_with_a_split_of_tests_without_devices(suite: Suite) -> None:

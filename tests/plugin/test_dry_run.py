@@ -68,3 +68,13 @@ def test_mistakes_are_told_all_the_same(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE.replace("=10", "=1000"))
 
     assert pytester.runpytest("--device-dry-run").ret == pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.parametrize("options", [[], ["-n2"], ["-k", "plain"]])
+def test_nothing_runs_where_no_test_needs_a_device_either(pytester: pytest.Pytester, options: list[str]) -> None:
+    pytester.makepyfile(SUITE if "-k" in options else "def test_plain(): assert False")
+
+    result = pytester.runpytest("--device-dry-run", *options)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*= devices of a dry run =*", "no test needs a device, *; nothing was sent"])

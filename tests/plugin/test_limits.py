@@ -12,6 +12,7 @@ import pytest
 from pytest_device import DeviceClient
 from pytest_device.testing import FaultyService
 from tests.sessions.redis_server import RedisServer, redis_server
+from tests.waiting import eventually
 
 TESTS = """
 import pytest
@@ -75,6 +76,39 @@ def test_runs_that_share_no_disk_share_the_limit_by_a_server(
     assert run_side_by_side(pytester, tmp_path / "here", tmp_path / "there") == [0, 0]
 
     assert were_one_after_the_other(limited, 4)
+
+
+HOLDS = """
+import pathlib, time, pytest
+
+@pytest.mark.device(platform="android")
+def test_holds(device_session):
+    pathlib.Path("held").touch()
+    until = time.monotonic() + 60
+    while not pathlib.Path("go").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+"""
+
+
+def test_a_worker_says_at_once_for_what_it_waits(
+    pytester: pytest.Pytester, limited: FaultyService, tmp_path: Path
+) -> None:
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--device-state-dir={tmp_path / 'state'}")
+    holding, waiting = (pytester.makepyfile(**{name: text}) for name, text in [("test_a", HOLDS), ("test_b", TESTS)])
+    with subprocess.Popen([*command, str(holding)], stdout=subprocess.DEVNULL) as first:
+        assert eventually((pytester.path / "held").exists)
+        with subprocess.Popen([*command, "-n1", str(waiting)], stdout=subprocess.PIPE, text=True) as second:
+            assert second.stdout is not None
+            lines = iter(second.stdout.readline, "")
+            said = next((line for line in lines if "device gw0 waited 5 s for 1 of the 1 sessions" in line), "")
+            (pytester.path / "go").touch()
+            rest = list(lines)
+
+    assert "held: 1 by " in said
+    assert "2 passed" in rest[-1]
+    assert any(", queued " in line for line in rest)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert were_one_after_the_other(limited, 3)
 
 
 def test_the_password_of_the_server_is_shown_nowhere(

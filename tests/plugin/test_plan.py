@@ -73,9 +73,66 @@ def test_what_is_known_counts(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.usefixtures("service")
-def test_a_suite_without_devices_has_nothing_to_plan(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("options", [[], ["-n2"], ["--device-shard=1/1"]])
+def test_a_suite_without_devices_is_not_run_either(pytester: pytest.Pytester, options: list[str]) -> None:
+    pytester.makepyfile("def test_it(): raise AssertionError")
+
+    result = pytester.runpytest("--device-plan", *options)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*= plan for *", "no test needs a device, *; nothing was sent"])
+
+
+@pytest.mark.usefixtures("suite")
+@pytest.mark.parametrize("options", [["-k", "plain"], ["--device-platform=ios", "-k", "android or plain"]])
+def test_what_is_left_without_devices_is_not_run_either(pytester: pytest.Pytester, options: list[str]) -> None:
+    result = pytester.runpytest("--device-plan", *options)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*= plan for 1 process =*", "no test needs a device, *; nothing was sent"])
+
+
+def test_wrong_settings_end_a_plan_before_anything_runs(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(): pass")
 
-    result = pytester.runpytest("--device-plan")
+    assert pytester.runpytest("--device-plan", "--device-max-sessions=x").ret == pytest.ExitCode.USAGE_ERROR
 
-    result.assert_outcomes(passed=1)
+
+OWN_SCHEDULER = """
+import pytest
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log): pass
+"""
+
+
+@pytest.mark.usefixtures("suite")
+@pytest.mark.parametrize(
+    ("options", "others"),
+    [
+        (["-n2", "--dist=load"], "--dist load"),
+        (["-n2", "--sw"], "--stepwise"),
+        (["--sw"], "--stepwise"),
+        (["-n2", "-p", "own"], "the suite's own scheduler"),
+        (["-n2", "-p", "own", "--dist=load"], "--dist load and the suite's own scheduler"),
+    ],
+)
+def test_it_says_what_keeps_the_run_from_going_so(pytester: pytest.Pytester, options: list[str], others: str) -> None:
+    pytester.makepyfile(own=OWN_SCHEDULER)
+    pytester.syspathinsert()
+
+    result = pytester.runpytest("--device-plan", *options)
+
+    result.stdout.fnmatch_lines([f"this is how tests are dealt without {others}"])
+
+
+@pytest.mark.usefixtures("suite")
+@pytest.mark.parametrize("options", [["-n2"], ["-n0", "--dist=load"], ["-p", "own"]])
+def test_it_says_nothing_of_what_does_not_change_the_run(pytester: pytest.Pytester, options: list[str]) -> None:
+    pytester.makepyfile(own=OWN_SCHEDULER)
+    pytester.syspathinsert()
+
+    result = pytester.runpytest("--device-plan", *options)
+
+    result.stdout.fnmatch_lines(["*= plan for *"])
+    result.stdout.no_fnmatch_line("*dealt without*")

@@ -270,6 +270,53 @@ def test_a_test_that_needs_more_than_is_left_gets_a_fresh_session(
     assert sharing.statuses() == ["stopped", "stopped"]
 
 
+TWO_TESTS = """
+import pytest
+
+@pytest.mark.device(platform="android", max_duration_minutes=10)
+class TestIt:
+    def test_one(self, device_session): pass
+    def test_two(self, device_session): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("option", "--device-test-minutes=11"),
+        ("variable", "DEVICE_TEST_MINUTES=11"),
+        ("ini", "device_test_minutes=11 in the ini file"),
+    ],
+)
+def test_a_setting_that_needs_more_than_a_session_has_is_refused(
+    pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch, given: str, told: str
+) -> None:
+    if given == "variable":
+        monkeypatch.setenv("DEVICE_TEST_MINUTES", "11")
+    if given == "ini":
+        pytester.makeini("[pytest]\ndevice_test_minutes = 11\n")
+    pytester.makepyfile(test_it=TWO_TESTS)
+
+    result = pytester.runpytest(*(["--device-test-minutes=11"] if given == "option" else []))
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    rule = "must not be above max_duration_minutes=10, its session's limit"
+    result.stderr.fnmatch_lines([f"ERROR: test_it.py:5: test_one: {told} {rule}", f"*: test_two: {told} {rule}"])
+    assert sharing.sessions() == []
+
+
+@pytest.mark.parametrize(("share", "minutes"), [("run", "10"), ("test", "11")])
+def test_a_setting_that_needs_all_that_a_session_has_gives_each_test_a_device_of_its_own(
+    pytester: pytest.Pytester, sharing: FaultyService, share: str, minutes: str
+) -> None:
+    pytester.makepyfile(TWO_TESTS)
+
+    result = pytester.runpytest(f"--device-test-minutes={minutes}", f"--device-share={share}")
+
+    result.assert_outcomes(passed=2)
+    assert sharing.statuses() == ["stopped", "stopped"]
+
+
 def test_a_boot_that_fails_is_tried_again_by_default_and_told(
     pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

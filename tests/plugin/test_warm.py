@@ -208,6 +208,46 @@ def test_a_device_whose_controller_has_died_meanwhile_is_stopped_and_told(
     assert warm.statuses() == ["stopped", "in-progress"]
 
 
+def test_under_a_limit_a_device_of_another_kind_takes_the_place_of_a_warm_one_and_both_are_counted(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    other = SUITE.replace("android", "ios").replace("def test_", "def test_other_")
+    pytester.makepyfile(test_it=SUITE, test_other=other)
+    first = pytester.runpytest(KEEP, "--device-max-sessions=1")
+    first.stdout.fnmatch_lines(
+        [
+            "sessions: created 2, proven stopped 1, kept warm 1, unknown 0; *",
+            "stopped *, which was kept warm: it made *",
+        ]
+    )
+
+    second = pytester.runpytest(KEEP, "--device-max-sessions=1", "test_it.py")
+
+    second.stdout.fnmatch_lines(
+        [
+            "sessions: created 1, proven stopped 0, kept warm 1, unknown 0; *",
+            "stopped *, which was kept warm: it made *",
+        ]
+    )
+    assert warm.statuses() == ["stopped", "stopped", "in-progress"]
+
+
+def test_under_a_limit_a_warm_device_of_an_earlier_run_that_cannot_be_stopped_turns_the_run_red(
+    pytester: pytest.Pytester, warm: FaultyService
+) -> None:
+    pytester.makepyfile(test_it=SUITE, test_other=SUITE.replace("android", "ios"))
+    pytester.runpytest(KEEP, "--device-max-sessions=1", "test_it.py")
+    warm.add_fault("stop", "reply", status=403, body="not yours")
+
+    result = pytester.runpytest(KEEP, "--device-max-sessions=1", "test_other.py")
+
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["sessions: created 1, proven stopped 0, kept warm 1, unknown 0; *", "*: NOT PROVEN STOPPED: *not yours*"]
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
 def test_a_device_that_is_kept_warm_is_told_of_in_the_receipts_json(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:

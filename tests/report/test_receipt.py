@@ -33,6 +33,16 @@ def test_every_kind_of_event_has_a_line_or_needs_none() -> None:
         assert line_of(event(kind, text="why"), verbose=True)
 
 
+def test_what_tests_wait_in_the_queue_of_sessions_is_a_figure_of_its_own() -> None:
+    receipt = Receipt()
+    for seconds in (0.2, 29.0):
+        receipt.add(Event(Kind.QUEUED, waited_seconds=seconds))
+    receipt.add(Event(Kind.CREATED, "android appium", "one"))
+
+    assert "waited 0.0 s, queued 29.2 s" in next(receipt.lines()).text
+    assert receipt.to_json()["queued_seconds"] == 29.2
+
+
 def test_a_run_without_sessions_says_nothing() -> None:
     assert list(Receipt().lines()) == []
 
@@ -64,6 +74,60 @@ def test_what_was_kept_is_yellow_until_it_is_stopped_after_all() -> None:
     (line,) = receipt.lines()
     assert line.text.startswith("sessions: created 1, proven stopped 1, unknown 0; ")
     assert line.colour == "green"
+
+
+def test_what_was_kept_warm_and_stopped_by_the_same_run_is_stopped_and_its_time_counts_once() -> None:
+    receipt = receipt_of(
+        event(Kind.CREATED), event(Kind.WARM, running=40), event(Kind.STOPPED, text="stopped", running=70)
+    )
+    values = receipt.to_json()
+    assert (values["created"], values["stopped"], values["kept_warm"], values["device_seconds"]) == (1, 1, 0, 70)
+
+
+def test_the_time_of_a_session_that_went_from_worker_to_worker_is_theirs_once() -> None:
+    receipt = receipt_of(
+        event(Kind.TAKEN_OVER),
+        event(Kind.STOPPED, text="stopped", running=30),
+        event(Kind.CREATED),
+        event(Kind.WARM, running=40),
+    )
+    assert receipt.to_json()["device_seconds"] == 70
+
+    whole = receipt_of(
+        *[event(Kind.CREATED), event(Kind.WARM, running=40)],
+        *[event(Kind.TAKEN_OVER), event(Kind.WARM, running=30), event(Kind.STOPPED, text="stopped", running=90)],
+    )
+    assert whole.to_json()["device_seconds"] == 90
+
+
+def test_the_time_that_an_earlier_run_had_a_session_is_not_counted() -> None:
+    receipt = receipt_of(
+        event(Kind.TAKEN_OVER), event(Kind.WARM, running=40), event(Kind.STOPPED, text="stopped", running=900)
+    )
+
+    assert receipt.to_json()["device_seconds"] == 40
+
+
+def test_what_was_kept_warm_and_could_not_be_stopped_is_not_called_warm() -> None:
+    receipt = receipt_of(
+        event(Kind.CREATED), event(Kind.STOP_FAILED, text="403"), event(Kind.WARM, text="12:34", running=40)
+    )
+
+    values = receipt.to_json()
+    assert (values["created"], values["kept_warm"]) == (1, 0)
+    assert f"ios appium: NOT PROVEN STOPPED: one; {PAGE}; 403" in [line.text for line in receipt.lines()]
+
+
+def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_told_while_it_may_run() -> None:
+    receipt = receipt_of(event(Kind.STOP_DELAYED, text="503"), event(Kind.NOTE, text="began to stop it"))
+    values = receipt.to_json()
+    assert (values["created"], values["stopped"], [one["id"] for one in values["not_stopped"]]) == (0, 0, ["one"])
+
+    receipt.add(event(Kind.STOPPED, text="stopped", running=900))
+
+    values = receipt.to_json()
+    assert (values["created"], values["stopped"], values["not_stopped"], values["device_seconds"]) == (0, 0, [], 0)
+    assert "began to stop it" in [line.text for line in receipt.lines()]
 
 
 def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
@@ -146,5 +210,6 @@ def test_the_receipt_is_also_plain_values() -> None:
         "unused": 0,
         "device_seconds": 66.5,
         "waited_seconds": 12.0,
+        "queued_seconds": 0.0,
         "errors": {"infrastructure": 2},
     }

@@ -93,6 +93,26 @@ def test_what_is_gone_may_be_removed_again(ledger: Ledger) -> None:
     assert not ledger.holds(ENTRY.intent)
 
 
+def test_what_cannot_be_looked_at_is_taken_to_be_kept_warm_and_what_is_gone_is_not(tmp_path: Path) -> None:
+    (tmp_path / "no-directory").touch()
+
+    assert Ledger(str(tmp_path / "no-directory")).keeps_warm(ENTRY.intent)
+    assert not Ledger(str(tmp_path / "none")).keeps_warm(ENTRY.intent)
+
+
+@pytest.mark.parametrize("is_warm", [True, False])
+def test_an_entry_is_out_of_sight_where_no_run_has_it(tmp_path: Path, *, is_warm: bool) -> None:
+    former, heir = Ledger(str(tmp_path / "former")), Ledger(str(tmp_path / "heir"))
+    Path(heir.directory).mkdir()
+    entry = ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+    (heir.keep_warm if is_warm else heir.write)(entry)
+
+    assert not former.is_out_of_sight(ENTRY.intent)
+    assert former.is_out_of_sight("1" * 32)
+    shutil.rmtree(tmp_path)
+    assert former.is_out_of_sight(ENTRY.intent)
+
+
 def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
     assert Ledger(str(tmp_path / "none")).read() == ([], {})
 

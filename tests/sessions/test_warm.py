@@ -1,16 +1,18 @@
 """A session that a run leaves up goes to one later run, or is stopped when its time is over."""
 
 import os
+import shutil
 import signal
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from pytest_device.sessions.client import DeviceClient
@@ -36,6 +38,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs 
 
 ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
 SOON = timedelta(seconds=0.3)
+REFUSAL = {"effect": "reply", "status": 403, "body": "{}"}
 
 
 class Run:
@@ -67,6 +70,7 @@ class Run:
                 leaves_unknown=self.owner.leaves_unknown,
                 stopping=lambda _held: None,
                 found=self.warm.found,
+                make_room=self.warm.make_room,
                 stays=self.warm.stays,
             )
         )
@@ -101,10 +105,10 @@ class Run:
         self.pool.close()
         return self.owner.close(10)
 
-    def leave_at_once(self) -> None:
+    def leave_at_once(self) -> list[Event]:
         """End as a process does that is killed: nothing is waited for."""
         self._is_closed = True
-        self.owner.close(0)
+        return self.owner.close(0)
 
     def end(self) -> None:
         """Close it if the test has not, leaving nothing up."""
@@ -137,11 +141,16 @@ class Runs:
     def ending(self, need: Need, after: timedelta, *, watched: Watched = DETACHED) -> str:
         """Let a run that is over have left a session up for so long; return its id."""
         run = self.start(watched=watched)
+        session_id = self.keep(run, need, after)
+        run.close()
+        return session_id
+
+    def keep(self, run: Run, need: Need, after: timedelta) -> str:
+        """Let a run leave a session up for so long; return its id."""
         held, now = run.take(need), datetime.now(UTC)
         wanted = asks(need, self.state_dir)
         assert run.owner.keep_warm(held.session.id, until=now + after, ends=now + timedelta(hours=1), asks=wanted)
         run.pool.leave(held)
-        run.close()
         return str(held.session.id)
 
     def entries(self) -> list[Entry]:
@@ -354,6 +363,66 @@ def test_the_reaper_of_a_run_that_is_over_stops_it_when_its_time_is_over_and_end
     assert list(sweep(runs.state_dir, runs.service, but="", timeout_seconds=5).notes()) == []
 
 
+def moved(path: Path) -> None:
+    path.rename(f"{path}-moved")
+
+
+@pytest.mark.parametrize("takes_away", [shutil.rmtree, moved])
+def test_one_that_nobody_can_find_any_more_is_stopped_at_once(
+    runs: Runs, need: Need, tmp_path: Path, takes_away: Callable[[Path], object]
+) -> None:
+    runs.left(need)
+
+    takes_away(runs.state_dir)
+
+    assert eventually(lambda: runs.at.statuses() == ["stopped"])
+    assert eventually(lambda: not reapers(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"), [({"effect": "delay", "seconds": 0.5}, Kind.STOPPED), (REFUSAL, Kind.STOP_FAILED)]
+)
+def test_the_run_that_left_it_tells_what_came_of_it_when_its_time_was_over_before_the_run(
+    runs: Runs, need: Need, fault: dict[str, Any], kind: Kind
+) -> None:
+    run = runs.start()
+    runs.at.add_fault("stop", **fault)
+    session_id = runs.keep(run, need, SOON)
+    assert eventually(lambda: "stop" in [operation for operation, _ in runs.at.requests()])
+
+    assert [(event.kind, event.session_id) for event in run.close()] == [(kind, session_id)]
+
+
+def test_the_successor_of_a_killed_reaper_stops_it_when_its_time_is_over(
+    runs: Runs, need: Need, tmp_path: Path
+) -> None:
+    run = runs.start()
+    session_id = runs.keep(run, need, timedelta(seconds=2))
+    (former,) = reapers(str(tmp_path))
+
+    former.kill()
+
+    assert eventually(lambda: runs.at.statuses() == ["stopped"])
+    assert [(event.kind, event.session_id) for event in run.close()] == [(Kind.STOPPED, session_id)]
+
+
+def test_the_successor_of_a_killed_reaper_leaves_to_others_what_they_have(
+    runs: Runs, need: Need, tmp_path: Path
+) -> None:
+    run = runs.start()
+    runs.keep(run, need, timedelta(minutes=5))
+    (former,) = reapers(str(tmp_path))
+    former.suspend()
+    runs.start(watched=IN_A_THREAD).take(need)
+
+    former.kill()
+    assert eventually(lambda: len(set(reapers(str(tmp_path))) - {former}) == 1)
+
+    assert run.close() == []
+    assert runs.states() == [LIVE]
+    assert runs.at.statuses() == ["in-progress"]
+
+
 def test_the_reaper_of_a_run_that_is_over_ends_when_another_run_has_it(runs: Runs, need: Need, tmp_path: Path) -> None:
     runs.left(need)
     (former,) = reapers(str(tmp_path))
@@ -456,6 +525,101 @@ def test_where_sessions_are_counted_one_that_is_kept_warm_makes_room(runs: Runs,
     run.take(need_at(runs.at, platform="ios"))
 
     assert {session["id"]: session["status"] for session in runs.at.sessions()}[session_id] == "stopped"
+
+
+@pytest.mark.parametrize("is_ahead", [True, False])
+def test_one_that_is_about_to_be_taken_over_does_not_make_room(runs: Runs, need: Need, *, is_ahead: bool) -> None:
+    session_id = runs.left(need)
+    run = runs.start(has_room=False)
+    needs = [need_at(runs.at, platform="ios"), need]
+    if is_ahead:
+        run.pool.expect(needs, WaitPolicy(30, 0.01))
+
+    _, held = run.pool.take(needs, WaitPolicy(30, 0.01))
+
+    assert str(held.session.id) == session_id
+    assert runs.at.statuses() == ["in-progress", "in-progress"]
+
+
+def test_a_fresh_device_takes_the_place_of_one_that_is_kept_warm_too(runs: Runs, need: Need) -> None:
+    runs.left(need)
+
+    runs.start(has_room=False).take(need_at(runs.at, "test test_a.py::test_x"))
+
+    assert runs.at.statuses() == ["stopped", "in-progress"]
+
+
+def test_a_run_that_stops_what_it_has_left_up_itself_tells_of_its_end(runs: Runs, need: Need) -> None:
+    run = runs.start(has_room=False)
+    session_id = run.use(need)
+
+    run.take(need_at(runs.at, platform="ios"))
+
+    assert [event.kind for event in run.events if event.session_id == session_id and event.kind is not Kind.READY] == [
+        Kind.CREATED,
+        Kind.WARM,
+        Kind.STOPPED,
+    ]
+
+
+def test_where_a_run_cannot_be_read_the_others_sessions_are_found(
+    runs: Runs, need: Need, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = runs.left(need)
+    locked = runs.state_dir / "runs" / "0-of-another-user"
+    locked.mkdir()
+    listed = os.listdir
+
+    def listdir(path: str) -> list[str]:
+        if path == str(locked):
+            raise PermissionError
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+
+    assert runs.start().use(need) == session_id
+
+
+def test_a_take_over_that_is_broken_off_is_stopped_and_told_apart(runs: Runs, need: Need, tmp_path: Path) -> None:
+    session_id = runs.left(need)
+    run, reaper = broken_off(runs, need, tmp_path)
+
+    reaper.resume()
+
+    assert eventually(lambda: runs.at.statuses()[0] == "stopped")
+    told = [event for event in run.close() if event.session_id == session_id]
+    assert [event.kind for event in told] == [Kind.NOTE, Kind.STOPPED]
+
+
+def test_what_a_run_has_asked_for_and_not_heard_of_is_not_told_as_its_own(
+    runs: Runs, need: Need, tmp_path: Path
+) -> None:
+    session_id = runs.left(need)
+    run, reaper = broken_off(runs, need, tmp_path)
+
+    assert session_id not in [event.session_id for event in run.leave_at_once()]
+
+    reaper.resume()
+    assert eventually(lambda: runs.at.statuses() == ["stopped", "stopped"])
+
+
+def broken_off(runs: Runs, need: Need, tmp_path: Path) -> tuple[Run, psutil.Process]:
+    """Break off the take-over by a run whose reaper is suspended; return both."""
+    formers, run = reapers(str(tmp_path)), runs.start()
+    run.take(need_at(runs.at, platform="ios"))  # its reaper takes commands by then
+    (reaper,) = set(reapers(str(tmp_path))) - set(formers)
+    reaper.suspend()
+
+    def interrupt() -> None:
+        eventually(lambda: run.owner.pending() == 2)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        run.take(need)
+    interrupting.join(60)
+    return run, reaper
 
 
 def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: Need) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_device.errors import ConfigError
 from pytest_device.option_table import STATE_DIR
-from pytest_device.settings import default_state_dir
+from pytest_device.settings import as_given, default_state_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +56,43 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_state_dir(parser: argparse.ArgumentParser, what: str) -> None:
     """Add ``--state-dir``."""
+    default = str(default_state_dir(os.environ)).replace("%", "%%")
     parser.add_argument(
-        "--state-dir",
-        type=Path,
-        metavar="DIR",
-        default=os.environ.get(STATE_DIR.variable) or default_state_dir(os.environ),
-        help=f"{what} (default: {STATE_DIR.variable}, else %(default)s)",
+        "--state-dir", metavar="DIR", help=f"{what}, an absolute path (default: {STATE_DIR.variable}, else {default})"
     )
 
 
 def state_dir_of(parsed: argparse.Namespace) -> Path:
-    """Return the state directory; raises ConfigError when there is none."""
-    state_dir: Path | None = parsed.state_dir
+    """Return the state directory; raises ConfigError when there is none, or one is named that runs would refuse."""
+    source, named = _named_state_dir(parsed)
+    state_dir = Path(named) if named else default_state_dir(os.environ)
     if state_dir is None:
         raise ConfigError("this user has no home directory: give --state-dir")
+    if named and not state_dir.is_absolute():
+        raise ConfigError(f"{as_given(source, named)} must be an absolute path")
     return state_dir
+
+
+def known_state_dir(parsed: argparse.Namespace) -> Path:
+    """Return the state directory; raises ConfigError also for an option's that is not there, OSError for no access.
+
+    Where the option is mistyped, no session would seem to be left. The variable is that of the runs, which make the
+    directory with the first session.
+    """
+    source, named = _named_state_dir(parsed)
+    state_dir = state_dir_of(parsed)
+    if parsed.state_dir and not state_dir.exists():
+        raise ConfigError(f"{as_given(source, named)} does not exist: no run has written a session down there")
+    return state_dir
+
+
+def nothing_in(state_dir: Path) -> str:
+    """Return the end of a line that tells of no session; the directory is not there before the first run."""
+    return f" in {state_dir}" if state_dir.exists() else f": {state_dir} does not exist"
+
+
+def _named_state_dir(parsed: argparse.Namespace) -> tuple[str, str]:
+    """Return the option or variable that names a directory, and the name; empty where none does."""
+    if parsed.state_dir:
+        return "--state-dir", parsed.state_dir
+    return STATE_DIR.variable, os.environ.get(STATE_DIR.variable, "")

@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import Final
 
-from pytest_device.cli.command import Command, add_json, add_state_dir, state_dir_of
+from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in
 from pytest_device.errors import ConfigError
 
 ONLY_HERE: Final = "sessions that other machines asked for are not known here: the service has no list"
@@ -23,8 +23,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     from pytest_device.sessions.inventory import opened
 
-    state_dir = state_dir_of(parsed)
     try:
+        state_dir = known_state_dir(parsed)
         with opened(state_dir) as found:
             sessions, damaged = found
     except OSError as error:
@@ -37,7 +37,7 @@ def _run(parsed: argparse.Namespace) -> int:
     for path, reason in damaged.items():
         print(f"damaged: {path}: {reason}; it may stand for a session that is running")
     if not (sessions or damaged):
-        print(f"no session is known in {state_dir}")
+        print(f"no session is known{nothing_in(state_dir)}")
     return int(bool(damaged))
 
 

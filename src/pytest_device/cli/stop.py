@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from pytest_device.cli.command import Command, add_json, add_state_dir, state_dir_of
+from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in, state_dir_of
 from pytest_device.cli.sessions import ONLY_HERE, unusable
 from pytest_device.errors import ConfigError
 from pytest_device.option_table import STOP_TIMEOUT_SECONDS, TOKEN_VARIABLE, URL
@@ -60,9 +60,9 @@ def _run(parsed: argparse.Namespace) -> int:
         raise ConfigError(f"which service? Give --url or {URL.variable}; `pytest-device sessions` tells each session's")
     service = service_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
     seconds = parsed.timeout_seconds or _timeout_seconds(os.environ.get(STOP_TIMEOUT_SECONDS.variable, ""))
-    state_dir = state_dir_of(parsed)
     choice = Choice(frozenset(map(str, parsed.ids)), with_live_runs=parsed.all)
     try:
+        state_dir = state_dir_of(parsed) if choice.ids else known_state_dir(parsed)
         outcome = stop_known(state_dir, service, choice, seconds)
     except OSError as error:
         raise unusable(error) from None
@@ -75,7 +75,7 @@ def _run(parsed: argparse.Namespace) -> int:
     for text in problems:
         print(text, file=sys.stderr)
     if not choice.ids:
-        print(f"that is all that {state_dir} knows" if done or problems else f"nothing to stop in {state_dir}")
+        print(f"that is all that {state_dir} knows" if done or problems else f"nothing to stop{nothing_in(state_dir)}")
         print(ONLY_HERE)
     return int(bool(problems))
 

@@ -12,6 +12,7 @@ from pytest_device.errors import ConfigError
 from pytest_device.plugin.controller import PROBLEMS
 from pytest_device.plugin.fixtures import OF_ONE, OF_SEVERAL
 from pytest_device.plugin.history import History, history_of
+from pytest_device.plugin.line import LINE
 from pytest_device.plugin.markers import (
     ONLY,
     PLATFORM_ARGUMENT,
@@ -22,9 +23,9 @@ from pytest_device.plugin.markers import (
     need_of,
     platforms_of,
 )
-from pytest_device.plugin.options import settings_of, usage_error
+from pytest_device.plugin.options import only_tells, settings_of, usage_error, will_run
 from pytest_device.plugin.schedule import Lineup, Numbers, in_order
-from pytest_device.plugin.shard import select
+from pytest_device.plugin.shard import SHARD_LINE, select
 from pytest_device.plugin.sizing import Use, sized
 from pytest_device.spec import Platform, SessionType
 
@@ -92,11 +93,23 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
             _choose(config, items, settings)
             if may_order:
                 _order(config, items)
-            run.register(items if may_order else ())
+            if not _only_tells(config, settings):
+                run.register(items if may_order else ())
             return
     except ConfigError as error:
         problems = list(error.problems)
     _tell_problems(config, items, problems)
+
+
+def _only_tells(config: pytest.Config, settings: "Settings") -> bool:
+    """Let a run that is only to say what it would do say that, in place of running; tell whether it is such a one."""
+    if not (will_run(config) and only_tells(config)):
+        return False
+    from pytest_device.plugin.telling import Telling
+
+    if not config.pluginmanager.has_plugin("device-telling"):
+        config.pluginmanager.register(Telling(settings), "device-telling")
+    return True
 
 
 def _tell_problems(config: pytest.Config, items: list[pytest.Item], problems: list[str]) -> None:
@@ -116,11 +129,16 @@ def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings
 
 
 def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run a shard of tests of which none needs a device; raises pytest.UsageError."""
+    """Run a shard of tests of which none needs a device, or say that none does; raises pytest.UsageError."""
     try:
-        select(config, items, settings_of(config), needs_of)
+        settings = settings_of(config)
+        select(config, items, settings, needs_of)
     except ConfigError as error:
         _tell_problems(config, items, list(error.problems))
+        return
+    _only_tells(config, settings)
+    if line := getattr(config, "workerinput", {}).get(LINE):  # the controlling process has the terminal
+        line.send((os.getpid(), Lineup((), (), (), may_order=False).plain(), config.stash.get(SHARD_LINE, "")))
 
 
 def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:

@@ -12,7 +12,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.plugin.line import LINE, OVER, Channel, Left, Line
-from pytest_device.plugin.options import CHOSEN_DIST, settings_of, usage_error, will_run
+from pytest_device.plugin.options import CHOSEN_DIST, others_that_deal, settings_of, usage_error, will_run
 from pytest_device.plugin.secrets import redactor_of
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal
@@ -20,20 +20,13 @@ from pytest_device.sessions.events import Event, Kind
 
 if TYPE_CHECKING:
     from pytest_device.plugin.household import Household
+    from pytest_device.plugin.schedule import Lineup
     from pytest_device.settings import Settings
 
 LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
 RUN: Final = "device_run"
 """Key of a worker's input: the name that all processes of the run share."""
-TRAPS: Final = {
-    "each": "runs every test on every worker, each with devices of its own",
-    "load": "deals tests as they come, so that workers change devices: half as long again as it need be, and as dear",
-    "loadscope": "keeps modules and classes on one worker, whatever their devices: half as long again as it need be",
-    "loadfile": "keeps files on one worker, whatever their devices: half as long again as it need be",
-    "loadgroup": "with a group for each device has one worker at each: twice as long as it need be",
-}
-"""What it costs to distribute tests in another way; benchmarks/makespan.py measures it."""
 PROBLEMS: Final = "device_problems"
 """Key of a worker's output: what is wrong with the configuration."""
 
@@ -94,7 +87,7 @@ class Controller:
     def pytest_configure_node(self, node: _Worker) -> None:
         """Give the worker a line to here, and the run's local service, started with the first worker."""
         node.workerinput[LINE] = channel = node.gateway.newchannel()
-        self._lines[node] = Line(channel)
+        self._lines[node] = Line(channel, self._terminal.show)
         try:
             settings = settings_of(self._config)
             if not (settings.local.value or settings.url.value):
@@ -132,7 +125,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
         """Deal tests by their devices, unless the user says how they are distributed."""
-        if self._chosen != "no" or config.getoption("stepwise", default=False) or self._has_rival(config):
+        if others_that_deal(config):
             return None
         self._deals = True
         from pytest_device.plugin.distribution import DeviceScheduling
@@ -147,11 +140,6 @@ class Controller:
             fresh_ahead=settings.prefetch.value,
         )
 
-    def _has_rival(self, config: pytest.Config) -> bool:
-        """Tell whether the suite, or another plugin, has a scheduler of its own."""
-        known = (self, config.pluginmanager.getplugin("dsession"))
-        return any(found.plugin not in known for found in config.hook.pytest_xdist_make_scheduler.get_hookimpls())
-
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
         """Say what the user's way of distribution costs, and begin to watch which devices are needed no more."""
@@ -159,12 +147,27 @@ class Controller:
         lineup = line.lineup
         if line.shard and not self._has_told_shard:
             self._has_told_shard = True
-            self._terminal.show(line.shard.removeprefix("device "))
-        if self._deals or self._left or lineup is None:
+            self._tell_shard(line.shard)
+        if self._deals or self._left or lineup is None or not lineup.has_devices():
             return
         self._left = Left(lineup, ids)
-        if trap := TRAPS.get(self._chosen):
-            self._terminal.show(f"--dist {self._chosen} {trap}. Without --dist, tests are dealt by their devices")
+        self._tell_trap(lineup, ids)
+
+    def _tell_shard(self, told: str) -> None:
+        """Say which part of the suite runs, also under ``-q``, as one process does."""
+        if self._config.pluginmanager.has_plugin("terminalreporter"):
+            writer = self._config.get_terminal_writer()
+            if writer.width_of_current_line:
+                writer.line()
+            writer.line(told)
+
+    def _tell_trap(self, lineup: "Lineup", ids: Sequence[str]) -> None:
+        from pytest_device.plugin.traps import trap
+
+        dist = f"--dist {self._chosen}"
+        decides = len(self._lines) > 1 and others_that_deal(self._config) == [dist]
+        if decides and (costs := trap(self._chosen, lineup, ids)):
+            self._terminal.show(f"{dist} {costs}. Without --dist, tests are dealt by their devices")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Let workers stop the devices that no test will need that has not begun."""

@@ -13,7 +13,7 @@ past it only where a worker that goes on has as many as it needs.
 
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from math import inf
@@ -100,7 +100,7 @@ class Dealer(Generic[W]):
         kinds: Sequence[Kind],
         units: Sequence[Unit],
         seconds: Sequence[float | None],
-        boots: Sequence[float | None],
+        boots: MutableSequence[float | None],
         *,
         width: int,
         most: float = inf,
@@ -354,8 +354,8 @@ class Dealer(Generic[W]):
         stock = next(self._last_begun(now), None)
         if stock is None or stock.place == worker.at or len(stock.kind.needs) > self._free_for(worker):
             return None
-        if now > self._began and not all(map(self.estimates.is_boot_known, stock.kind.models)):
-            return None  # the first of its devices boots still, and nobody knows how long
+        if not worker.hand and now > self._began and not all(map(self.estimates.is_boot_known, stock.kind.models)):
+            return None  # the first of its devices boots still, and nobody knows how long: it can wait until they do
         lefts, boot, left = self._lefts(stock, now), self._boot(worker, stock), self._left(worker, now)
         ready = max(left, boot) if self._spares(worker, stock) else left + boot
         end = self._end(stock, lefts)

@@ -15,7 +15,7 @@ from pytest_device.errors import ConfigError, ControllerError, DeviceError, Stop
 from pytest_device.plugin.access import Access
 from pytest_device.plugin.collection import ARGUMENTS, NEEDS, needs_of
 from pytest_device.plugin.markers import ONLY, Names, devices_of, need_of, platforms_of
-from pytest_device.plugin.outlook import NOT_LEFT, Outlook
+from pytest_device.plugin.outlook import NOT_LEFT, Outlook, is_fresh
 from pytest_device.plugin.sizing import needed_minutes
 from pytest_device.plugin.warm import WarmDevices
 from pytest_device.redact import Redactor
@@ -47,6 +47,8 @@ PROVIDING: Final = pytest.StashKey[DeviceError]()
 """The error that was met last while a device or a driver was provided to a test."""
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that are needed before the first test runs."""
+FAILED: Final = pytest.StashKey[bool]()
+"""Whether the attempt at a test that is at hand has failed."""
 WAITED: Final = pytest.StashKey[float]()
 """For how many seconds a test waited for its devices, until its next report."""
 _SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
@@ -160,10 +162,11 @@ class Devices:
             self._tidy(item, taken, nextitem)
         if taken or self._pool.has_any:  # a test without a device, or skipped, may be the last before the end of one
             kept: Counter[Need] = Counter()
+            again = Counter(held.need for held in taken.values()) if _runs_again(item) else Counter[Need]()
 
             def is_needed(need: Need) -> bool:
                 kept[need] += 1
-                return kept[need] <= self._needed_at_once(need, nextitem)
+                return kept[need] <= max(self._needed_at_once(need, nextitem), again[need])
 
             self._pool.give_back(taken.values(), is_needed)
 
@@ -176,7 +179,7 @@ class Devices:
         """Let the devices that other tests will get forget what the test did there by the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
-            is_left = self._needed_at_once(held.need, nextitem) or self.warm.may_stay(held.need)
+            is_left = self._needed_at_once(held.need, nextitem) or _runs_again(item) or self.warm.may_stay(held.need)
             if name in uses and not held.is_lost and is_left:
                 held.is_lost = not self._tidier_of_all().tidy(held.session, uses[name])
         uses.clear()
@@ -315,6 +318,7 @@ class Devices:
                 slots=self.access.slots(self._names.holder(), self._tell),
                 relay=self._relay,
                 found=self.warm.found,
+                make_room=self.warm.make_room,
                 stays=self.warm.stays,
             )
         )
@@ -384,6 +388,15 @@ def _says_more(item: pytest.Item) -> bool:
 
 def _taken_by(item: pytest.Item) -> dict[str, Held]:
     return item.stash.get(_TAKEN, None) or {}
+
+
+def _runs_again(item: pytest.Item) -> bool:
+    """Tell whether pytest-rerunfailures may run a test again, on the devices that it shares."""
+    plugin = item.config.pluginmanager.get_plugin("rerunfailures")
+    attempt: int = getattr(item, "execution_count", 0)
+    if not (plugin and attempt and item.stash.get(FAILED, False)) or is_fresh(item):
+        return False
+    return bool(attempt <= (plugin.get_reruns_count(item) or 0))
 
 
 def _dead_controller(session: Session) -> ControllerError | None:

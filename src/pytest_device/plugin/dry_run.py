@@ -13,6 +13,7 @@ from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _HIDDEN: Final = frozenset({"launch_args", "open_url"})
 """What an app is told at launch may be a credential anywhere in it."""
+NO_DEVICE: Final = "no test needs a device, as far as markers tell; nothing was sent"
 
 
 def show(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
@@ -27,6 +28,9 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
 
 
 def _lines(needs: Counter[Need]) -> Iterator[str]:
+    if not needs:
+        yield NO_DEVICE
+        return
     for need, count in needs.items():
         request = need.request
         asked = request.model_dump(

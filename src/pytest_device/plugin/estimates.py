@@ -1,6 +1,6 @@
 """How long tests and boots take: as is known, else as others do. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from heapq import heapify, heapreplace
 from itertools import chain, islice
 from math import inf
@@ -22,7 +22,7 @@ class Estimates:
     ``boots`` may be filled in by their owner at any time. Tests are ``plain`` when they need no device.
     """
 
-    def __init__(self, seconds: Sequence[float | None], boots: Sequence[float | None]) -> None:
+    def __init__(self, seconds: Sequence[float | None], boots: MutableSequence[float | None]) -> None:
         self._seconds, self._boots = list(seconds), boots
         self._sums = {False: (0.0, 0), True: (0.0, 0)}
         """Seconds and number of the tests of known length: with devices, and without."""
@@ -65,6 +65,11 @@ class Estimates:
             return seconds
         others = sorted(one for one in self._boots if one is not None) or [BOOT_SECONDS]
         return others[len(others) // 2]
+
+    def confirm(self, models: Iterable[int]) -> None:
+        """Take note that models have booted in the time that they were thought to take."""
+        for model in models:
+            self._boots[model] = self.boot(model)
 
     def boots(self) -> Sequence[float]:
         """Return how long each model boots, or is thought to."""

@@ -1,8 +1,9 @@
 """The line between the controlling process of a pytest-xdist run and a worker, beside pytest-xdist's own.
 
 It is a channel of execnet, so it reaches workers on other machines, too. A worker tells what its tests need before it
-tells pytest-xdist that it has collected them; it is told which tests it gets before it gets them, and, where the user
-has chosen another way to distribute them, which devices no test needs any more.
+tells pytest-xdist that it has collected them, and what a person is to read while it waits; it is told which tests it
+gets before it gets them, and, where the user has chosen another way to distribute them, which devices no test needs any
+more.
 """
 
 from collections import defaultdict
@@ -33,8 +34,8 @@ class Channel(Protocol):
 class Line:
     """The controlling process's end."""
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    def __init__(self, channel: Channel, say: Callable[[str], None]) -> None:
+        self._channel, self._say = channel, say
         self.lineup: Lineup | None = None
         """What the worker has collected, None for tests without a device."""
         self.shard = ""
@@ -43,7 +44,10 @@ class Line:
         """The worker's process, told with the lineup."""
         channel.setcallback(self._hear)
 
-    def _hear(self, told: tuple[int, tuple[Any, ...], str]) -> None:
+    def _hear(self, told: tuple[int, tuple[Any, ...], str] | str) -> None:
+        if isinstance(told, str):
+            self._say(told)
+            return
         self.pid, values, self.shard = told
         self.lineup = Lineup(*values)
 

@@ -12,7 +12,7 @@ from pytest_device.spec import DURATION_MAX_MINUTES, NAME_MAX_LENGTH, Platform, 
 
 if TYPE_CHECKING:
     from pytest_device.sessions.pool import Need
-    from pytest_device.settings import Settings
+    from pytest_device.settings import Setting, Settings
 
 CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
 """Where common CI services name the run; the first that is set is used."""
@@ -195,7 +195,7 @@ def need_of(
     except ConfigError as error:
         problems += error.problems
     duration = request.max_duration_minutes if request else None
-    minutes = _minutes(sharing, settings, duration or DURATION_MAX_MINUTES, problems)
+    minutes = _minutes(sharing, settings, share, duration or DURATION_MAX_MINUTES, problems)
     if request is None or problems:
         raise ConfigError(*problems)
     return names.needs.setdefault(key, Need(request, among, minutes))
@@ -208,11 +208,10 @@ def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
     return settings.share.value, [f"share={share!r} must be one of {', '.join(Share)}"]
 
 
-def _minutes(sharing: Arguments, settings: "Settings", duration: int, problems: list[str]) -> int:
-    """Return how many minutes have to be left for the test; the default gives way to sessions that are short."""
+def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
+    """Return how many minutes have to be left for the test; problems are added to ``problems``."""
     if "test_minutes" not in sharing:
-        setting = settings.test_minutes
-        return min(setting.value, duration // 2 if setting.is_default else duration)
+        return _minutes_of_setting(settings.test_minutes, share, duration, problems)
     minutes = sharing["test_minutes"]
     if type(minutes) is not int or not 1 <= minutes <= DURATION_MAX_MINUTES:
         problems.append(f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}")
@@ -222,6 +221,21 @@ def _minutes(sharing: Arguments, settings: "Settings", duration: int, problems: 
             f"test_minutes={minutes} must not be above max_duration_minutes={duration}, its session's limit"
         )
     return minutes
+
+
+def _minutes_of_setting(setting: "Setting[int]", share: str, duration: int, problems: list[str]) -> int:
+    """Return what the setting says; the default, and any where nothing is shared, gives way to sessions that are short.
+
+    What somebody has set and a session cannot give would boot a device for each test.
+    """
+    from pytest_device.settings import as_given
+
+    if setting.is_default:
+        return min(setting.value, duration // 2)
+    if setting.value > duration and share != Share.TEST:
+        given = as_given(setting.source, setting.value)
+        problems.append(f"{given} must not be above max_duration_minutes={duration}, its session's limit")
+    return min(setting.value, duration)
 
 
 def _among(item: pytest.Item, share: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CHOSEN_DIST: Final = pytest.StashKey[str]()
 """How the user wants pytest-xdist to distribute tests, ``no`` where they do not say."""
 WIDTH: Final = pytest.StashKey[int]()
-"""How many processes run tests."""
+"""How many workers of pytest-xdist run tests, 0 where this process does."""
 _SETTINGS: Final = pytest.StashKey["Settings"]()
 
 
@@ -116,7 +116,7 @@ def _value(value: object) -> str:
 
 def only_tells(config: pytest.Config) -> bool:
     """Tell whether the run is only to say what it would do; not when the settings are wrong, which is told later."""
-    if not any(_is_given(config, option.ini, option.variable) for option in (DRY_RUN, PLAN)):
+    if not is_to_tell(config):
         return False
     from pytest_device.errors import ConfigError
 
@@ -125,6 +125,11 @@ def only_tells(config: pytest.Config) -> bool:
     except ConfigError:
         return False
     return settings.dry_run.value or settings.plan.value
+
+
+def is_to_tell(config: pytest.Config) -> bool:
+    """Tell whether anything is said of a run that only tells, which the settings, if they are right, say in full."""
+    return any(_is_given(config, option.ini, option.variable) for option in (DRY_RUN, PLAN))
 
 
 def is_sharded(config: pytest.Config) -> bool:
@@ -149,7 +154,25 @@ def _width(config: pytest.Config) -> int:
         specs: list[str] = (config.getoption("tx") or []) if distributes else []
         number = sum(int(many) if many.isdigit() else 1 for many, _, _ in (spec.partition("*") for spec in specs))
     most: int | None = config.getoption("maxprocesses")
-    return max(1, min(int(number), most or int(number)))
+    return min(int(number), most or int(number))
+
+
+def others_that_deal(config: pytest.Config, *, workers: bool = True) -> list[str]:
+    """Return what keeps tests from being dealt by their devices, in words; some only where there are workers."""
+    chosen = config.stash.get(CHOSEN_DIST, "no")
+    others = {
+        f"--dist {chosen}": workers and chosen != "no",
+        "--stepwise": config.getoption("stepwise", default=False),
+        "the suite's own scheduler": workers and _has_scheduler(config),
+    }
+    return [other for other, is_there in others.items() if is_there]
+
+
+def _has_scheduler(config: pytest.Config) -> bool:
+    """Tell whether the suite, or another plugin, has a scheduler of its own."""
+    known = [config.pluginmanager.get_plugin(name) for name in ("dsession", "device-controller")]
+    hook = getattr(config.hook, "pytest_xdist_make_scheduler", None)
+    return hook is not None and any(found.plugin not in known for found in hook.get_hookimpls())
 
 
 def usage_error(problems: Iterable[str]) -> pytest.UsageError:

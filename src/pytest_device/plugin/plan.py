@@ -10,9 +10,10 @@ from typing import Final
 import pytest
 
 from pytest_device.plugin.collection import needs_of
+from pytest_device.plugin.dry_run import NO_DEVICE
 from pytest_device.plugin.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.plugin.history import history_of
-from pytest_device.plugin.options import CHOSEN_DIST, WIDTH
+from pytest_device.plugin.options import WIDTH, others_that_deal
 from pytest_device.plugin.schedule import Lineup, Numbers, Step, played
 from pytest_device.sessions.pool import Need
 from pytest_device.settings import Settings
@@ -35,7 +36,7 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
     reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None:
         return
-    width = config.stash.get(WIDTH, 1)
+    width = max(1, config.stash.get(WIDTH, 0))
     workers = "1 process" if width == 1 else f"{width} workers"
     reporter.section(f"plan for {workers}")
     for line in _lines(tests, config, settings, width):
@@ -46,6 +47,9 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
     history = history_of(config)
     needs = Numbers()
     lineup = Lineup.of(tests, needs, needs_of, may_order=settings.reorder.value)
+    if not lineup.has_devices():
+        yield NO_DEVICE
+        return
     nodeids = [test.nodeid for test in tests]
     boots = lineup.boots(history)
     most = settings.max_sessions.value
@@ -66,8 +70,8 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
         f"{_number(len(sessions), 'boot')}, at most {at_once(sessions)} at once; about {_time(takes)} in all, "
         f"{minutes:.1f} device minutes; nothing was sent"
     )
-    if config.stash.get(CHOSEN_DIST, "no") != "no":
-        yield f"this is how tests are dealt without --dist {config.stash[CHOSEN_DIST]}"
+    if others := others_that_deal(config, workers=config.stash.get(WIDTH, 0) > 0):
+        yield f"this is how tests are dealt without {' and '.join(others)}"
     known = sum(history.test_seconds(nodeid) is not None for nodeid in nodeids)
     booted = sum(bool(history.boots(model)) for model in lineup.models)
     yield (

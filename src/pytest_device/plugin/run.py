@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -11,12 +11,12 @@ import pytest
 
 from pytest_device.errors import AgentDeviceError, ArgentError, ConfigError, ControllerLostError, DeviceError
 from pytest_device.local import log_lines
-from pytest_device.plugin import artifacts, dry_run, plan
+from pytest_device.plugin import artifacts
 from pytest_device.plugin.access import MAIN, Access, LocalAccess, RemoteAccess, joined
 from pytest_device.plugin.attendance import Attendance
 from pytest_device.plugin.collection import needs_of
 from pytest_device.plugin.controller import LOCAL, RUN
-from pytest_device.plugin.devices import PROVIDING, WAITED, Devices
+from pytest_device.plugin.devices import FAILED, PROVIDING, WAITED, Devices
 from pytest_device.plugin.history import history_of
 from pytest_device.plugin.household import Household, Sweeping
 from pytest_device.plugin.line import LINE, Channel
@@ -38,7 +38,6 @@ from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings
 
 _RUN: Final = pytest.StashKey["DeviceRun"]()
-_FAILED: Final = pytest.StashKey[bool]()
 _BLAMED: Final = pytest.StashKey[DeviceError]()
 """An error of the infrastructure that a test has met and that no hook was told of yet."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
@@ -116,9 +115,7 @@ class DeviceRun:
 
     def keeps(self, item: pytest.Item) -> bool:
         """Tell whether the sessions of a test are to be left running because it failed."""
-        return (
-            self.settings.keep_on_failure.value and item.stash.get(_FAILED, False) and not self._attendance.is_given()
-        )
+        return self.settings.keep_on_failure.value and item.stash.get(FAILED, False) and not self._attendance.is_given()
 
     def _tell(self, event: Event) -> None:
         event = replace(event, text=self._redactor.text(event.text), url=self._redactor.text(event.url))
@@ -151,16 +148,10 @@ class DeviceRun:
         line.send((os.getpid(), lineup.plain(), self._config.stash.get(SHARD_LINE, "")))
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> object:
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Open the way to the service: start a local one when it is this process's to start, else a reaper."""
         if not will_run(self._config):
-            return None
-        if only_tells(self._config):
-            if self.settings.dry_run.value:
-                dry_run.show(session.items, self._config)
-            if self.settings.plan.value:
-                plan.show(session.items, self._config, self.settings)
-            return True
+            return
         try:
             self._signals.install()
             self._access = self._opened(session.items)
@@ -175,10 +166,16 @@ class DeviceRun:
             redactor=self._redactor,
             emit=self._tell,
             sleep=self._progress.sleep if self._progress else time.sleep,
-            tell=self._terminal.show if self._terminal else lambda _text: None,
+            tell=self._terminal.show if self._terminal else self._say,
             outlook=self._outlook or WholeRun(session.items, history, self.settings.prefetch.value),
         )
-        return None
+
+    def _say(self, text: str) -> None:
+        """Let a person read at once what this worker waits for; a controlling process that is gone needs not know."""
+        line: Channel | None = self._input().get(LINE)
+        if line is not None:
+            with suppress(OSError):
+                line.send(f"{self._input()['workerid']} {text}")
 
     def _input(self) -> dict[str, Any]:
         """Return what the controlling process of a pytest-xdist run gave this one, nothing when there is none."""
@@ -223,7 +220,7 @@ class DeviceRun:
         except (KeyboardInterrupt, pytest.exit.Exception):
             raise  # the end of the run stops what is left
         except BaseException as error:  # also what pytest.fail() raises
-            item.stash[_FAILED] = True
+            item.stash[FAILED] = True
             try:
                 self._give_back(item, nextitem)
             except DeviceError as failure:
@@ -260,7 +257,7 @@ class DeviceRun:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Say plainly what is not the test's fault, and add what the local service logged."""
         report = yield
-        item.stash[_FAILED] = report.failed or (report.when != "setup" and item.stash.get(_FAILED, False))
+        item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         error, verdict = _device_error(item, call), None
         if self._devices and report.failed and call.excinfo and call.when != "teardown":
             artifacts.save(item, self._devices, self._redactor, self._note)

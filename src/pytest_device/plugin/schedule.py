@@ -1,7 +1,7 @@
 """What there is to run: tests by the devices they need and the fixtures they share, and in which order. Pure."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
@@ -77,7 +77,7 @@ class Lineup:
         self,
         nodeids: Sequence[str],
         history: "History",
-        boots: Sequence[float | None],
+        boots: MutableSequence[float | None],
         *,
         width: int,
         most: float = inf,
@@ -208,7 +208,9 @@ def played(dealer: Dealer[int], width: int) -> list[Step]:
             return steps
         now, worker = heappop(ends)
         running.remove(worker)
-        dealer.done(worker, dealer.hand(worker)[0].test, None, now)
+        first = dealer.hand(worker)[0]
+        dealer.estimates.confirm(first.boots)
+        dealer.done(worker, first.test, None, now)
 
 
 def in_order(lineup: Lineup, nodeids: Sequence[str], history: "History") -> list[int]:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,7 @@ _IN_ORDER: Final = frozenset(
 
 
 class WarmDevices:
-    """The two questions of a pool, answered with no where nothing is kept warm."""
+    """The questions of a pool, answered with no where nothing is kept warm."""
 
     def __init__(self, warm: Warm | None = None) -> None:
         self._warm = warm
@@ -55,6 +55,11 @@ class WarmDevices:
     def found(self, need: Need) -> Life | None:
         """Return the life of a session that an earlier run has left for such a need."""
         return self._warm.found(need) if self._warm else None
+
+    def make_room(self, coming: Sequence[Need]) -> None:
+        """Stop a session that is kept warm if there is no room beside it, and none of these needs is to get it."""
+        if self._warm:
+            self._warm.make_room(coming)
 
     def stays(self, held: Held) -> bool:
         """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""

@@ -27,6 +27,10 @@ _LINES: Final = {
     ),
     Kind.NOTE: "{text}",
 }
+_TOLD_SECONDS: Final = 1.0
+"""Shorter times in the queue are not worth a word."""
+_UNPROVEN: Final = (Kind.STOP_DELAYED, Kind.STOP_FAILED)
+"""What came of a stop that is no proof."""
 _COLOURS: Final = {
     Kind.START_FAILED: "yellow",
     Kind.STOP_DELAYED: "yellow",
@@ -53,6 +57,8 @@ def line_of(event: Event, *, verbose: bool = False) -> str | None:
         case Kind.TAKEN_OVER:
             device = f" on {event.text}" if event.text else ""
             return f"{event.label}: taken over from an earlier run{device}: {event.url or event.session_id}"
+        case Kind.QUEUED:
+            return f"queued for {event.waited_seconds:.1f} s" if verbose else None  # which was told while it lasted
         case Kind.STOPPED:
             return f"{event.label}: {event.text}" if verbose or event.text != "stopped" else None
         case kind:
@@ -84,6 +90,10 @@ class Receipt:
 
     lives: dict[str, list[Event]] = field(default_factory=dict[str, list[Event]])
     """The events of each session that was created, by its id."""
+    earlier: set[str] = field(default_factory=set[str])
+    """The ids of sessions that only earlier runs have had, and that this one has stopped: notes tell of them."""
+    queued_seconds: float = 0.0
+    """For how long tests waited until there might be sessions for them, before any was asked for."""
     lost: list[Event] = field(default_factory=list[Event])
     """The create calls whose answer was lost."""
     not_started: list[Event] = field(default_factory=list[Event])
@@ -97,6 +107,9 @@ class Receipt:
         """Take note of one event."""
         if event.kind is Kind.NOTE:
             self.notes[event.text] = None
+            self.earlier.add(event.session_id)
+        elif event.kind is Kind.QUEUED:
+            self.queued_seconds += event.waited_seconds
         elif event.kind is Kind.CREATE_UNKNOWN:
             self.lost.append(event)
         elif event.session_id:
@@ -104,8 +117,8 @@ class Receipt:
             self.not_started += [event] if event.kind is Kind.START_FAILED else []
 
     def not_stopped(self) -> list[Event]:
-        """Return the newest event of each session that was created, not proven stopped, and not kept on purpose."""
-        return [life[-1] for life in self.lives.values() if not _has_end(life)]
+        """Return the newest event of each session that is not proven stopped, and not kept on purpose."""
+        return [(_of(life, *_UNPROVEN) or life)[-1] for life in self.lives.values() if not _has_end(life)]
 
     def known(self) -> set[str]:
         """Return the ids of sessions whose end is known, and the names of those that nobody can know."""
@@ -136,9 +149,9 @@ class Receipt:
         left, kept, warm, (ran, waited) = self.not_stopped(), self._kept(), self._warm(), self._seconds()
         taken_over = self._taken_over()
         return {
-            "created": len(self.lives) - taken_over,
+            "created": len(self._own()) - taken_over,
             "taken_over": taken_over,
-            "stopped": len(self.lives) - len(left) - len(kept) - len(warm),
+            "stopped": self._stopped(),
             "kept": len(kept),
             "kept_warm": len(warm),
             "unknown": len(self.lost),
@@ -147,21 +160,30 @@ class Receipt:
             "unused": self._unused(),
             "device_seconds": ran,
             "waited_seconds": waited,
+            "queued_seconds": self.queued_seconds,
             "errors": dict(self._errors()),
         }
 
     def _counted(self) -> str:
-        left, kept, warm, (ran, waited) = self.not_stopped(), self._kept(), self._warm(), self._seconds()
+        kept, warm, (ran, waited) = self._kept(), self._warm(), self._seconds()
         taken_over = self._taken_over()
-        parts = [f"created {len(self.lives) - taken_over}"]
+        parts = [f"created {len(self._own()) - taken_over}"]
         parts += [f"taken over {taken_over}"] if taken_over else []
-        parts += [f"proven stopped {len(self.lives) - len(left) - len(kept) - len(warm)}"]
+        parts += [f"proven stopped {self._stopped()}"]
         parts += [f"kept {len(kept)}"] if kept else []
         parts += [f"kept warm {len(warm)}"] if warm else []
         parts += [f"unknown {len(self.lost)}; device time {_time(ran)}", f"waited {_time(waited)}"]
+        parts += [f"queued {_time(self.queued_seconds)}"] if self.queued_seconds >= _TOLD_SECONDS else []
         parts += [f"{len(self.not_started)} did not start"] if self.not_started else []
         parts += [f"booted ahead and unused {unused}"] if (unused := self._unused()) else []
         return f"sessions: {', '.join(parts)}"
+
+    def _own(self) -> list[list[Event]]:
+        """Return the events of each session that this run has had."""
+        return [life for session_id, life in self.lives.items() if session_id not in self.earlier]
+
+    def _stopped(self) -> int:
+        return sum(bool(_of(life, Kind.STOPPED)) for life in self._own())
 
     def _kept(self) -> list[Event]:
         """Return for each session that was left running on purpose, and not stopped since, the event that says so."""
@@ -184,15 +206,24 @@ class Receipt:
 
     def _seconds(self) -> tuple[float, float]:
         """Return how long the sessions ran by the service's own times, and how long the run waited for them."""
-        lives = self.lives.values()
-        waited = sum(map(_waited, lives))
-        ends = (event for life in lives for event in [*_of(life, Kind.STOPPED)[-1:], *_of(life, Kind.WARM)])
-        ran = sum(event.running_seconds or 0.0 for event in ends)
-        return ran, waited
+        lives = self._own()
+        return sum(map(_ran, lives)), sum(map(_waited, lives))
 
 
 def _of(life: list[Event], *kinds: Kind) -> list[Event]:
     return [event for event in life if event.kind in kinds]
+
+
+def _ran(life: list[Event]) -> float:
+    """Return for how many seconds the run had a session: each process tells of its own time, but for the last stop.
+
+    Where all have left it up before, that one tells the whole time since it was created.
+    """
+    warm, stopped = _of(life, Kind.WARM), _of(life, Kind.STOPPED)[-1:]
+    ends = [*warm, *stopped]
+    if _is_left_by_all(life):
+        ends = stopped if stopped and _of(life, Kind.CREATED) else warm
+    return sum(event.running_seconds or 0.0 for event in ends)
 
 
 def _waited(life: list[Event]) -> float:
@@ -209,9 +240,13 @@ def _has_end(life: list[Event]) -> bool:
 
 
 def _ends_warm(life: list[Event]) -> bool:
+    return _is_left_by_all(life) and not _of(life, Kind.STOPPED, *_UNPROVEN)
+
+
+def _is_left_by_all(life: list[Event]) -> bool:
     """Tell whether it was left up as often as somebody had it; the events of several workers come in any order."""
     left, had = len(_of(life, Kind.WARM)), len(_of(life, Kind.CREATED, Kind.TAKEN_OVER))
-    return left >= max(had, 1) and not _of(life, Kind.STOPPED)
+    return left >= max(had, 1)
 
 
 def _ends_kept(life: list[Event]) -> bool:

@@ -29,16 +29,25 @@ class Asked:
         self.told = False
         """Whether whoever asked for it knows how it ended."""
         self.is_claim = False
-        """Whether it is another's as long as nothing says otherwise."""
+        """Whether it was asked of another, and whoever asked does not know yet that it was had."""
 
     def note_sent(self) -> None:
         """Take note that the reaper has the command."""
         self.sent = True
 
+    def hear(self, told: dict[str, Any]) -> None:
+        """Take note of what the reaper tells; what comes of a session after it was left up nobody knows yet."""
+        if told["what"] == "kept" or self.last["what"] == "kept":
+            self.told = told["what"] == "kept"
+        if told["what"] == "due":
+            self.wanted = False
+        self.last = told
+        self.news.put(told)
+
     @property
     def done(self) -> bool:
         """Tell whether there is nothing left to do for it."""
-        if not (self.sent or self.entry.session_id):
+        if not self.sent and (self.is_claim or not self.entry.session_id):
             return True
         return self.last["what"] in _DONE or (self.last["what"] == "answer" and not self.entry.session_id)
 
@@ -72,8 +81,11 @@ def reason_of(told: dict[str, Any]) -> str:
 def ends_of(asked: Asked) -> Iterator[Event]:
     """Yield how a session ended, nothing where there was none or where it is another's."""
     entry, last = asked.entry, asked.last
-    if last["what"] == "gone":  # it is another's
+    if last["what"] == "gone" or (asked.is_claim and last["what"] == "asked"):  # it is another's
         return
+    if asked.is_claim:
+        text = f"{entry.label} {entry.session_id}, which was kept warm, was to be stopped: its take-over was broken off"
+        yield Event(Kind.NOTE, session_id=entry.session_id, text=text)
     known = Event(Kind.CREATED, entry.label, entry.session_id, entry.page, minutes=asked.minutes_left())
     if not entry.session_id:
         if asked.sent and not last.get("refused", False):

@@ -29,8 +29,10 @@ class Kind(StrEnum):
     """Had from an earlier run, in progress, in place of being created."""
     UNUSED = "unused"
     """Booted ahead, and no test has had it."""
+    QUEUED = "queued"
+    """Of no session: a test has waited until there might be one more."""
     NOTE = "note"
-    """Of no session: something about the run as a whole."""
+    """Of no session: something about the run as a whole; or, with its id, of one that only an earlier run has had."""
     CREATE_UNKNOWN = "create-unknown"
     """The answer to a create call was lost: a session may exist, and nothing can find it."""
 
@@ -39,11 +41,11 @@ class Kind(StrEnum):
 class Event:
     """One thing that happened to one session. Holds no connection details and survives JSON.
 
-    ``waited_seconds`` counts from the create call on this machine's clock; ``minutes`` is how long the session may run
-    on at most if nobody stops it; ``running_seconds`` is what the service's own time stamps say between ``startedAt``
-    and ``finishedAt``, None when it gave no such times. Of a session that is ready ``boot_key`` tells with which others
-    its boot compares, and ``boot_seconds`` how long that took by the service, None as above.
-    ``late_seconds`` is how long after it happened it is told where it happened behind the tests, else None.
+    ``waited_seconds`` counts from the create call on this machine's clock, or is what was queued; ``minutes`` is how
+    long the session may run on at most if nobody stops it; ``running_seconds`` is what the service's own time stamps
+    say between ``startedAt`` and ``finishedAt``, None when it gave no such times. Of a session that is ready
+    ``boot_key`` tells with which others its boot compares, and ``boot_seconds`` how long that took by the service, None
+    as above. ``late_seconds`` is how long after it happened it is told where it happened behind the tests, else None.
     """
 
     kind: Kind

@@ -136,8 +136,27 @@ class Ledger:
         return True
 
     def keeps_warm(self, intent: str) -> bool:
-        """Tell whether nobody has claimed an entry."""
-        return os.path.exists(self._path(intent, _WARM_ENTRY))  # noqa: PTH110
+        """Tell whether nobody has claimed an entry; what cannot be looked at nobody can have claimed."""
+        try:
+            os.stat(self._path(intent, _WARM_ENTRY))  # noqa: PTH116
+        except OSError as error:
+            return not isinstance(error, FileNotFoundError)
+        return True
+
+    def is_out_of_sight(self, intent: str) -> bool:
+        """Tell whether neither this run nor another has an entry: it is done with, or nobody can find it any more.
+
+        It is looked for twice, since it may go from one run to another meanwhile.
+        """
+        return not any(self._is_anywhere(intent) for _ in range(2))
+
+    def _is_anywhere(self, intent: str) -> bool:
+        runs = os.path.dirname(self.directory)  # noqa: PTH120
+        try:
+            places = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
+        except FileNotFoundError:
+            return False
+        return any(os.path.exists(f"{place}{suffix}") for place in places for suffix in (_ENTRY, _WARM_ENTRY))  # noqa: PTH110
 
     def remove(self, intent: str) -> None:
         """Remove an entry; raises OSError unless it is gone. One that is kept warm has to be claimed before."""

@@ -87,10 +87,7 @@ class Owner:
         asked = self._intended(request)
         command = {"do": "create", "entry": asked.entry._asdict(), "body": request.to_wire(self._vendor)}
         try:
-            for _ in range(2):  # a reaper that is gone has a successor
-                self._link.await_ready()
-                if self._link.send(command, sent=asked.note_sent):
-                    break
+            self._send(asked, command)
             answer = self._next(asked, CREATE_SECONDS)
         except BaseException:
             self._unwant(asked)
@@ -124,7 +121,7 @@ class Owner:
         """Leave a session to its own limits, on purpose."""
         asked = self._of(session_id)
         self._link.send({"do": "keep", "intent": asked.entry.intent})
-        asked.told = self._next(asked, STOP_SECONDS) is not None
+        self._heard(asked, "kept")
 
     @property
     def can_keep_warm(self) -> bool:
@@ -142,8 +139,7 @@ class Owner:
         asked.entry = asked.entry._replace(asks=asks, until=_in_utc(until), ends=_in_utc(ends))
         seconds = (until - datetime.now(UTC)).total_seconds()
         self._link.send({"do": "warm", "entry": asked.entry._asdict(), "seconds": seconds})
-        asked.told = self._heard(asked, "kept", "not-kept") == "kept"
-        return asked.told
+        return self._heard(asked, "kept", "not-kept") == "kept"
 
     def take_over(self, entry: Entry, of: Ledger) -> bool:
         """Have a session that another owner has left up; False when it is somebody else's by now."""
@@ -152,17 +148,25 @@ class Owner:
         entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", asks="")
         asked = self._asked[entry.intent] = Asked(entry)
         asked.is_claim = True
-        self._link.await_ready()
-        self._link.send({"do": "claim", "entry": entry._asdict(), "of": of.directory})
-        heard = self._heard(asked, "claimed", "gone")
+        try:
+            self._send(asked, {"do": "claim", "entry": entry._asdict(), "of": of.directory})
+            heard = self._heard(asked, "claimed", "gone")
+        except BaseException:
+            self._unwant(asked)
+            raise
         if heard is None:
             self._unwant(asked)
-        return heard == "claimed"
+        asked.is_claim = heard != "claimed"
+        return not asked.is_claim
+
+    def is_of_run(self, ledger: Ledger) -> bool:
+        """Tell whether a ledger is that of the run which this owner takes part in."""
+        return self._run is not None and self._run.ledger.directory == ledger.directory
 
     def end_warm(self) -> None:
         """Stop what this process has left up and nobody has taken over; ``close`` tells what came of it."""
         for asked in list(self._asked.values()):
-            if self._run and asked.entry.until and self._run.ledger.keeps_warm(asked.entry.intent):
+            if self._keeps_warm(asked):
                 asked.last, asked.told = {"what": "asked"}, False
                 self._unwant(asked)
 
@@ -223,6 +227,16 @@ class Owner:
         self._link.send({"do": "adopt", "entry": entry._asdict()})
         return asked
 
+    def _send(self, asked: Asked, command: dict[str, Any]) -> None:
+        for _ in range(2):  # a reaper that is gone has a successor
+            self._link.await_ready()
+            if self._link.send(command, sent=asked.note_sent):
+                return
+
+    def _keeps_warm(self, asked: Asked) -> bool:
+        """Tell whether a session was left up here and nobody has claimed it."""
+        return bool(self._run and asked.entry.until and self._run.ledger.keeps_warm(asked.entry.intent))
+
     def _unwant(self, asked: Asked) -> None:
         asked.wanted = False
         self._link.send({"do": "stop", "intent": asked.entry.intent})
@@ -265,26 +279,39 @@ class Owner:
         self._note(asked, told)
 
     def _note(self, asked: Asked, told: dict[str, Any]) -> None:
-        asked.last = told
-        asked.news.put(told)
+        asked.hear(told)
         with self._change:
             self._change.notify_all()
 
     def _again(self) -> Iterator[dict[str, Any]]:
         """Yield what a new reaper has to know, the former one having been killed."""
         for asked in list(self._asked.values()):
-            if asked.done:
-                continue
-            if asked.is_claim and not (self._run and self._run.ledger.holds(asked.entry.intent)):
-                self._note(asked, {"what": "gone"})
-            elif asked.entry.session_id:
-                yield {"do": "adopt", "entry": asked.entry._asdict()}
-                if not asked.wanted:
-                    yield {"do": "stop", "intent": asked.entry.intent}
-            elif asked.sent:
-                self._note(asked, {"what": "answer", "problem": "the reaper was killed", **_LOST})
+            if self._keeps_warm(asked):
+                yield from self._again_warm(asked)
+            elif not asked.done:
+                yield from self._again_live(asked)
         if self._ending:
             yield {"do": "end"}
+
+    def _again_live(self, asked: Asked) -> Iterator[dict[str, Any]]:
+        if asked.is_claim and not (self._run and self._run.ledger.holds(asked.entry.intent)):
+            self._note(asked, {"what": "gone"})
+        elif asked.entry.session_id:
+            yield {"do": "adopt", "entry": asked.entry._asdict()}
+            if not asked.wanted:
+                yield {"do": "stop", "intent": asked.entry.intent}
+        elif asked.sent:
+            self._note(asked, {"what": "answer", "problem": "the reaper was killed", **_LOST})
+
+    def _again_warm(self, asked: Asked) -> Iterator[dict[str, Any]]:
+        """Yield what lets a new reaper keep a session warm that nobody else claims in this moment, or stop it."""
+        entry = asked.entry._replace(state=LIVE)
+        yield {"do": "claim", "entry": entry._asdict(), "of": self._run.ledger.directory if self._run else ""}
+        if asked.wanted:
+            seconds = (datetime.fromisoformat(entry.until) - datetime.now(UTC)).total_seconds()
+            yield {"do": "warm", "entry": entry._asdict(), "seconds": seconds}
+        else:
+            yield {"do": "stop", "intent": entry.intent}
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:

@@ -9,6 +9,7 @@ from typing import Final
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.option_table import MAX_SESSIONS
+from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.held import Held, Need
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
@@ -29,6 +30,10 @@ _TIME_OUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
 
 def _none_found(_need: Need) -> Life | None:
     return None
+
+
+def _no_room_made(_coming: Sequence[Need]) -> None:
+    pass
 
 
 def _none_stays(_held: Held) -> bool:
@@ -52,6 +57,8 @@ class World:
     """Where events go: those of what boots behind the tests once it is taken, or at the end."""
     found: Callable[[Need], Life | None] = _none_found
     """Gives the life of a session in progress that an earlier run has left for a need; asked before a boot."""
+    make_room: Callable[[Sequence[Need]], None] = _no_room_made
+    """Asked before a session is created, none having been found; is given what other boots are yet to look for."""
     stays: Callable[[Held], bool] = _none_stays
     """Asked of a session that is good and that no test needs any more: True when it has been left up on purpose."""
 
@@ -90,11 +97,16 @@ class Pool:
         now = self._world.clock()
         met = [held.need for held in self._held if not held.is_lost and held.has_left(held.need.minutes, now)]
         met += [need for boot, need in self._boots.items() if boot.is_wanted]
-        for need in needs:
-            if need in met:
-                met.remove(need)
-            elif _may_wait(need) and not self._boot_ahead(need, policy):
-                return
+        begun: list[Boot] = []
+        try:
+            for need in needs:
+                if need in met:
+                    met.remove(need)
+                elif _may_wait(need) and not self._boot_ahead(need, policy, begun):
+                    return
+        finally:  # not before: the first of them has to know what the others will look for
+            for boot in begun:
+                self._poller.add(boot)
 
     def take(self, needs: Sequence[Need], policy: WaitPolicy) -> list[Held]:
         """Return a session for each need; those that have to be created boot side by side.
@@ -238,12 +250,12 @@ class Pool:
                     patience *= 2  # what is stopped in vain has cost a boot
                 self._part_with(parts, but=refused)
 
-    def _boot_ahead(self, need: Need, policy: WaitPolicy) -> bool:
+    def _boot_ahead(self, need: Need, policy: WaitPolicy, begun: list[Boot]) -> bool:
         """Begin a boot behind the tests; False when there is no slot."""
         slots = self._world.slots.try_take(1) if self._world.slots else [None]
         if slots is None:
             return False
-        self._poller.add(self._begun(self._lives(need, policy), need, slots[0], is_ahead=True))
+        begun.append(self._begun(self._lives(need, policy), need, slots[0], is_ahead=True))
         return True
 
     def _begun(self, lives: Iterator[Life], need: Need, slot: Slot | None, *, is_ahead: bool) -> Boot:
@@ -254,11 +266,22 @@ class Pool:
     def _lives(self, need: Need, policy: WaitPolicy, since: float | None = None) -> Iterator[Life]:
         if life := self._world.found(need):
             yield life
+        self._world.make_room(self._coming(need))
         for _ in range(self._world.start_attempts):
             life = self._world.begin(need.request, policy)
             if since is not None:
                 life.wait_since(since)
             yield life
+
+    def _coming(self, but: Need) -> list[Need]:
+        """Return the needs that other boots are yet to meet."""
+        boots = list(self._boots.items())  # another thread may change them meanwhile
+        coming = [
+            need for boot, need in boots if boot.is_wanted and not (boot.is_over or boot.is_created or boot.refusals)
+        ]
+        if but in coming:
+            coming.remove(but)
+        return coming
 
     def _slots(self, parts: list[Held | Boot | None]) -> list[Slot | None]:
         """Return a slot for each part that is missing; all of them are missing where there were too few at once."""
@@ -269,8 +292,15 @@ class Pool:
         while (free := slots.try_take(missing)) is None:
             if not self._give_way():
                 self._part_with(parts)
-                return list(slots.take(len(parts), self._give_way))
+                return list(self._queued(slots, len(parts)))
         return list(free)
+
+    def _queued(self, slots: Slots, count: int) -> list[Slot]:
+        since = self._world.clock()
+        try:
+            return slots.take(count, self._give_way)
+        finally:
+            self._world.relay(Event(Kind.QUEUED, waited_seconds=self._world.clock() - since))
 
     def _check(self, parts: list[Held | Boot | None], missing: int, most: int) -> None:
         in_use = sum(held.is_taken and held not in parts for held in self._held)

@@ -21,7 +21,8 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -86,16 +87,36 @@ class Warm:
         """Return the life of a session that was left up for such a need, this process's from now on; None for none."""
         if not self.may_stay(need):
             return None
-        left = left_warm(self._terms.state_dir, self._world.owner().base_url, self._world.now())
         wanted = self._asks(need)
-        equal = [one for one in left if one.entry.asks == wanted]
+        equal = [one for one in self._all_left() if one.entry.asks == wanted]
         self._world.mix(equal)
         for one in equal:
             if life := self._had(need, one):
                 return life
-        if not self._terms.has_room(len(left)):
-            self._make_room(left)
         return None
+
+    def make_room(self, coming: Sequence[Need]) -> None:
+        """Stop one that is kept warm if there is no room for it beside one that is to be created.
+
+        Those that will be taken over for needs that are ``coming`` stay.
+        """
+        spare = list(self._spare(coming))
+        if self._terms.has_room(len(spare)):
+            return
+        for one in spare:
+            if self._end(one, "it made room"):
+                return
+
+    def _spare(self, coming: Sequence[Need]) -> Iterator["Left"]:
+        wanted = Counter(map(self._asks, coming))
+        for one in sorted(self._all_left(), key=lambda one: one.entry.until):
+            if wanted[one.entry.asks]:
+                wanted[one.entry.asks] -= 1
+            else:
+                yield one
+
+    def _all_left(self) -> list["Left"]:
+        return left_warm(self._terms.state_dir, self._world.owner().base_url, self._world.now())
 
     def _asks(self, need: Need) -> str | None:
         try:
@@ -130,21 +151,22 @@ class Warm:
         is_there = session.status == Status.IN_PROGRESS and session.remote_config is not None
         return session if is_same and is_there else None
 
-    def _make_room(self, left: list["Left"]) -> None:
-        for one in sorted(left, key=lambda one: one.entry.until):
-            if self._end(one, "it made room"):
-                return
-
     def _end(self, left: "Left", reason: str) -> bool:
         owner, entry = self._world.owner(), left.entry
         if not owner.take_over(entry, left.ledger):
             return False
         known = Event(Kind.TAKEN_OVER, entry.label, entry.session_id, entry.page)
         event = outcome_of(known, lambda: owner.stop(entry.session_id))
-        if event.kind is Kind.STOPPED:
-            event = Event(Kind.NOTE, text=f"stopped {entry.label} {entry.session_id}, which was kept warm: {reason}")
-        self._world.emit(event)
+        self._tell_end(event, reason, is_own=owner.is_of_run(left.ledger))
         return True
+
+    def _tell_end(self, event: Event, reason: str, *, is_own: bool) -> None:
+        """Tell it in words, with the session's name where an earlier run has had it: it is not of this one then."""
+        done = "stopped" if event.kind is Kind.STOPPED else "tried to stop"
+        text = f"{done} {event.label} {event.session_id}, which was kept warm: {reason}"
+        self._world.emit(Event(Kind.NOTE, session_id="" if is_own else event.session_id, text=text))
+        if is_own or event.kind is not Kind.STOPPED:
+            self._world.emit(event)
 
     def stays(self, held: Held) -> bool:
         """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""
@@ -233,6 +255,13 @@ def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[Left]:
     return [
         Left(entry, run.ledger)
         for run in past_runs(state_dir)
-        for entry in run.ledger.read()[0]
+        for entry in _entries(run.ledger)
         if entry.state == WARM and entry.service == service_url and now < time_of(entry.until)
     ]
+
+
+def _entries(ledger: Ledger) -> list[Entry]:
+    try:
+        return ledger.read()[0]
+    except OSError:  # another user's
+        return []

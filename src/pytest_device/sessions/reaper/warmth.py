@@ -50,16 +50,17 @@ class Warmth:
         if entry is None or self._ledger is None:
             return None
         try:
-            return entry if self._ledger.claim(intent, self._ledger) else None
+            is_had = self._ledger.claim(intent, self._ledger) or self._ledger.is_out_of_sight(intent)
         except OSError:  # nor can anybody else have it: it must not run on
-            return entry
+            is_had = True
+        return entry if is_had else None
 
     def over(self) -> Iterator[Entry]:
-        """Yield those whose time is over and that are this reaper's to stop, and forget what others have."""
-        for intent, (entry, *ends) in list(self._kept.items()):
-            if self._ledger is None or not self._ledger.keeps_warm(intent):
-                del self._kept[intent]
-            elif (time.monotonic() >= ends[0] or time.time() >= ends[1]) and self.taken_back(intent):
+        """Yield those whose time is over, and those that nobody can find any more; forget what others have."""
+        for intent, (_, *ends) in list(self._kept.items()):
+            is_over = time.monotonic() >= ends[0] or time.time() >= ends[1]
+            is_free = self._ledger is not None and self._ledger.keeps_warm(intent)
+            if (is_over or not is_free) and (entry := self.taken_back(intent)):
                 yield entry
 
     def pause(self) -> float:

@@ -200,6 +200,7 @@ class Watch:
         for entry in entries:
             life = self._begin(entry)
             life.is_due = True
+            self._tell(entry.intent, "due")
             self._unwant(life)
 
     def _begin(self, entry: Entry, body: Any = None, due: float | None = None) -> _Life:
