@@ -40,7 +40,7 @@ def test_one_process_boots_each_kind_once(
             "*plan for 1 process*",
             "android agent-device (run): 8 tests, 1 device, 3.0 min",
             "ios agent-device (run): 2 tests, 1 device, 1.5 min",
-            "2 boots, at most 1 at once; about 4 min 30 s in all, 4.5 device minutes; nothing was sent",
+            "2 boots, at most 1 at once; about 4 min 30 s in all, 4.5 device minutes with boots; nothing was sent",
             "known from earlier runs: 0 of 11 tests, 0 of 2 kinds of device; *",
         ]
     )
@@ -61,15 +61,22 @@ def test_workers_are_counted_and_not_started(
 
 
 @pytest.mark.usefixtures("suite")
-def test_what_is_known_counts(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "devices"),
+    [
+        (120.0, "1 device, 17.0 min"),
+        (600.0, "3 devices, 83.0 min"),  # of at most 30 minutes each
+    ],
+)
+def test_what_is_known_counts(pytester: pytest.Pytester, seconds: float, devices: str) -> None:
     cache = pytester.path / ".pytest_cache/v/device"
     cache.mkdir(parents=True)
-    seconds = {f"test_it.py::test_android[{n}]": 600.0 for n in range(8)}
-    (cache / "test_seconds").write_text(json.dumps(seconds))
+    known = {f"test_it.py::test_android[{n}]": seconds for n in range(8)}
+    (cache / "test_seconds").write_text(json.dumps(known))
 
     result = pytester.runpytest("--device-plan")
 
-    result.stdout.fnmatch_lines(["android agent-device (run): 8 tests, 1 device, 81.0 min", "known*: 8 of 11 tests, *"])
+    result.stdout.fnmatch_lines([f"android agent-device (run): 8 tests, {devices}", "known*: 8 of 11 tests, *"])
 
 
 @pytest.mark.usefixtures("service")

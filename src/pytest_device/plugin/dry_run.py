@@ -45,8 +45,8 @@ def _lines(needs: Counter[Need]) -> Iterator[str]:
     sessions = "1 session" if len(needs) == 1 else f"{len(needs)} sessions"
     yield f"{sessions}, up to {minutes} minutes with {CLEANUP_MINUTES} each for cleaning up; nothing was sent"
     yield (
-        "for one process: each worker of pytest-xdist has sessions of its own; "
-        "boots that are tried again and device_lease are not counted"
+        "for one process: each worker of pytest-xdist has sessions of its own; not counted are boots that are tried "
+        "again, what follows a session that has reached its limit, and device_lease"
     )
 
 

@@ -1,7 +1,7 @@
 """``--device-plan``: how a run would go, by what is known of earlier ones."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import inf
@@ -17,6 +17,7 @@ from pytest_device.plugin.options import WIDTH, others_that_deal
 from pytest_device.plugin.schedule import Lineup, Numbers, Step, played
 from pytest_device.sessions.pool import Need
 from pytest_device.settings import Settings
+from pytest_device.spec import DURATION_MAX_MINUTES
 
 _MINUTE: Final = 60
 
@@ -62,13 +63,15 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
         fresh_ahead=settings.prefetch.value,
     )
     steps = played(dealer, width)
-    sessions = sessions_of(steps, lineup, dealer.estimates.boots())
-    yield from _devices(list(needs), lineup, sessions)
+    lasting, by_number = dealer.estimates.boots(), list(needs)
+    sessions = sessions_of(steps, lineup, lasting, lambda number, step: _room(by_number[number], step))
+    most_at_once = at_once(sessions_of(steps, lineup, lasting))
+    yield from _devices(by_number, lineup, sessions)
     takes = max((step.ends for step in steps), default=0.0)
     minutes = sum(one.ends - one.begins for one in sessions) / _MINUTE
     yield (
-        f"{_number(len(sessions), 'boot')}, at most {at_once(sessions)} at once; about {_time(takes)} in all, "
-        f"{minutes:.1f} device minutes; nothing was sent"
+        f"{_number(len(sessions), 'boot')}, at most {most_at_once} at once; about {_time(takes)} in all, "
+        f"{minutes:.1f} device minutes with boots; nothing was sent"
     )
     if others := others_that_deal(config, workers=config.stash.get(WIDTH, 0) > 0):
         yield f"this is how tests are dealt without {' and '.join(others)}"
@@ -97,19 +100,36 @@ def _devices(needs: Sequence[Need], lineup: Lineup, sessions: Sequence[Lasting])
         )
 
 
-def sessions_of(steps: Sequence[Step], lineup: Lineup, boots: Sequence[float]) -> list[Lasting]:
-    """Return the sessions that steps need: each begins its boot before its first test and ends with its last one."""
+def sessions_of(
+    steps: Sequence[Step],
+    lineup: Lineup,
+    boots: Sequence[float],
+    room: Callable[[int, Step], float] = lambda _number, _step: inf,
+) -> list[Lasting]:
+    """Return the sessions that steps need: each begins its boot before its first test and ends with its last one.
+
+    One that has been ready for longer than there is ``room`` for a test, in seconds, ends before that, and another is
+    there in its place.
+    """
     sessions: list[Lasting] = []
     open_by_worker: dict[int, dict[tuple[int, int], Lasting]] = defaultdict(dict)
     for step in steps:
-        needs, models, *_ = lineup.kinds[step.kind]
+        numbers, models, *_ = lineup.kinds[step.kind]
         held = open_by_worker[step.worker]
-        wanted = list(_counted(needs))
-        sessions += [held.pop(one) for one in list(held) if one not in wanted]
-        for one, model in zip(wanted, models, strict=True):
+        wanted = dict(zip(_counted(numbers), models, strict=True))
+        for one, lasting in list(held.items()):
+            if one not in wanted or step.begins > lasting.begins + boots[wanted[one]] + room(one[0], step):
+                sessions.append(held.pop(one))
+        for one, model in wanted.items():
             begins = held[one].begins if one in held else max(0.0, step.begins - boots[model])
             held[one] = Lasting(one[0], begins, step.ends)
     return sessions + [one for held in open_by_worker.values() for one in held.values()]
+
+
+def _room(need: Need, step: Step) -> float:
+    """Return for how many seconds a device may have been ready so that a test is given it."""
+    longest = _MINUTE * (need.request.max_duration_minutes or DURATION_MAX_MINUTES)
+    return longest - max(float(_MINUTE * need.minutes), step.ends - step.begins)
 
 
 def at_once(sessions: Sequence[Lasting]) -> int:
