@@ -11,7 +11,7 @@ from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import PastRun, past_runs
 from pytest_device.sessions.sweep import asked_after, counted, is_over, stop_all
-from pytest_device.sessions.times import time_of, time_of_day
+from pytest_device.sessions.times import date_and_time, time_of, time_of_day
 from pytest_device.spec import CLEANUP_MINUTES
 
 
@@ -43,7 +43,7 @@ class Known(NamedTuple):
         yield f"{entry.session_id or 'id unknown'}  {state}, its run is {run}: {entry.label} {entry.name!r}"
         page = f", page {entry.page}" if entry.page else ""
         minutes = f"{entry.minutes - CLEANUP_MINUTES} minutes and {CLEANUP_MINUTES} for cleaning up"
-        yield f"    asked for at {_time(entry.asked_at)}, lasts {minutes} at most, at {entry.service}{page}"
+        yield f"    asked for at {date_and_time(entry.asked_at)}, lasts {minutes} at most, at {entry.service}{page}"
 
 
 @contextmanager
@@ -102,7 +102,8 @@ class Outcome:
         for entry in self.unanswered:
             yield (
                 f"cannot be stopped: {entry.label} named {entry.name!r}, since the answer to its create call is not "
-                f"there; it ends by itself {entry.minutes} minutes after {_time(entry.asked_at)}, when it was asked for"
+                f"there; it ends by itself {entry.minutes} minutes after {date_and_time(entry.asked_at)}, when it was "
+                "asked for"
             )
         for entry in self.elsewhere:
             yield f"left alone: {entry.label} {entry.session_id or repr(entry.name)} is at {entry.service}"
@@ -120,11 +121,6 @@ class Outcome:
             yield f"{counted(self.already)} had been stopped already"
         if self.spared:
             yield f"{counted(self.spared)} of live runs left to them: --all stops these, too"
-
-
-def _time(text: str) -> str:
-    """Return a time of an entry as people here have it on their calendars and clocks."""
-    return f"{time_of(text).astimezone():%Y-%m-%d %H:%M}"
 
 
 def stop_known(state_dir: Path, service: Service, choice: Choice, timeout_seconds: float) -> Outcome:

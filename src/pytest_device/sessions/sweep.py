@@ -16,7 +16,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.owner import Owner, Terms
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
-from pytest_device.sessions.times import time_of, time_of_day
+from pytest_device.sessions.times import date_and_time, time_of, time_of_day
 from pytest_device.spec import TERMINAL
 
 LEAST_SECONDS: Final = 1.0
@@ -62,7 +62,8 @@ class Swept:
         for entry in self.unknown:
             yield (
                 f"an earlier run never heard the answer to a create call: {entry.label} named {entry.name!r}, asked "
-                f"for at {entry.asked_at}, may be running; it ends by itself {entry.minutes} minutes after that"
+                f"for at {date_and_time(entry.asked_at)}, may be running; it ends by itself {entry.minutes} minutes "
+                "after that"
             )
         if self.elsewhere:
             services = ", ".join(sorted({entry.service for entry in self.elsewhere}))

@@ -12,6 +12,11 @@ def time_of(text: str) -> datetime:
     return datetime.fromtimestamp(0, UTC)
 
 
+def date_and_time(text: str) -> str:
+    """Return a time of an entry as people here have it on their calendars and clocks."""
+    return f"{time_of(text).astimezone():%Y-%m-%d %H:%M}"
+
+
 def time_of_day(time: datetime) -> str:
     """Return hours and minutes as people here have them on their clocks."""
     return f"{time.astimezone():%H:%M}"
