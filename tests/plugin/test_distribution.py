@@ -79,6 +79,11 @@ def receipt(result: pytest.RunResult) -> str:
     return next(line for line in result.outlines if line.startswith("sessions: created"))
 
 
+def assert_all_are_stopped(result: pytest.RunResult) -> None:
+    created = int(receipt(result).split("created ")[1].split(",")[0])
+    assert f"proven stopped {created}, unknown 0" in receipt(result)
+
+
 def test_a_worker_keeps_to_the_device_that_it_has(suite: Suite) -> None:
     suite.make(android=6, ios=6)
 
@@ -182,8 +187,7 @@ def test_the_tests_of_a_worker_that_dies_go_on_on_another(suite: Suite) -> None:
 
     result.assert_outcomes(passed=5, failed=1)
     result.stdout.fnmatch_lines(["*replacing crashed worker*"])
-    created = int(receipt(result).split("created ")[1].split(",")[0])
-    assert f"proven stopped {created}, unknown 0" in receipt(result)
+    assert_all_are_stopped(result)
 
 
 def test_maxfail_ends_the_run_and_stops_all(suite: Suite) -> None:
@@ -201,8 +205,7 @@ def test_maxfail_ends_the_run_and_stops_all(suite: Suite) -> None:
     result = suite.run("-n2", "--maxfail=1")
 
     assert result.parseoutcomes()["failed"] < 30
-    created = int(receipt(result).split("created ")[1].split(",")[0])
-    assert f"proven stopped {created}, unknown 0" in receipt(result)
+    assert_all_are_stopped(result)
 
 
 def test_a_worker_that_ends_after_anothers_failure_is_dealt_no_more(suite: Suite) -> None:

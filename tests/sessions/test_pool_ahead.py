@@ -404,9 +404,10 @@ def test_what_boots_ahead_gives_way_to_what_a_test_needs_now(house_of: MakeHouse
     assert house.use(ANDROID).id == idle.id
 
 
-def test_whoever_waits_for_slots_holds_none_not_even_what_it_meant_to_use_again(
+def one_that_waits_for_another(
     house_of: MakeHouse, world: World, tmp_path: Path
-) -> None:
+) -> tuple[House, House, list[list[str]]]:
+    """Return two that share two slots, the other of which ends when the one waits; and what there is by then."""
     seen: list[list[str]] = []
 
     def wait(seconds: float) -> None:
@@ -416,6 +417,13 @@ def test_whoever_waits_for_slots_holds_none_not_even_what_it_meant_to_use_again(
 
     here = house_of(slots=slots_at(tmp_path, world, 2, wait))
     there = house_of(slots=slots_at(tmp_path, world, 2))
+    return here, there, seen
+
+
+def test_whoever_waits_for_slots_holds_none_not_even_what_it_meant_to_use_again(
+    house_of: MakeHouse, world: World, tmp_path: Path
+) -> None:
+    here, there, seen = one_that_waits_for_another(house_of, world, tmp_path)
     here.use(ANDROID)
     there.take(IOS)
 
@@ -428,15 +436,7 @@ def test_whoever_waits_for_slots_holds_none_not_even_what_it_meant_to_use_again(
 def test_one_of_two_that_boots_ahead_is_given_up_too_before_slots_are_waited_for(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
-    seen: list[list[str]] = []
-
-    def wait(seconds: float) -> None:
-        world.clock.sleep(seconds)
-        seen.append(world.statuses())
-        there.pool.close()
-
-    here = house_of(slots=slots_at(tmp_path, world, 2, wait))
-    there = house_of(slots=slots_at(tmp_path, world, 2))
+    here, there, seen = one_that_waits_for_another(house_of, world, tmp_path)
     there.take(IOS)
     here.expect(ANDROID)
     assert answered(world, "create", 2)

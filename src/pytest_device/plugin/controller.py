@@ -147,19 +147,11 @@ class Controller:
         lineup = line.lineup
         if line.shard and not self._has_told_shard:
             self._has_told_shard = True
-            self._tell_shard(line.shard)
+            self._terminal.announce(line.shard)
         if self._deals or self._left or lineup is None or not lineup.has_devices():
             return
         self._left = Left(lineup, ids)
         self._tell_trap(lineup, ids)
-
-    def _tell_shard(self, told: str) -> None:
-        """Say which part of the suite runs, also under ``-q``, as one process does."""
-        if self._config.pluginmanager.has_plugin("terminalreporter"):
-            writer = self._config.get_terminal_writer()
-            if writer.width_of_current_line:
-                writer.line()
-            writer.line(told)
 
     def _tell_trap(self, lineup: "Lineup", ids: Sequence[str]) -> None:
         from pytest_device.plugin.traps import trap

@@ -53,6 +53,13 @@ class Terminal:
             reporter.write_line(f"  device {line}", **_markup(colour))
             reporter.flush()  # a CI log must have it while the run still waits
 
+    def announce(self, line: str) -> None:
+        """Write one line as it is, also under ``-q``."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            _end_line(reporter)
+            reporter.write_line(line)
+
     def draw(self, line: str) -> None:
         """Show a line for now, on a terminal: the next one, an empty one and whatever is shown remove it."""
         with self._reporter() as reporter:
