@@ -35,6 +35,6 @@ def _no_service_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Runs within tests, without the plugin of anyio: it takes each of their processes longer to load than all else."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:anyio")
+    """Runs within tests, without plugins that take each of their processes longer to load than all else."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:anyio -p no:valkey")
     return pytester
