@@ -21,9 +21,12 @@ from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_device.sessions.quota.leases import LeaseStore
+    from pytest_device.sessions.request import SessionRequest
 
 MAIN: Final = "main"
 """The owner's name of the process that the run was started as."""
+_CHOOSES_DEVICE: Final = ("platform", "type", "deviceIdentifier")
+"""What of a request decides which device of this machine it gets."""
 
 
 class Access(Protocol):
@@ -60,7 +63,7 @@ class Access(Protocol):
 class LocalAccess:
     """The local service of the run: started here, or told by the controlling process that started it.
 
-    What sessions of ``types`` run on is installed before the first of them is created.
+    What sessions for ``requests`` run on is installed before the first of them is created.
     """
 
     def __init__(
@@ -68,12 +71,19 @@ class LocalAccess:
         settings: Settings,
         given: dict[str, str] | None,
         progress: Callable[[str], None],
-        types: Collection[str] = (),
+        requests: "Collection[SessionRequest]" = (),
     ) -> None:
         self._open = ExitStack()
         self._settings = settings
         if given is None:
-            service = LocalService.start(progress=progress, types=sorted(types), **settings.of_local_service())
+            bodies = [request.to_wire() for request in requests]
+            asked = dict.fromkeys(tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies)
+            service = LocalService.start(
+                progress=progress,
+                types=sorted({str(request.type) for request in requests}),
+                requests=[dict(zip(_CHOOSES_DEVICE, one, strict=True)) for one in asked],
+                **settings.of_local_service(),
+            )
             self._open.callback(service.close)
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path: Path | None = Path(given["log_path"])

@@ -1,7 +1,7 @@
 """The REST interface of the document as an ASGI application."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from starlette.applications import Starlette
@@ -34,6 +34,15 @@ MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024
 _MOST_BYTES: Final = {"/testing/": MAX_TESTING_BODY_BYTES, "/controllers/": MAX_CONTROLLER_BODY_BYTES}
 
 
+Refuses = Callable[[CreateBody], Awaitable[str | None]]
+"""Gives the reason why no session can be had for a body, None where one can."""
+
+
+async def refuse_none(_body: CreateBody) -> str | None:
+    """Have a device for everybody."""
+    return None
+
+
 def create_app(
     *,
     sessions: Sessions,
@@ -42,14 +51,16 @@ def create_app(
     any_host: bool = False,
     faults: Faults | None = None,
     more: Sequence[BaseRoute] = (),
+    refuses: Refuses = refuse_none,
 ) -> ASGIApp:
     """Return the service as an application that needs no lifespan and no background task.
 
     ``base_url`` is where it can be reached: the sessions' pages lie there. Requests whose Host header does not name
     this machine are refused unless ``any_host``: a web page must not reach the service under a name of its own.
     ``faults`` adds the test interface. ``more`` are routes with keys of their own: they see no access token.
+    ``refuses`` is asked before a session is created.
     """
-    api = _Api(sessions, accounts, base_url)
+    api = _Api(sessions, accounts, base_url, refuses)
     routes: list[BaseRoute] = [
         Route(SESSIONS_PATH, api.create, methods=["POST"]),
         Route(f"{SESSIONS_PATH}/{{session_id}}", api.get, methods=["GET"]),
@@ -75,10 +86,11 @@ _ANSWERED: Final = (RefusalError, InvalidBodyError, HTTPException, ClientDisconn
 
 
 class _Api:
-    def __init__(self, sessions: Sessions, accounts: Accounts, base_url: str) -> None:
+    def __init__(self, sessions: Sessions, accounts: Accounts, base_url: str, refuses: Refuses) -> None:
         self._sessions = sessions
         self._accounts = accounts
         self._base_url = base_url
+        self._refuses = refuses
 
     async def create(self, request: Request) -> Response:
         caller = self.authenticate(request)
@@ -86,6 +98,8 @@ class _Api:
         owner = self._owner(body["appId"])
         _permit(caller, MAY_CREATE_AND_STOP, owner)
         _admit(owner, body)
+        if reason := await self._refuses(body):
+            raise RefusalError(400, replies.NO_DEVICE, reason)
         return self._success(self._sessions.create(body, default_minutes=owner.max_duration_minutes))
 
     async def get(self, request: Request) -> Response:

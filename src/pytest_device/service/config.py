@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 from pytest_device.errors import ConfigError
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.rules import is_uuid
-from pytest_device.spec import DURATION_MAX_MINUTES, DURATION_MIN_MINUTES, SessionType
+from pytest_device.spec import DURATION_MAX_MINUTES, DURATION_MIN_MINUTES, Platform, SessionType
 
 _HIGHEST_PORT: Final = 65535
 
@@ -22,7 +22,8 @@ class ServiceConfig:
     ``port`` 0 is a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
     ``max_duration_minutes`` make the account one that may not do everything. ``boot_seconds`` is how long simulated
     devices boot. ``types`` are the session types whose programs are installed before the service is ready; those of
-    the others are at the first session. ``builds_dir`` has the builds that sessions may name. ``temporary`` removes
+    the others are at the first session. ``requests`` are create requests that will be sent: a browser that they need is
+    installed before the service is ready. ``builds_dir`` has the builds that sessions may name. ``temporary`` removes
     ``state_dir`` at the end. Raises ConfigError naming the value and the rule.
     """
 
@@ -41,6 +42,7 @@ class ServiceConfig:
     boot_seconds: float = 0.0
     temporary: bool = False
     types: tuple[SessionType, ...] = (SessionType.APPIUM,)
+    requests: tuple[Mapping[str, Any], ...] = ()
     builds_dir: Path | None = None
 
     def __post_init__(self) -> None:
@@ -114,6 +116,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "boot_seconds": (int, float),
     "temporary": (bool,),
     "types": (list,),
+    "requests": (list,),
     "builds_dir": (str, type(None)),
 }
 
@@ -130,6 +133,8 @@ def _read(name: str, value: object) -> Any:
             return _role(value)
         case "types", list():
             return tuple(_type(one) for one in cast("list[object]", value))
+        case "requests", list():
+            return tuple(_request(one) for one in cast("list[object]", value))
         case _:
             return value
 
@@ -139,6 +144,12 @@ def _type(name: object) -> SessionType:
     if name not in types:
         raise ConfigError(f"types must be some of {', '.join(types)}, not {name!r}")
     return types[str(name)]
+
+
+def _request(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict) or cast("dict[str, Any]", value).get("platform") not in set(Platform):
+        raise ConfigError(f"requests must be create requests, each with a platform, not {value!r}")
+    return cast("dict[str, Any]", value)
 
 
 def _role(name: str) -> Role:

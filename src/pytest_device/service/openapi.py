@@ -181,9 +181,10 @@ _REFUSED_EVERYWHERE: Final[Mapping[str, _Schema]] = {
 }
 _REFUSED_ON_CREATE: Final[Mapping[str, _Schema]] = {
     "400": _refusal(
-        f"The body breaks a rule, the account has no simulator access, or {_NO_HEADER}.",
+        f"The body breaks a rule, the account has no simulator access, there is no such device, or {_NO_HEADER}.",
         replies.VALIDATION_ERROR,
         replies.SIMULATOR_ACCESS_ERROR,
+        replies.NO_DEVICE,
         UNAUTHORIZED_ERROR,
     ),
     "413": _refusal("The body is too large.", replies.BODY_TOO_LARGE),

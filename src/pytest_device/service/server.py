@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import is_loopback
-from pytest_device.service.api import create_app
+from pytest_device.service.api import Refuses, create_app, refuse_none
 from pytest_device.service.apps.builds import Builds
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.effects import ConnectionLostError
@@ -97,7 +97,7 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
     listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host
     url = f"http://{host}:{listener.getsockname()[1]}"
-    runner, routes = await _runner(config, url, announce, stop, stack)
+    runner, routes, refuses = await _runner(config, url, announce, stop, stack)
     if stop.is_set():
         return
     store = Store.open(config.state_dir / "sessions.db")
@@ -114,17 +114,18 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
         any_host=not is_loopback(config.host),
         faults=faults,
         more=routes(sessions),
+        refuses=refuses,
     )
     await answer(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
 
 
 async def _runner(
     config: ServiceConfig, url: str, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack
-) -> tuple[Runner, Routes]:
-    """Return the runner, prepared, and what its sessions publish at the service's own address."""
+) -> tuple[Runner, Routes, Refuses]:
+    """Return the runner, prepared, what its sessions publish at the service's own address, and what it refuses."""
     if config.runner == "simulated":
         simulated = SimulatedRunner(clock=time.time, boot_seconds=config.boot_seconds, base_url=url)
-        return simulated, lambda _sessions: simulated.routes()
+        return simulated, lambda _sessions: simulated.routes(), refuse_none
     from pytest_device.service import gateway, preview
     from pytest_device.service.devices import routes as devices
     from pytest_device.service.runners.programs import Folders, ProgramsRunner
@@ -135,12 +136,16 @@ async def _runner(
     http = await stack.enter_async_context(gateway.client())
     stack.push_async_callback(runner.close)
     runner.end_leftovers()
-    await _unless(stop, runner.prepare(lambda text: announce(Progress(text)), config.types))
-    return runner, lambda sessions: (
-        *gateway.routes(runner, keys, http),
-        *devices.routes(runner, keys, directory=runner.directory, note=runner.note),
-        *preview.routes(sessions, keys),
-    )
+    await _unless(stop, runner.prepare(lambda text: announce(Progress(text)), config.types, config.requests))
+
+    def published(sessions: Sessions) -> Sequence[BaseRoute]:
+        return (
+            *gateway.routes(runner, keys, http),
+            *devices.routes(runner, keys, directory=runner.directory, note=runner.note),
+            *preview.routes(sessions, keys),
+        )
+
+    return runner, published, runner.refusal
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

@@ -12,11 +12,13 @@ from typing import Any, Final, TypeVar
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
+from pytest_device.service.config import cache_directory
 from pytest_device.service.devices.cdp import Connection, connected
 from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import remove
+from pytest_device.service.runners.toolchain import Toolbox
 
 APP: Final = Path(__file__).parent / "app"
 LIMIT_SECONDS: Final = 20
@@ -96,9 +98,10 @@ class Phone:
 def booted(directory: Path, log: Callable[[str], None] = print, **request: Any) -> Generator[Phone]:
     """Boot a phone that writes below a directory; at the end of the block that is gone, and all that worked for it."""
     guard = Guard(environ=os.environ, log=print)
-    devices = Devices(environ=dict(os.environ), home=directory / "user", guard=guard, log=log)
+    toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
+    devices = Devices(environ=dict(os.environ), home=directory / "user", guard=guard, log=log, toolbox=toolbox)
     with asyncio.Runner() as runner:
-        lent = devices.lent({"platform": "android"} | request, directory)
+        lent = devices.lent({"platform": "android", "type": "appium"} | request, directory)
         try:
             device = runner.run(lent.__aenter__())
             assert isinstance(device, Chromium)

@@ -13,7 +13,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.emulator import parse as parse_adb
 from pytest_device.service.devices.found import Found, Listed
-from pytest_device.service.devices.kinds import Choice, Devices, availability, choose
+from pytest_device.service.devices.kinds import Choice, Devices, Machine, availability, choose
 from pytest_device.service.devices.simulator import parse as parse_simctl
 from pytest_device.service.runners.guard import Guard
 from pytest_device.spec import Platform, SessionType
@@ -154,7 +154,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def look(platform: Platform, home: Path, session_type: SessionType = SessionType.APPIUM, **environ: str) -> list[Found]:
-    return list(asyncio.run(availability(platform, session_type, environ=environ, home=home)))
+    return list(asyncio.run(availability(platform, session_type, Machine(environ, home))))
 
 
 def lists(script: Script, printed: str = ADB) -> Path:

@@ -24,35 +24,58 @@ def check_devices(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
 
 
 async def _look(platform: Platform, environ: Mapping[str, str], home: Path) -> Mapping[SessionType, Sequence["Found"]]:
-    from pytest_device.service.devices.kinds import availability
+    from pytest_device.service.config import cache_directory
+    from pytest_device.service.devices.kinds import Machine, availability
     from pytest_device.service.runners.environment import for_sessions
 
-    seen = for_sessions(environ)
-    return {one: await availability(platform, one, environ=seen, home=home) for one in _TYPES}
+    machine = Machine(for_sessions(environ), home, cache_directory(environ, home))
+    return {one: await availability(platform, one, machine) for one in _TYPES}
 
 
 def _finding(platform: Platform, kind: str, founds: Mapping[SessionType, Sequence["Found"]]) -> Finding:
-    from pytest_device.service.devices.chromium import KIND
+    from pytest_device.service.devices import chromium, fake
 
     name = f"{platform}: {kind}"
+    if kind == fake.KIND:
+        return ok(name, f"for appium sessions that ask for it by name: device_identifier={kind!r}")
     rows = [found for one in _TYPES for found in founds[one] if found.kind == kind]
     lacking = next((found for found in rows if found.missing), None)
-    text = _users([title for one, title in _TYPES.items() if _used(founds[one]) == kind], rows[-1])
+    text = _users([title for one, title in _TYPES.items() if _used(founds[one]) == kind], rows)
     if lacking is None:
-        return ok(name, text)
-    if kind == KIND:  # without it a session gets a device that shows nothing, or none
+        return _later(name, text, rows)
+    if kind == chromium.KIND:  # without it a session gets no device, unless there is a real one
         return warn(name, f"{text}: {lacking.missing}", lacking.fix)
     return ok(name, f"{text}: {lacking.missing} (to use it: {lacking.fix})")
 
 
+def _later(name: str, text: str, rows: Sequence["Found"]) -> Finding:
+    """Return that it serves, and what is installed for that by the first session."""
+    to_install = next((found for found in rows if found.to_install), None)
+    if to_install is None:
+        return ok(name, text)
+    from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
+
+    size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on the disk"
+    first = f"the first session that needs a browser installs {to_install.to_install} ({size})"
+    return warn(name, f"{text}; {first}", f"run a session while the network is there, or {to_install.fix}")
+
+
 def _used(founds: Sequence["Found"]) -> str | None:
-    return next((found.kind for found in founds if not found.missing), None)
+    from pytest_device.service.devices.fake import KIND
+
+    return next((found.kind for found in founds if not found.missing and found.kind != KIND), None)
 
 
-def _users(titles: Sequence[str], found: "Found") -> str:
+def _users(titles: Sequence[str], rows: Sequence["Found"]) -> str:
+    """Say which sessions a kind serves, and with what: where these differ, each browser is named."""
     if not titles:
         return "not used"
     sessions = "sessions of every type" if len(titles) == len(_TYPES) else f"{titles[0]} sessions"
-    programs = (str(program) for program in (found.program, found.chromedriver) if program)
-    what = ", ".join(device.udid for device in found.devices) or ", ".join(programs)
+    devices = ", ".join(device.udid for device in rows[-1].devices)
+    what = devices or "; ".join(dict.fromkeys(_programs(found) for found in rows if found.program))
     return f"for {sessions}{what and f', {what}'}"
+
+
+def _programs(found: "Found") -> str:
+    programs = ", ".join(str(program) for program in (found.program, found.chromedriver) if program)
+    return f"{programs} ({found.about})" if found.about else programs

@@ -3,10 +3,11 @@
 import asyncio
 import os
 import shutil
+import tempfile
 from asyncio.subprocess import Process
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,8 @@ _POLL_SECONDS: Final = 0.05
 _LAST_WORDS_SECONDS: Final = 1.0
 _TAIL_LINES: Final = 10
 _LINE_BYTES: Final = 300
+_TEMPORARY_LETTERS: Final = 40
+"""Of a socket's path at most 103 may be used on macOS, 107 on Linux; the browser adds 46, and we add 12."""
 _NOISE: Final = b"dbus/bus.cc"
 """Of a machine without a desktop; it says nothing of what went wrong."""
 
@@ -100,22 +103,41 @@ async def browsing(
     guard: Guard,
     limit_seconds: float = BOOT_SECONDS,
 ) -> AsyncGenerator[Browser, None]:
-    """Run a browser with one empty page and a window of a size, all it writes below a directory.
+    """Run a browser with one empty page and a window of a size, all it keeps below a directory.
 
     At the end of the block it is ended; what it may leave of its processes ends with the directory. Raises
     ControllerError when it does not come up, OSError when its places cannot be made.
     """
     profile = directory / "chromium"
-    for place in (profile, directory / "home", directory / "tmp"):
+    for place in (profile, directory / "home"):
         place.mkdir(parents=True, exist_ok=True)
     (profile / "DevToolsActivePort").unlink(missing_ok=True)
-    process = await _started(_command(program, profile, size), directory, environ, guard)
-    output = _Output(process)
+    with _temporary_files(guard) as temporary:
+        own = {"HOME": str(directory / "home"), "TMPDIR": str(temporary)}
+        process = await _started(_command(program, profile, size), directory, {**environ, **own}, guard)
+        output = _Output(process)
+        try:
+            port, path = await _listening(process, profile / "DevToolsActivePort", output, limit_seconds)
+            yield Browser(process, port, f"ws://{HOST}:{port}{path}", output)
+        finally:
+            await carry_through(_end(process, output))
+
+
+@contextmanager
+def _temporary_files(guard: Guard) -> Generator[Path]:
+    """Make a directory for them, private and with a short path; it goes with the block, or with this process.
+
+    The path is absolute, since not all processes of the browser stay where it was started; and the browser makes a
+    socket in it, whose path may have some hundred letters: that of a session has more.
+    """
+    usual = tempfile.gettempdir()
+    place = usual if len(usual) <= _TEMPORARY_LETTERS else "/tmp"  # noqa: S108  what is made there is private
+    directory = Path(tempfile.mkdtemp(prefix="pd-", dir=place))
+    guard.watch(directory)
     try:
-        port, path = await _listening(process, profile / "DevToolsActivePort", output, limit_seconds)
-        yield Browser(process, port, f"ws://{HOST}:{port}{path}", output)
+        yield directory
     finally:
-        await carry_through(_end(process, output))
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[str | Path]:
@@ -125,10 +147,8 @@ def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[st
 
 
 async def _started(command: Sequence[str | Path], directory: Path, environ: Mapping[str, str], guard: Guard) -> Process:
-    # It makes a socket among its temporary files. The path of one may have some hundred letters: so from where it runs.
-    own = {"HOME": str(directory / "home"), "TMPDIR": "tmp"}
     try:
-        return await guard.start(command, directory=directory, environ={**environ, **own})
+        return await guard.start(command, directory=directory, environ=environ)
     except OSError as error:
         raise ControllerError(f"{command[0]} cannot be run: {error.strerror}") from error
 

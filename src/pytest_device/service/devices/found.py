@@ -25,7 +25,8 @@ class Found:
     """What there is of one kind of devices; ``missing`` says why none of them can serve, ``fix`` what to do then.
 
     ``program`` is what commands them, ``chromedriver`` what Appium needs beside a browser, ``appium_home`` where the
-    user has the Appium driver of a real one.
+    user has the Appium driver of a real one. ``about`` has the version of a browser and where it comes from,
+    ``to_install`` what has to be installed before it serves.
     """
 
     kind: str
@@ -35,3 +36,5 @@ class Found:
     appium_home: Path | None = None
     missing: str = ""
     fix: str = ""
+    about: str = ""
+    to_install: str = ""

@@ -1,41 +1,35 @@
 """Which device stands behind a session: a table of kinds, the first that this machine has is taken."""
 
-import os
-import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices import browser, chromium, emulator, fake, profiles, simulator
+from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.found import Found, Listed
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
 FORCED: Final = (chromium.KIND, fake.KIND)
 """A ``deviceIdentifier`` of this name gets this kind, also where a real device is. Ours."""
 
-_INSTALL: Final = {
-    "apt-get": "apt-get install chromium chromium-driver",
-    "dnf": "dnf install chromium chromedriver",
-    "apk": "apk add chromium chromium-chromedriver",
-    "pacman": "pacman -S chromium",
-    "zypper": "zypper install chromium chromedriver",
-    "brew": "brew install --cask google-chrome chromedriver",
-}
-_BY_HAND: Final = "install Chromium, and chromedriver of its version, so that both are on PATH"
-
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where devices are looked for: the environment that programs see, and the user's home directory."""
+    """Where devices are looked for: the environment that programs see, and the user's home directory.
+
+    A browser that is missing can be installed in ``cache_dir``, on the hardware that it is ``built_for``.
+    """
 
     environ: Mapping[str, str]
     home: Path
+    cache_dir: Path | None = None
+    built_for: str = field(default_factory=browsers.hardware)
 
     @property
     def for_tools(self) -> Mapping[str, str]:
@@ -64,13 +58,7 @@ async def _simulators(machine: Machine, session_type: SessionType) -> Found:
 
 
 async def _chromium(machine: Machine, session_type: SessionType) -> Found:
-    program, driver = browser.find_chromium(machine.environ), browser.find_chromedriver(machine.environ)
-    lacking = [
-        *([] if program else ["no Chromium is on PATH"]),
-        *([] if driver or session_type is not SessionType.APPIUM else ["chromedriver is not on PATH"]),
-    ]
-    fix = _install_line(machine.environ) if lacking else ""
-    return Found(chromium.KIND, (), program, driver, missing=", ".join(lacking), fix=fix)
+    return await browsers.look(machine.environ, session_type, cache_dir=machine.cache_dir, built_for=machine.built_for)
 
 
 async def _fake(_machine: Machine, _session_type: SessionType) -> Found:
@@ -87,16 +75,24 @@ KINDS: Final = (
 """The kinds of devices, the preferred ones first."""
 
 
-async def availability(
-    platform: Platform, session_type: SessionType, *, environ: Mapping[str, str], home: Path
-) -> Sequence[Found]:
-    """Tell what this machine has for sessions of a type, by kind; the first in which nothing is missing is taken."""
-    machine = Machine(environ, home)
+async def availability(platform: Platform, session_type: SessionType, machine: Machine) -> Sequence[Found]:
+    """Return what a machine has for sessions of a type, by kind, the preferred ones first."""
     return [
         await kind.look(machine, session_type)
         for kind in KINDS
         if platform in kind.platforms and session_type in kind.types
     ]
+
+
+def usable(founds: Sequence[Found], platform: Platform, identifier: str | None) -> Found:
+    """Return the first kind that can serve a session. Raises ControllerError where none can."""
+    wanted = plain(identifier) if identifier else None
+    # An app is nothing to the fake device: only who asks for it by name gets it.
+    fitting = [one for one in founds if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)]
+    found = next((one for one in fitting if not one.missing), None)
+    if found is None:
+        raise _nothing(fitting, platform, wanted)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +109,15 @@ def choose(founds: Sequence[Found], platform: Platform, identifier: str | None, 
     Raises ControllerError when this machine has none that can serve, or real devices but none that is called so or
     none that is free: a session never gets another device than the one asked for. Ours.
     """
-    wanted = plain(identifier) if identifier else None
-    if wanted in FORCED:
-        founds = [found for found in founds if found.kind == wanted]
-    usable = next((found for found in founds if not found.missing), None)
-    if usable is None:
-        raise _nothing(founds, platform, wanted)
-    if not usable.devices:
-        return Choice(usable)
-    return Choice(usable, _one(usable.devices, platform, identifier, taken))
+    found = usable(founds, platform, identifier)
+    return Choice(found, _one(found.devices, platform, identifier, taken) if found.devices else None)
 
 
 class Devices:
     """Lends the devices of this machine to sessions, each to one at a time.
 
-    ``environ`` is what the programs of a session may see; ``serve`` gives a web build an address.
+    ``environ`` is what the programs of a session may see; ``toolbox`` installs a browser where there is none, ``serve``
+    gives a web build an address.
     """
 
     def __init__(
@@ -137,13 +127,42 @@ class Devices:
         home: Path,
         guard: Guard,
         log: Callable[[str], None],
+        toolbox: Toolbox | None = None,
         serve: Callable[[Path], AbstractAsyncContextManager[str]] | None = None,
     ) -> None:
-        self._machine = Machine(environ, home)
+        self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None)
+        self._toolbox = toolbox
         self._guard = guard
         self._log = log
         self._serve = serve or _site
         self._taken: set[str] = set()
+
+    async def prepare(self, request: Mapping[str, Any], progress: Callable[[str], None]) -> str:
+        """Install what the device of a request needs and lacks; return which browser it is, nothing for another device.
+
+        Raises ControllerError where nothing can serve, ConfigError when the browser cannot be installed.
+        """
+        _, found = await self._look(request)
+        await self._installed(found, request, progress)
+        return f"browser: {_named(found)}" if found.kind == chromium.KIND else ""
+
+    async def refusal(self, request: Mapping[str, Any]) -> str | None:
+        """Return why this machine has no device for a request, None where it has one or can install what it needs."""
+        try:
+            await self._look(request)
+        except ControllerError as error:
+            return str(error)
+        return None
+
+    async def _look(self, request: Mapping[str, Any]) -> tuple[Sequence[Found], Found]:
+        platform = Platform(request["platform"])
+        founds = await availability(platform, _type(request), self._machine)
+        return founds, usable(founds, platform, request.get("deviceIdentifier"))
+
+    async def _installed(self, found: Found, request: Mapping[str, Any], progress: Callable[[str], None]) -> None:
+        if found.to_install and self._toolbox:
+            pinned = browsers.Pinned(self._toolbox.cache_dir, by_hand=found.fix)
+            await pinned.install(self._toolbox, _type(request), progress)
 
     @asynccontextmanager
     async def lent(
@@ -152,16 +171,18 @@ class Devices:
         """Give the device for a valid create request; at the end of the block it is as it was, or has ended.
 
         What it writes is below ``directory``, which exists and is the session's own. ``log`` is told which device it
-        is, and why no other. Raises ControllerError where nothing can serve or the device does not come up, OSError
-        when its places cannot be made.
+        is, and why no other. Raises ControllerError where nothing can serve or the device does not come up, ConfigError
+        when a browser cannot be installed, OSError when its places cannot be made.
         """
-        platform, identifier = Platform(request["platform"]), request.get("deviceIdentifier")
-        session_type = SessionType(request.get("type") or DEFAULT_SESSION_TYPE)
-        founds = await availability(platform, session_type, environ=self._machine.environ, home=self._machine.home)
+        platform, identifier, tell = Platform(request["platform"]), request.get("deviceIdentifier"), log or self._log
+        founds, _ = await self._look(request)
         choice = choose(founds, platform, identifier, self._taken)
-        async with self._reserved(choice), self._opened(choice, platform, identifier, directory) as device:
-            (log or self._log)(f"the device is {device.name} ({device.kind}){_others(founds, choice.found)}")
-            yield device
+        async with self._reserved(choice):
+            await self._installed(choice.found, request, tell)
+            async with self._opened(choice, platform, identifier, directory) as device:
+                kind = f"{device.kind}: {_named(choice.found)}" if device.kind == chromium.KIND else device.kind
+                tell(f"the device is {device.name} ({kind}){_others(founds, choice.found)}")
+                yield device
 
     @asynccontextmanager
     async def _reserved(self, choice: Choice) -> AsyncGenerator[None, None]:
@@ -242,9 +263,12 @@ def _others(founds: Sequence[Found], used: Found) -> str:
     return f"; {'; '.join(lacking)}" if lacking else ""
 
 
-def _install_line(environ: Mapping[str, str]) -> str:
-    path = os.pathsep.join([environ.get("PATH", ""), os.defpath])
-    return next((line for tool, line in _INSTALL.items() if shutil.which(tool, path=path)), _BY_HAND)
+def _named(browser: Found) -> str:
+    return f"{browser.program}, {browser.about}" if browser.about else str(browser.program)
+
+
+def _type(request: Mapping[str, Any]) -> SessionType:
+    return SessionType(request.get("type") or DEFAULT_SESSION_TYPE)
 
 
 def _site(directory: Path) -> AbstractAsyncContextManager[str]:

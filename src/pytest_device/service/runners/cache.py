@@ -29,8 +29,15 @@ _FIXES: Final = (
     (r"ENOSPC|No space left", "free about 500 MB of the disk"),
     (r"EACCES|EPERM|Permission denied", "give yourself the right to write where the lines above say"),
     (r"ECONNREFUSED|ENOTFOUND|ETIMEDOUT|Connection refused|name resolution", _ANY_FIX),
-    (r"No module named pip", "install Node.js 24 yourself: this Python has no pip to install it with"),
-    (r"EINTEGRITY", "a package is not the one that was pinned: find out what the registry or proxy in use changed"),
+    (r"No module named pip", "{by_hand} yourself: this Python has no pip to install it with"),
+    (
+        r"error while loading shared|version `GLIBC|cannot execute",
+        "{by_hand}: this system lacks what the program needs",
+    ),
+    (
+        r"EINTEGRITY|DO NOT MATCH THE HASHES",
+        "a package is not the one that was pinned: find out what the registry or proxy in use changed",
+    ),
     (r"\bE401\b|\bE403\b", "log in to the registry in use, or choose another (npm config get registry)"),
     (r"\bE404\b|ETARGET|No matching distribution", "choose a registry that has these packages"),
 )
@@ -45,7 +52,8 @@ _Result = TypeVar("_Result")
 class Package:
     """Something to install: ``command`` fills the directory it runs in, in which it finds ``files``.
 
-    ``proof`` is a file inside ``directory`` that is there when the package is.
+    ``proof`` is a file inside ``directory`` that is there when the package is. ``by_hand`` is what to do where
+    it cannot be installed so.
     """
 
     title: str
@@ -53,6 +61,7 @@ class Package:
     proof: Path
     command: Sequence[str | Path]
     files: Sequence[Path] = ()
+    by_hand: str = ""
 
     @property
     def installed(self) -> bool:
@@ -155,7 +164,9 @@ def _put(partial: Path, directory: Path) -> None:
 
 
 def _failure(package: Package, status: int | None, printed: str) -> str:
-    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, printed)), _ANY_FIX)
+    fix = next((fix for pattern, fix in _FIXES if re.search(pattern, printed)), _ANY_FIX).format(
+        by_hand=package.by_hand
+    )
     tail = "\n".join(f"    {line}" for line in printed.strip().splitlines()[-_TAIL_LINES:])
     tail = _CREDENTIAL.sub(rf"\g<1>\g<2>{MASK}", Redactor().text(tail))
     return f"{package.title} could not be installed: exit status {status}, the last lines were\n{tail}\nFix: {fix}."

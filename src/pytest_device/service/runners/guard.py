@@ -31,7 +31,7 @@ class Guard:
 
     async def start(self, command: Sequence[str | Path], *, directory: Path, environ: Mapping[str, str]) -> Process:
         """Start a program in a directory, its output on one pipe. Raises OSError when it cannot be started."""
-        self._watch(directory)
+        self.watch(directory)
         starting = asyncio.create_subprocess_exec(
             *command,
             cwd=directory,
@@ -50,7 +50,8 @@ class Guard:
         if process is not None:
             _end(process)
 
-    def _watch(self, directory: Path) -> None:
+    def watch(self, directory: Path) -> None:
+        """See to it that a directory is removed, and what works for it ended, when this process ends."""
         self._watched.append(directory)
         if self._process is None:
             self._process = self._spawn()

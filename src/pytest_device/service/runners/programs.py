@@ -79,15 +79,23 @@ class ProgramsRunner:
         self._launchers = launchers
         self._guard = Guard(environ=environ, log=log)
         self._toolbox = Toolbox(self._guard, environ, folders.cache)
-        self._devices = Devices(environ=self._environ, home=folders.home, guard=self._guard, log=log)
+        self._devices = Devices(
+            environ=self._environ, home=folders.home, guard=self._guard, log=log, toolbox=self._toolbox
+        )
         self._active: dict[str, asyncio.Task[None]] = {}
         self._lives: set[asyncio.Task[None]] = set()
         self._records: dict[str, Record] = {}
 
-    async def prepare(self, progress: Callable[[str], None], types: Iterable[SessionType] = ()) -> None:
-        """Find or install what sessions of these types run on; ``progress`` is told what takes long.
+    async def prepare(
+        self,
+        progress: Callable[[str], None],
+        types: Iterable[SessionType] = (),
+        requests: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        """Find or install what sessions of these types run on, and the devices of these create requests.
 
-        Raises ConfigError with the cause and the fix.
+        ``progress`` is told what takes long. Raises ConfigError with the cause and the fix, also where this machine has
+        no device for a request.
         """
         if os.name != "posix":
             raise ConfigError("the local service runs on Linux and macOS: on Windows run it inside WSL")
@@ -97,6 +105,19 @@ class ProgramsRunner:
             raise ConfigError(f"{self._directory} cannot be made: {error.strerror or error}") from error
         for launcher in [self._launchers[one] for one in types if one in self._launchers]:
             await self._toolbox.get(launcher.project, progress)
+        said = set[str]()
+        for request in requests:
+            try:
+                used = await self._devices.prepare(request, progress)
+            except ControllerError as error:
+                raise ConfigError(str(error)) from error
+            if used and used not in said:
+                progress(used)
+            said.add(used)
+
+    async def refusal(self, request: Mapping[str, Any]) -> str | None:
+        """Return why this machine has no device for a create request, None where it has one."""
+        return await self._devices.refusal(request)
 
     def end_leftovers(self) -> None:
         """End what sessions of an earlier service left in this state directory; call it before the first start."""

@@ -25,22 +25,32 @@ _CI: Final = (
     "--no-fund",
     "--no-update-notifier",
     "--no-progress",
+    "--no-engine-strict",  # which Node.js fits is decided here
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """An npm project of this package; ``package`` is the one it is for, ``script`` starts it."""
+    """An npm project of this package; ``package`` is the one it is for, ``script`` starts it.
+
+    ``installer`` is a script of the project that installs it: Node.js runs it with the command of npm as its arguments.
+    """
 
     name: str
     package: str
     script: Path
     node: Requirement
+    installer: str | None = None
 
     @property
-    def files(self) -> tuple[Path, Path]:
-        """What is pinned, and what that needs."""
-        return _PROJECTS / self.name / "package.json", _PROJECTS / self.name / "package-lock.json"
+    def files(self) -> tuple[Path, ...]:
+        """What is pinned, what that needs, and how it is installed."""
+        names = ("package.json", "package-lock.json", *([self.installer] if self.installer else []))
+        return tuple(_PROJECTS / self.name / name for name in names)
+
+    def directory(self, cache_dir: Path) -> Path:
+        """Return where it is once it is installed; what is pinned is part of the name."""
+        return cache_dir / f"{self.name}-{self.version}-{digest(self.files)}"
 
     @property
     def version(self) -> str:
@@ -72,6 +82,13 @@ ARGENT: Final = Project(
     Path("node_modules/@swmansion/argent/dist/cli.js"),
     Requirement("argent", ">=20.12", {20: 12}, 21),
 )
+CHROMIUM: Final = Project(
+    "chromium",
+    "@sparticuz/chromium",
+    Path("chromium"),
+    Requirement("Chromium", ">=18", {}, 18),  # to be unpacked; it says more itself, for uses that are not ours
+    installer="install.mjs",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +110,7 @@ class Toolbox:
     def __init__(self, guard: Guard, environ: Mapping[str, str], cache_dir: Path) -> None:
         self._guard = guard
         self._environ = environ
-        self._cache_dir = cache_dir
+        self.cache_dir = cache_dir
         self._found: dict[str, Toolchain] = {}
 
     async def get(self, project: Project, progress: Callable[[str], None]) -> Toolchain:
@@ -102,10 +119,21 @@ class Toolbox:
         Who asks second waits for the first and finds the work done, or does it when the first was broken off.
         """
         if project.name not in self._found:
-            installer = Installer(self._guard, for_installers(self._environ), progress)
             nodes = node.candidates(self._environ)
-            self._found[project.name] = await prepare(installer, self._cache_dir, project, nodes=nodes)
+            self._found[project.name] = await prepare(self._installer(progress), self.cache_dir, project, nodes=nodes)
         return self._found[project.name]
+
+    async def ensure(self, package: Package, progress: Callable[[str], None]) -> None:
+        """Install a package that needs nothing else; ``progress`` and errors as with ``get``."""
+        await self._installer(progress).ensure(package)
+
+    def _installer(self, progress: Callable[[str], None]) -> Installer:
+        return Installer(self._guard, for_installers(self._environ), progress)
+
+
+def digest(files: Iterable[Path]) -> str:
+    """Return eight letters that change with the content of any of the files."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 async def prepare(
@@ -127,12 +155,12 @@ async def prepare(
 
 
 def _npm_package(project: Project, chosen: Node, cache_dir: Path) -> Package:
-    lock = hashlib.sha256(b"".join(file.read_bytes() for file in project.files)).hexdigest()[:8]
+    script: list[str | Path] = [chosen.executable, project.installer] if project.installer else []
     return Package(
         title=project.title,
-        directory=cache_dir / f"{project.name}-{project.version}-{lock}",
+        directory=project.directory(cache_dir),
         proof=project.script,
-        command=[*chosen.npm, *_CI],
+        command=[*script, *chosen.npm, *_CI],
         files=project.files,
     )
 
@@ -166,4 +194,5 @@ def _node_package(cache_dir: Path, python: str) -> Package:
             *(python, "-m", "pip", "install", "--target", ".", "--no-deps", "--only-binary", ":all:"),
             *("--quiet", "--no-input", "--disable-pip-version-check", pinned),
         ],
+        by_hand="install Node.js 24",
     )
