@@ -10,7 +10,7 @@ pytest_plugins = ["pytester"]
 
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
-    *("contract/test_any_service.py", "plugin/test_local_appium.py", "plugin/test_local_controllers.py"),
+    *("bare", "contract/test_any_service.py", "plugin/test_local_appium.py", "plugin/test_local_controllers.py"),
     *("controllers/test_agent_device.py", "controllers/test_argent.py"),
     *("service/appium_driver", "service/devices/test_chromium.py", "service/runners/test_programs_runner.py"),
     *("service/test_controllers.py", "service/test_pages_in_a_browser.py"),
@@ -35,6 +35,6 @@ def _no_service_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Runs within tests, without the plugin of anyio: it takes each of their processes longer to load than all else."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:anyio")
+    """Runs within tests, without plugins that take each of their processes longer to load than all else."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:anyio -p no:valkey")
     return pytester

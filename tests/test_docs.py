@@ -1,4 +1,4 @@
-"""The reference lists what the code has, and the README's commands are the ones that CI runs."""
+"""The reference lists what the code has, and the README shows the suite of `init` and the command that CI runs."""
 
 import inspect
 import re
@@ -10,6 +10,7 @@ from pytest_device import DeviceArguments, errors, plugin
 from pytest_device.option_table import OPTIONS, Option
 from pytest_device.plugin import fixtures, hookspecs
 from pytest_device.sessions.request import SHARING, SessionRequest
+from tests.bare.blocks import commands_of_readme, files_of_readme
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
@@ -60,9 +61,17 @@ def test_every_error_that_is_raised_is_listed_and_public() -> None:
     assert tree <= set(dir(pytest_device))
 
 
-def test_ci_runs_the_line_of_the_readme() -> None:
-    readme, ci = (ROOT / "README.md").read_text(), (ROOT / ".ci" / "run").read_text()
-    setting_up = [line.removeprefix("$ ") for line in readme.splitlines() if line.startswith("$ python3 -m venv")]
+def test_ci_runs_the_second_command_of_the_readme_and_nothing_else() -> None:
+    steps = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if not line.startswith("#")]
+    examples, tests = commands_of_readme("python3 -m venv")
 
-    assert len(setting_up) == 2
-    assert ci.splitlines()[-1] == setting_up[1]
+    assert examples == f"{tests} -e examples"
+    assert steps == ["set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', tests]
+
+
+def test_the_suite_of_the_readme_is_that_of_init() -> None:
+    templates = ROOT / "src" / "pytest_device" / "cli" / "suite"
+    shown = files_of_readme()
+
+    assert list(shown) == ["test_sign_in.py", "conftest.py", "app/index.html"]
+    assert shown == {name: (templates / name).read_text() for name in shown}

@@ -22,7 +22,7 @@ from tests.faults.row import Row
 PATIENCE_SECONDS: Final = 120.0
 """How long a moment may let itself be waited for."""
 LOOK_SECONDS: Final = 0.1
-LEAN: Final = ("-p", "no:cacheprovider", "-p", "no:anyio", "--assert=plain")
+LEAN: Final = ("-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:valkey", "--assert=plain")
 """What no row is about costs a fifth of a run's time."""
 ENDED: Final = frozenset({"stopped", "errored"})
 _SETTINGS: Final = {

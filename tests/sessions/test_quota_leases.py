@@ -19,6 +19,7 @@ from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.quota.leases import LeaseStore, Server, Terms
 from pytest_device.testing import FakeClock
 from tests.sessions.redis_server import RedisServer, redis_server
+from tests.sessions.tls_relay import tls_relay
 from tests.waiting import eventually
 
 FORKS = """
@@ -359,16 +360,12 @@ def test_an_encrypted_server_is_believed_by_its_certificate_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     authority = trustme.CA()
-    certificate = authority.issue_cert(name)
-    paths = {name: str(tmp_path / name) for name in ("ca", "cert", "key")}
-    authority.cert_pem.write_to_path(paths["ca"])
-    certificate.cert_chain_pems[0].write_to_path(paths["cert"])
-    certificate.private_key_pem.write_to_path(paths["key"])
-    files = ("--tls-cert-file", paths["cert"], "--tls-key-file", paths["key"], "--tls-ca-cert-file", paths["ca"])
-    with redis_server(tmp_path, "--tls-auth-clients", "no", *files, encrypted=True) as server:
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with redis_server(tmp_path) as server, tls_relay(server.port, authority.issue_cert(name)) as port:
+        url = f"rediss://localhost:{port}"
         with pytest.raises(ConfigError, match="certificate"):
-            Machine(server.url, "key").slots().take(1)
+            Machine(url, "key").slots().take(1)
 
-        monkeypatch.setenv("SSL_CERT_FILE", paths["ca"])
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         with nullcontext() if name == "localhost" else pytest.raises(ConfigError, match="mismatch"):
-            give_back(Machine(server.url, "key").slots().take(1))
+            give_back(Machine(url, "key").slots().take(1))

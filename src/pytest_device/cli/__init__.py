@@ -9,6 +9,7 @@ from typing import Final
 
 from pytest_device.cli.command import Command, examples_of
 from pytest_device.cli.doctor import DOCTOR
+from pytest_device.cli.init import INIT
 from pytest_device.cli.masked import masked
 from pytest_device.cli.serve import SERVE
 from pytest_device.cli.sessions import SESSIONS
@@ -16,7 +17,7 @@ from pytest_device.cli.stop import STOP
 from pytest_device.errors import ConfigError
 from pytest_device.option_table import TOKEN_VARIABLE
 
-COMMANDS: Final[tuple[Command, ...]] = (DOCTOR, SERVE, SESSIONS, STOP)
+COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP)
 USAGE_ERROR: Final = 2
 """The exit status of argparse, too."""
 INTERRUPTED: Final = 130

@@ -1,0 +1,51 @@
+"""The README's first command and a first suite on a machine with Python alone; again without a network."""
+
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.bare.blocks import ROOT, commands_of_readme
+from tests.bare.world import World
+
+pytestmark = pytest.mark.timeout(900)  # everything is installed for a user who has nothing
+EXAMPLES = commands_of_readme("python3 -m venv")[0]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
+    directory = tmp_path_factory.mktemp("bare")
+    try:
+        yield World(directory)
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def clone(world: World) -> Path:
+    """A fresh clone of what is committed, in which the README's first command has been run."""
+    clone = world.directory / "clone"
+    world.run(f"git -c safe.directory='*' clone -q '{ROOT}' '{clone}'", world.directory)
+    assert_all_passed(world.run(EXAMPLES, clone))
+    return clone
+
+
+def assert_all_passed(output: str) -> None:
+    summary = output.split("= devices =")[1]
+    assert " passed in " in summary
+    assert "skipped" not in summary
+    assert "proven stopped" in summary
+
+
+def test_the_examples_pass_and_pass_again_without_a_network(world: World, clone: Path) -> None:
+    assert_all_passed(world.run(EXAMPLES, clone, online=False))
+
+
+def test_a_first_suite_passes_without_a_network_once_its_programs_are_installed(world: World, clone: Path) -> None:
+    programs = clone / ".tox" / "examples" / "bin"
+    suite = world.directory / "suite"
+
+    world.run(f"'{programs}/pytest-device' init '{suite}'", world.directory, online=False)
+
+    assert " 4 passed in " in world.run(f"'{programs}/pytest' --device-local", suite, online=False)
