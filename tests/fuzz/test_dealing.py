@@ -7,10 +7,10 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_device.plugin.dealer import Kind
-from pytest_device.plugin.plan import at_once, sessions_of
-from pytest_device.plugin.schedule import Lineup, played
-from tests.plugin.test_dealer import ANDROID, BOTH, IOS, dealer_of
+from pytest_device.plugin.output.plan import at_once, sessions_of
+from pytest_device.scheduling.dispatcher import Kind
+from pytest_device.scheduling.test_plan import Lineup, played
+from tests.scheduling.test_dispatcher import ANDROID, BOTH, IOS, dealer_of
 
 KINDS = [
     Kind(),

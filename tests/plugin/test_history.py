@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_device import SessionRequest
-from pytest_device.plugin.history import History, boot_key
+from pytest_device.scheduling.history import History, boot_key
 from pytest_device.sessions.boots import boot_seconds
 from pytest_device.sessions.models import Session
 from pytest_device.testing import FaultyService

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_device import SessionRequest
-from pytest_device.plugin.sizing import Use, needed_minutes, sized
+from pytest_device.scheduling.sizing import Use, needed_minutes, sized
 from pytest_device.sessions.pool import Need
 from pytest_device.testing import FaultyService
 

@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER_LINE)
     # There is something to hide from now on: also in the names of tests.
     if os.environ.get(TOKEN_VARIABLE) or os.environ.get(SLOTS_URL.variable):
-        from pytest_device.plugin.secrets import hide_token
+        from pytest_device.plugin.output.secrets import hide_token
 
         hide_token(config)
 
@@ -104,7 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Register the controller's part of a pytest-xdist run."""
     if session.config.pluginmanager.has_plugin("dsession"):
-        from pytest_device.plugin.controller import Controller
+        from pytest_device.plugin.xdist.coordinator import Controller
 
         session.config.pluginmanager.register(Controller(session.config), "device-controller")
 

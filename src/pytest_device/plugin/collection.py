@@ -9,10 +9,7 @@ from zlib import crc32
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.controller import PROBLEMS
 from pytest_device.plugin.fixtures import OF_ONE, OF_SEVERAL
-from pytest_device.plugin.history import History, history_of
-from pytest_device.plugin.line import LINE
 from pytest_device.plugin.markers import (
     ONLY,
     PLATFORM_ARGUMENT,
@@ -24,9 +21,12 @@ from pytest_device.plugin.markers import (
     platforms_of,
 )
 from pytest_device.plugin.options import only_tells, settings_of, usage_error, will_run
-from pytest_device.plugin.schedule import Lineup, Numbers, in_order
 from pytest_device.plugin.shard import SHARD_LINE, select
-from pytest_device.plugin.sizing import Use, sized
+from pytest_device.plugin.xdist.channel import LINE
+from pytest_device.plugin.xdist.coordinator import PROBLEMS
+from pytest_device.scheduling.history import History, history_of
+from pytest_device.scheduling.sizing import Use, sized
+from pytest_device.scheduling.test_plan import Lineup, Numbers, in_order
 from pytest_device.spec import Platform, SessionType
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _only_tells(config: pytest.Config, settings: "Settings") -> bool:
     """Let a run that is only to say what it would do say that, in place of running; tell whether it is such a one."""
     if not (will_run(config) and only_tells(config)):
         return False
-    from pytest_device.plugin.telling import Telling
+    from pytest_device.plugin.output.telling import Telling
 
     if not config.pluginmanager.has_plugin("device-telling"):
         config.pluginmanager.register(Telling(settings), "device-telling")

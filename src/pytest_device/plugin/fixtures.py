@@ -89,7 +89,7 @@ def device_sessions(
 @pytest.fixture
 def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
     """Provide the test's device session: in progress, with its connection details; stopped when no test needs it."""
-    from pytest_device.plugin.devices import session_of
+    from pytest_device.plugin.provider.devices import session_of
 
     return session_of(device_sessions)
 
@@ -117,7 +117,7 @@ def device_drivers(
     device_driver_policy: "DriverPolicy",
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Provide an Appium driver on each device of the test, by its marker's name; quit after the test."""
-    from pytest_device.plugin.drivers import started
+    from pytest_device.plugin.provider.drivers import started
 
     with started(request, device_sessions, device_appium_options, device_driver_policy) as drivers:
         yield drivers
@@ -139,7 +139,7 @@ def device_agent_devices(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, AgentDevice]]":
     """Provide agent-device on each device of the test, by its marker's name; its session is closed after the test."""
-    from pytest_device.plugin.agents import agent_devices
+    from pytest_device.plugin.provider.agents import agent_devices
 
     with agent_devices(request.node, device_sessions, tmp_path_factory) as clients:
         yield clients
@@ -161,7 +161,7 @@ def device_argents(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, Argent]]":
     """Provide argent on each device of the test, by its marker's name."""
-    from pytest_device.plugin.agents import argents
+    from pytest_device.plugin.provider.agents import argents
 
     with argents(request.node, device_sessions, tmp_path_factory) as clients:
         yield clients
@@ -181,8 +181,8 @@ def device_environment(
     request: pytest.FixtureRequest, device_session: "Session", tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, str]:
     """Provide the variables by which the controller's own tools find the test's device: to hand to a subprocess."""
-    from pytest_device.plugin.agents import variables
     from pytest_device.plugin.markers import ONLY
+    from pytest_device.plugin.provider.agents import variables
 
     return variables(request.node, ONLY, device_session, tmp_path_factory)
 
@@ -200,8 +200,8 @@ def device_process_environment(
 @pytest.fixture
 def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Provide a directory for what the test leaves behind: below ``--device-artifacts-dir``, else ``tmp_path``."""
-    from pytest_device.plugin.artifacts import directory_of
     from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.output.artifacts import directory_of
 
     directory = directory_of(request.node, settings_of(request.config)) or tmp_path
     directory.mkdir(parents=True, exist_ok=True)

@@ -11,26 +11,26 @@ import pytest
 
 from pytest_device.errors import AgentDeviceError, ArgentError, ConfigError, ControllerLostError, DeviceError
 from pytest_device.local import log_lines
-from pytest_device.plugin import artifacts
-from pytest_device.plugin.access import MAIN, Access, LocalAccess, RemoteAccess, joined
-from pytest_device.plugin.attendance import Attendance
 from pytest_device.plugin.collection import needs_of
-from pytest_device.plugin.controller import LOCAL, RUN
-from pytest_device.plugin.devices import FAILED, PROVIDING, WAITED, Devices
-from pytest_device.plugin.history import history_of
-from pytest_device.plugin.household import Household, Sweeping
-from pytest_device.plugin.line import LINE, Channel
 from pytest_device.plugin.markers import Names
 from pytest_device.plugin.options import only_tells, usage_error, will_run
-from pytest_device.plugin.outlook import Dealt, WholeRun
-from pytest_device.plugin.progress import Progress
-from pytest_device.plugin.schedule import Lineup, Numbers
-from pytest_device.plugin.secrets import redactor_of
+from pytest_device.plugin.output import artifacts
+from pytest_device.plugin.output.pause import Attendance
+from pytest_device.plugin.output.progress import Progress
+from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.output.terminal import EVENTS, Terminal, attach
+from pytest_device.plugin.provider.backend import MAIN, Access, LocalAccess, RemoteAccess, joined
+from pytest_device.plugin.provider.devices import FAILED, PROVIDING, WAITED, Devices
+from pytest_device.plugin.provider.housekeeping import Household, Sweeping
+from pytest_device.plugin.provider.lookahead import Dealt, WholeRun
+from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.shard import SHARD_LINE
 from pytest_device.plugin.signals import EndInOrder
-from pytest_device.plugin.terminal import EVENTS, Terminal, attach
-from pytest_device.plugin.warm import is_broken_off
+from pytest_device.plugin.xdist.channel import LINE, Channel
+from pytest_device.plugin.xdist.coordinator import LOCAL, RUN
 from pytest_device.report.verdict import Verdict, verdict_of
+from pytest_device.scheduling.history import history_of
+from pytest_device.scheduling.test_plan import Lineup, Numbers
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import service_at

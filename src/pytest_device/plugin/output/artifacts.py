@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from pytest_device.option_table import ARTIFACTS_DIR
-from pytest_device.plugin.devices import DRIVERS, USES, Devices
+from pytest_device.plugin.provider.devices import DRIVERS, USES, Devices
 from pytest_device.redact import Redactor
 from pytest_device.sessions.models import Session
 from pytest_device.settings import Settings, shown

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from pytest_device.plugin.schedule import Lineup
+from pytest_device.scheduling.test_plan import Lineup
 
 _TRAPS: Final = {
     "each": "runs every test on every worker, each with devices of its own",

@@ -12,7 +12,7 @@ import pytest
 from pytest_device.sessions.models import Session
 
 if TYPE_CHECKING:
-    from pytest_device.plugin.terminal import Terminal
+    from pytest_device.plugin.output.terminal import Terminal
 
 
 class Attendance:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from pytest_device.plugin.schedule import Lineup
+from pytest_device.scheduling.test_plan import Lineup
 
 LINE: Final = "device_line"
 """Key of a worker's input: the worker's end."""

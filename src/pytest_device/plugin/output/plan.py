@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 from pytest_device.plugin.collection import needs_of
-from pytest_device.plugin.dry_run import NO_DEVICE
-from pytest_device.plugin.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
-from pytest_device.plugin.history import history_of
 from pytest_device.plugin.options import WIDTH, others_that_deal
-from pytest_device.plugin.schedule import Lineup, Numbers, Step, played
+from pytest_device.plugin.output.dry_run import NO_DEVICE
+from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
+from pytest_device.scheduling.history import history_of
+from pytest_device.scheduling.test_plan import Lineup, Numbers, Step, played
 from pytest_device.sessions.pool import Need
 from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES

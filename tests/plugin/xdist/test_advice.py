@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_device.plugin.schedule import Lineup
-from pytest_device.plugin.traps import trap
+from pytest_device.plugin.xdist.advice import trap
+from pytest_device.scheduling.test_plan import Lineup
 
 PLAIN = ((), (), True, False)
 ANDROID, IOS = ((0,), (0,), True, False), ((1,), (1,), True, False)

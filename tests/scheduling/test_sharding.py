@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_device.plugin.balance import BOOT, Work, split
+from pytest_device.scheduling.sharding import BOOT, Work, split
 
 SECOND = 1_000
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pytest
 
 from pytest_device.plugin.collection import needs_of
-from pytest_device.plugin.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
-from pytest_device.plugin.line import DEALT, Channel
+from pytest_device.plugin.xdist.channel import DEALT, Channel
+from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.sessions.boots import boot_key
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
-    from pytest_device.plugin.history import History
+    from pytest_device.scheduling.history import History
     from pytest_device.sessions.pool import Need
 
 NOT_LEFT: Final = pytest.StashKey[bool]()

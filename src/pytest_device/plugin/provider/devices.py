@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from pytest_device.errors import ConfigError, ControllerError, DeviceError, StopFailedError, UnauthorizedError
-from pytest_device.plugin.access import Access
 from pytest_device.plugin.collection import ARGUMENTS, NEEDS, needs_of
 from pytest_device.plugin.markers import ONLY, Names, devices_of, need_of, platforms_of
-from pytest_device.plugin.outlook import NOT_LEFT, Outlook, is_fresh
-from pytest_device.plugin.sizing import needed_minutes
-from pytest_device.plugin.warm import WarmDevices
+from pytest_device.plugin.provider.backend import Access
+from pytest_device.plugin.provider.lookahead import NOT_LEFT, Outlook, is_fresh
+from pytest_device.plugin.provider.warm import WarmDevices
 from pytest_device.redact import Redactor
+from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.sessions.boots import boot_key
 from pytest_device.sessions.events import Emit
 from pytest_device.sessions.life import Life
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.argent import Argent
     from pytest_device.controllers.environment import ControllerEnvironment
-    from pytest_device.plugin.tidier import Tidier
+    from pytest_device.plugin.provider.cleanup import Tidier
 
 _TAKEN: Final = pytest.StashKey[dict[str, Held]]()
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
@@ -185,7 +185,7 @@ class Devices:
         uses.clear()
 
     def _tidier_of_all(self) -> "Tidier":
-        from pytest_device.plugin.tidier import Tidier
+        from pytest_device.plugin.provider.cleanup import Tidier
 
         self._tidier = self._tidier or Tidier()
         return self._tidier

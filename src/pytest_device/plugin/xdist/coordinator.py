@@ -11,16 +11,16 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
-from pytest_device.plugin.line import LINE, OVER, Channel, Left, Line
 from pytest_device.plugin.options import CHOSEN_DIST, others_that_deal, settings_of, usage_error, will_run
-from pytest_device.plugin.secrets import redactor_of
+from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import EndInOrder
-from pytest_device.plugin.terminal import EVENTS, Terminal
+from pytest_device.plugin.xdist.channel import LINE, OVER, Channel, Left, Line
 from pytest_device.sessions.events import Event, Kind
 
 if TYPE_CHECKING:
-    from pytest_device.plugin.household import Household
-    from pytest_device.plugin.schedule import Lineup
+    from pytest_device.plugin.provider.housekeeping import Household
+    from pytest_device.scheduling.test_plan import Lineup
     from pytest_device.settings import Settings
 
 LOCAL: Final = "device_local"
@@ -112,7 +112,7 @@ class Controller:
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
     def _kept(self, settings: "Settings") -> "Household":
-        from pytest_device.plugin.household import Household
+        from pytest_device.plugin.provider.housekeeping import Household
         from pytest_device.sessions.network import service_at
 
         url, token = str(settings.url.value), settings.token
@@ -128,7 +128,7 @@ class Controller:
         if others_that_deal(config):
             return None
         self._deals = True
-        from pytest_device.plugin.distribution import DeviceScheduling
+        from pytest_device.plugin.xdist.scheduler import DeviceScheduling
 
         settings = settings_of(config)
         return DeviceScheduling(
@@ -154,7 +154,7 @@ class Controller:
         self._tell_trap(lineup, ids)
 
     def _tell_trap(self, lineup: "Lineup", ids: Sequence[str]) -> None:
-        from pytest_device.plugin.traps import trap
+        from pytest_device.plugin.xdist.advice import trap
 
         dist = f"--dist {self._chosen}"
         decides = len(self._lines) > 1 and others_that_deal(self._config) == [dist]
@@ -191,7 +191,7 @@ class Controller:
             session.exitstatus = self._signals.exit_status
 
     def _save_receipt(self) -> None:
-        from pytest_device.plugin.artifacts import save_receipt
+        from pytest_device.plugin.output.artifacts import save_receipt
 
         if note := save_receipt(settings_of(self._config), self._terminal.receipt, self._config):
             self._terminal.count([Event(Kind.NOTE, text=note).to_json()])

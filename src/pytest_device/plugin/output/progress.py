@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from pytest_device.plugin.terminal import Terminal
+from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.sessions.events import Event, Kind
 
 _STEP_SECONDS: Final = 1.0

@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
-from pytest_device.plugin.dealer import Dealer, Kind, Unit
-from pytest_device.plugin.schedule import Step, played
+from pytest_device.scheduling.dispatcher import Dealer, Kind, Unit
+from pytest_device.scheduling.test_plan import Step, played
 
 ANDROID, IOS = Kind((0,), (0,)), Kind((1,), (1,))
 BOTH = Kind((0, 1), (0, 1))

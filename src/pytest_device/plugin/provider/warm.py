@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from pytest_device.plugin.access import Access
+from pytest_device.plugin.provider.backend import Access
 from pytest_device.sessions.events import Emit, Event, Kind
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.owner import Owner

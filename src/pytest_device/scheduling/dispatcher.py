@@ -19,7 +19,7 @@ from itertools import chain, islice
 from math import inf
 from typing import Final, Generic, TypeVar
 
-from pytest_device.plugin.estimates import LOOKED_AT, Estimates, end_of, level_of, turn_of
+from pytest_device.scheduling.estimates import LOOKED_AT, Estimates, end_of, level_of, turn_of
 
 W = TypeVar("W", bound=Hashable)
 

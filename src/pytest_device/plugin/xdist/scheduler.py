@@ -10,10 +10,10 @@ import pytest
 from xdist.report import report_collection_diff  # pyright: ignore[reportMissingTypeStubs]
 from xdist.scheduler import LoadScheduling  # pyright: ignore[reportMissingTypeStubs]
 
-from pytest_device.plugin.dealer import Dealer
-from pytest_device.plugin.history import History
-from pytest_device.plugin.line import DEALT, Line
-from pytest_device.plugin.schedule import Lineup
+from pytest_device.plugin.xdist.channel import DEALT, Line
+from pytest_device.scheduling.dispatcher import Dealer
+from pytest_device.scheduling.history import History
+from pytest_device.scheduling.test_plan import Lineup
 
 if TYPE_CHECKING:
     from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_device.plugin import dry_run, plan
+from pytest_device.plugin.output import dry_run, plan
 from pytest_device.settings import Settings
 
 

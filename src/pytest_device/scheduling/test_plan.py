@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pytest
 
-from pytest_device.plugin.dealer import Dealer, Kind, Unit
+from pytest_device.scheduling.dispatcher import Dealer, Kind, Unit
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
-    from pytest_device.plugin.history import History
+    from pytest_device.scheduling.history import History
     from pytest_device.sessions.pool import Need
 
 _SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from pytest_device.plugin.access import MAIN, joined
-from pytest_device.plugin.terminal import Terminal
-from pytest_device.plugin.warm import is_broken_off
+from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.plugin.provider.backend import MAIN, joined
+from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.service import Service
