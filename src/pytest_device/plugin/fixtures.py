@@ -52,7 +52,7 @@ def device_request_defaults() -> "DeviceArguments":
 @pytest.fixture
 def device_wait_policy(request: pytest.FixtureRequest) -> "WaitPolicy":
     """Say how to wait for a session: override it to return another policy."""
-    from pytest_device.plugin.run import devices_of
+    from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).policy()
 
@@ -79,7 +79,7 @@ def device_sessions(
     request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
 ) -> "Mapping[str, Session]":
     """Provide the sessions of a test by the names of its markers: in progress, booted side by side."""
-    from pytest_device.plugin.run import devices_of
+    from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).take(
         request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
@@ -89,7 +89,7 @@ def device_sessions(
 @pytest.fixture
 def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
     """Provide the test's device session: in progress, with its connection details; stopped when no test needs it."""
-    from pytest_device.plugin.provider.devices import session_of
+    from pytest_device.plugin.state import session_of
 
     return session_of(device_sessions)
 
@@ -211,7 +211,7 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
 @pytest.fixture(scope="session")
 def device_client(request: pytest.FixtureRequest) -> "Sessions":
     """Provide the client itself, for special needs; what it creates is stopped at the end of the run at the latest."""
-    from pytest_device.plugin.run import devices_of
+    from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).access.sessions()
 
@@ -222,7 +222,7 @@ def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
 
     It is called with the arguments of the marker: ``with device_lease(platform="ios") as session:``.
     """
-    from pytest_device.plugin.run import devices_of
+    from pytest_device.plugin.provider.current import devices_of
 
     devices = devices_of(request)
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_device.errors import AgentDeviceError, ArgentError, ConfigError, ControllerLostError, DeviceError
 from pytest_device.local import log_lines
-from pytest_device.plugin.collection import needs_of
+from pytest_device.plugin.grouping import lineup_of
 from pytest_device.plugin.markers import Names
 from pytest_device.plugin.options import only_tells, usage_error, will_run
 from pytest_device.plugin.output import artifacts
@@ -20,47 +20,30 @@ from pytest_device.plugin.output.progress import Progress
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal, attach
 from pytest_device.plugin.provider.backend import MAIN, Access, LocalAccess, RemoteAccess, joined
-from pytest_device.plugin.provider.devices import FAILED, PROVIDING, WAITED, Devices
+from pytest_device.plugin.provider.current import CURRENT_RUN
+from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.housekeeping import Household, Sweeping
-from pytest_device.plugin.provider.lookahead import Dealt, WholeRun
+from pytest_device.plugin.provider.lookahead import WholeRun
 from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.shard import SHARD_LINE
 from pytest_device.plugin.signals import EndInOrder
+from pytest_device.plugin.state import FAILED, LOCAL, PROVIDING, RUN, WAITED, history_of, needs_of
 from pytest_device.plugin.xdist.channel import LINE, Channel
-from pytest_device.plugin.xdist.coordinator import LOCAL, RUN
+from pytest_device.plugin.xdist.worker import Dealt
 from pytest_device.report.verdict import Verdict, verdict_of
-from pytest_device.scheduling.history import history_of
-from pytest_device.scheduling.test_plan import Lineup, Numbers
+from pytest_device.scheduling.test_plan import Numbers
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import service_at
 from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings
 
-_RUN: Final = pytest.StashKey["DeviceRun"]()
 _BLAMED: Final = pytest.StashKey[DeviceError]()
 """An error of the infrastructure that a test has met and that no hook was told of yet."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
 """What a controller says of what a suite asked of it, in a fixture as in a test: its own affair."""
 WORKER_STOP_SECONDS: Final = 5.0
 """How long a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
-
-
-def devices_of(request: pytest.FixtureRequest) -> Devices:
-    """Return what provides devices to the tests of this run; raises ConfigError where none does."""
-    run = request.config.stash.get(_RUN, None)
-    if run is None:
-        raise ConfigError(
-            f"{request.node.nodeid} asks for a device while it runs, and no test did before: mark it with "
-            "@pytest.mark.device(platform=...)"
-        )
-    return run.devices
-
-
-def keeps(item: pytest.Item) -> bool:
-    """Tell whether the sessions of a test are to be left running because it failed."""
-    run = item.config.stash.get(_RUN, None)
-    return run is not None and run.keeps(item)
 
 
 class DeviceRun:
@@ -101,7 +84,7 @@ class DeviceRun:
         for name in ("device-run", "device-terminal"):
             if self._config.pluginmanager.has_plugin(name):
                 self._config.pluginmanager.unregister(name=name)
-        self._config.stash[_RUN] = self
+        self._config.stash[CURRENT_RUN] = self
         self._config.pluginmanager.register(self, "device-run")
         if self._terminal:
             self._config.pluginmanager.register(self._terminal, "device-terminal")
@@ -140,7 +123,7 @@ class DeviceRun:
         needs = Numbers()
         places = [self._places.get(item, -1) for item in session.items]
         may_order = bool(self._places) and places == sorted(places)  # others may order after us, as --ff does
-        lineup = Lineup.of(session.items, needs, needs_of, may_order=may_order)
+        lineup = lineup_of(session.items, needs, may_order=may_order)
         is_limited = self.settings.max_sessions.value is not None
         prefetch = self.settings.prefetch.value
         history = history_of(self._config)
@@ -260,7 +243,7 @@ class DeviceRun:
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         error, verdict = _device_error(item, call), None
         if self._devices and report.failed and call.excinfo and call.when != "teardown":
-            artifacts.save(item, self._devices, self._redactor, self._note)
+            artifacts.save(item, self._devices.taken(item), self.settings, self._redactor, self._note)
             error = self._look_up(item, report, call.excinfo, error)
         if error and call.excinfo:
             verdict = verdict_of(error)

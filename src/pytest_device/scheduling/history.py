@@ -4,10 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast
 
-import pytest
-
-from pytest_device.sessions.boots import boot_key as boot_key  # noqa: PLC0414  # a key of what is remembered here
-
 T = TypeVar("T")
 
 _BOOTS: Final = "device/boot_seconds"
@@ -17,14 +13,6 @@ _MOST_BOOTS: Final = 50
 _MOST_KINDS: Final = 200
 _MOST_TESTS: Final = 20_000
 _LONGEST_SECONDS: Final = 86_400.0
-_HISTORY: Final = pytest.StashKey["History"]()
-
-
-def history_of(config: pytest.Config) -> "History":
-    """Return what this process remembers, empty where pytest's cache is switched off."""
-    if _HISTORY not in config.stash:
-        config.stash[_HISTORY] = History(getattr(config, "cache", None))
-    return config.stash[_HISTORY]
 
 
 class History:

@@ -1,23 +1,16 @@
 """What there is to run: tests by the devices they need and the fixtures they share, and in which order. Pure."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Self
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from pytest_device.scheduling.dispatcher import Dealer, Kind, Unit
-from pytest_device.spec import Share
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
-    from pytest_device.sessions.pool import Need
-
-_SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))
-"""Fixtures of these scopes are torn down when the next test is elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +25,6 @@ class Lineup:
     """Of each test its kind, and the number of those with whom it shares fixtures, -1 when it does with nobody."""
     may_order: bool
     """Whether nobody else has ordered the tests."""
-
-    @classmethod
-    def of(cls, items: Iterable[pytest.Item], needs: "Numbers", needs_of: "_NeedsOf", *, may_order: bool) -> Self:
-        """Return what tests add up to; ``needs`` are numbered by the way."""
-        from pytest_device.sessions.boots import boot_key
-
-        models, bonds, kinds = Numbers(), Numbers(), Numbers()
-
-        def kind_of(of_test: "Iterable[Need]") -> int:
-            of_item = sorted(of_test, key=needs.__getitem__)
-            shares = {need.among.partition(" ")[0] for need in of_item}
-            kind = (
-                tuple(needs[need] for need in of_item),
-                tuple(models[boot_key(need.request)] for need in of_item),
-                shares <= {Share.RUN},
-                Share.TEST in shares,
-            )
-            return kinds[kind]
-
-        known: dict[tuple[Need, ...], int] = {}
-        tests: list[tuple[int, int]] = []
-        for item in items:
-            of_test = tuple(needs_of(item).values())
-            if of_test not in known:
-                known[of_test] = kind_of(of_test)
-            bond = _bond(item)
-            tests.append((known[of_test], -1 if bond is None else bonds[bond]))
-        return cls(tuple(kinds), tuple(models), tests, may_order)
 
     def plain(self) -> tuple[Any, ...]:
         """Return what another process makes it of."""
@@ -141,38 +106,11 @@ class Lineup:
         return bool(self.kinds[kind][0])
 
 
-_NeedsOf = Callable[[pytest.Item], Mapping[str, "Need"]]
-
-
 class Numbers(dict[Any, int]):
     """Numbers in the order of asking."""
 
     def __missing__(self, key: Any) -> int:
         return self.setdefault(key, len(self))
-
-
-def _bond(item: pytest.Item) -> str | None:
-    """Return the node in which the fixtures live that a test shares with others, None when it has none such."""
-    info = getattr(item, "_fixtureinfo", None)
-    if info is None:
-        return None
-    if parameter := _parameter_of_run(item, info.name2fixturedefs):
-        return parameter
-    scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
-    for scope, kind in _SCOPES:
-        if scope in scopes and (node := item.getparent(kind)):
-            return node.nodeid
-    return None
-
-
-def _parameter_of_run(item: pytest.Item, definitions: Mapping[str, Sequence[Any]]) -> str | None:
-    """Return the parameters of fixtures of the whole run, which are set up again for each change of a parameter."""
-    callspec = getattr(item, "callspec", None)
-    if callspec is None:
-        return None
-    indices: Mapping[str, int] = callspec.indices
-    wide = [name for name in indices if definitions.get(name) and definitions[name][-1].scope == "session"]
-    return " ".join(f"{name}={indices[name]}" for name in wide) or None
 
 
 @dataclass(frozen=True, slots=True)

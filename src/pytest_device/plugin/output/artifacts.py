@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from pytest_device.option_table import ARTIFACTS_DIR
-from pytest_device.plugin.provider.devices import DRIVERS, USES, Devices
+from pytest_device.plugin.state import DRIVERS, USES
 from pytest_device.redact import Redactor
 from pytest_device.sessions.models import Session
 from pytest_device.settings import Settings, shown
@@ -30,13 +30,18 @@ def directory_of(item: pytest.Item, settings: Settings) -> Path | None:
     return root / _file_name(item.nodeid) if root else None
 
 
-def save(item: pytest.Item, devices: Devices, redactor: Redactor, note: Callable[[str], None]) -> None:
+def save(
+    item: pytest.Item,
+    sessions: Mapping[str, Session],
+    settings: Settings,
+    redactor: Redactor,
+    note: Callable[[str], None],
+) -> None:
     """Save what a failed test's devices show, while they can: screenshot, page source, facts of the session.
 
     Where that cannot be written ``note`` is told, so that the test's own error is not lost for it.
     """
-    directory = directory_of(item, devices.settings)
-    sessions = devices.taken(item)
+    directory = directory_of(item, settings)
     if directory is None or not sessions:
         return
     try:

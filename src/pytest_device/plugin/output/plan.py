@@ -9,17 +9,34 @@ from typing import Final
 
 import pytest
 
-from pytest_device.plugin.collection import needs_of
+from pytest_device.plugin.grouping import lineup_of
 from pytest_device.plugin.options import WIDTH, others_that_deal
+from pytest_device.plugin.output import dry_run
 from pytest_device.plugin.output.dry_run import NO_DEVICE
+from pytest_device.plugin.state import history_of
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
-from pytest_device.scheduling.history import history_of
 from pytest_device.scheduling.test_plan import Lineup, Numbers, Step, played
 from pytest_device.sessions.pool import Need
 from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 _MINUTE: Final = 60
+
+
+class Telling:
+    """Registered where no test is to run: ``--device-dry-run``, ``--device-plan``."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Say what was asked for, in place of the tests."""
+        if self._settings.dry_run.value:
+            dry_run.show(session.items, session.config)
+        if self._settings.plan.value:
+            show(session.items, session.config, self._settings)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +64,7 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
 def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
     history = history_of(config)
     needs = Numbers()
-    lineup = Lineup.of(tests, needs, needs_of, may_order=settings.reorder.value)
+    lineup = lineup_of(tests, needs, may_order=settings.reorder.value)
     if not lineup.has_devices():
         yield NO_DEVICE
         return

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_device.plugin.state import history_of
 from pytest_device.report.receipt import Incident, Receipt, colour_of, line_of
 from pytest_device.report.verdict import Verdict
-from pytest_device.scheduling.history import history_of
 from pytest_device.sessions.events import Event, Kind
 
 EVENTS: Final = "device_events"

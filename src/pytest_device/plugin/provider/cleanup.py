@@ -7,7 +7,7 @@ from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.argent import Argent
 from pytest_device.controllers.tidying import TIDY_SECONDS, page_of, tidy_agent_device, tidy_argent
 from pytest_device.errors import ControllerError
-from pytest_device.plugin.provider.devices import Use
+from pytest_device.plugin.state import Use
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 

@@ -5,18 +5,28 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.errors import ConfigError, ControllerError, DeviceError, StopFailedError, UnauthorizedError
-from pytest_device.plugin.collection import ARGUMENTS, NEEDS, needs_of
-from pytest_device.plugin.markers import ONLY, Names, devices_of, need_of, platforms_of
+from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
 from pytest_device.plugin.provider.backend import Access
-from pytest_device.plugin.provider.lookahead import NOT_LEFT, Outlook, is_fresh
+from pytest_device.plugin.provider.lookahead import Outlook
 from pytest_device.plugin.provider.warm import WarmDevices
+from pytest_device.plugin.state import (
+    ARGUMENTS,
+    FAILED,
+    NEEDS,
+    NOT_LEFT,
+    USES,
+    WAITED,
+    is_fresh,
+    needs_of,
+    providing,
+)
 from pytest_device.redact import Redactor
 from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.sessions.boots import boot_key
@@ -31,38 +41,15 @@ from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES, SessionType, Share
 
 if TYPE_CHECKING:
-    from appium.webdriver.webdriver import WebDriver
-
-    from pytest_device.controllers.agent_device import AgentDevice
-    from pytest_device.controllers.argent import Argent
-    from pytest_device.controllers.environment import ControllerEnvironment
     from pytest_device.plugin.provider.cleanup import Tidier
 
 _TAKEN: Final = pytest.StashKey[dict[str, Held]]()
-DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
-"""The Appium drivers that a test has, by its devices' names."""
-USES: Final = pytest.StashKey[dict[str, "Use"]]()
-"""What a test was given of agent-device or argent, by its devices' names."""
-PROVIDING: Final = pytest.StashKey[DeviceError]()
-"""The error that was met last while a device or a driver was provided to a test."""
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that are needed before the first test runs."""
-FAILED: Final = pytest.StashKey[bool]()
-"""Whether the attempt at a test that is at hand has failed."""
-WAITED: Final = pytest.StashKey[float]()
-"""For how many seconds a test waited for its devices, until its next report."""
 _SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
 """Fixtures that a suite may override."""
 _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"})
 """Packages whose errors may mean that a controller is gone."""
-
-
-@dataclass(slots=True)
-class Use:
-    """What a test was given of one device; ``client`` is None where it has the variables alone."""
-
-    environment: "ControllerEnvironment"
-    client: "AgentDevice | Argent | None" = None
 
 
 class Devices:
@@ -340,29 +327,6 @@ class Devices:
     def _stopping(self, held: Held) -> None:
         if isinstance(held.user, pytest.Item):
             held.user.ihook.pytest_device_stopping(item=held.user, device_session=held.session)
-
-
-def session_of(sessions: Mapping[str, Session]) -> Session:
-    """Return the session of a test with one device."""
-    if ONLY in sessions:
-        return sessions[ONLY]
-    raise ConfigError(f"this test has the devices {', '.join(sessions)}: use device_sessions, by name")
-
-
-def check_type(session: Session, fixture: str, needed: SessionType) -> None:
-    """Raise ConfigError when a fixture does not go with a session's type."""
-    if session.type != needed:
-        raise ConfigError(f"{fixture} needs type={needed.value!r}, the marker says type={str(session.type)!r}")
-
-
-@contextmanager
-def providing(item: pytest.Item) -> Generator[None]:
-    """Note an error that is met while providing something to a test: it is not the test's, whenever it strikes."""
-    try:
-        yield
-    except DeviceError as error:
-        item.stash[PROVIDING] = error
-        raise
 
 
 def _sized(need: Need, defaults: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,26 +1,19 @@
 """What a process knows of the tests to come: which devices they need, and which of these should boot now."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, islice, takewhile
-from math import inf
-from threading import Lock
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from pytest_device.plugin.collection import needs_of
-from pytest_device.plugin.xdist.channel import DEALT, Channel
+from pytest_device.plugin.state import NOT_LEFT, is_fresh, needs_of, planned
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.sessions.boots import boot_key
-from pytest_device.spec import Share
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
     from pytest_device.sessions.pool import Need
-
-NOT_LEFT: Final = pytest.StashKey[bool]()
-"""Whether a test is not to be counted among those that are left: it is done, or nobody knew that it needs a device."""
 
 
 class Outlook(Protocol):
@@ -110,75 +103,3 @@ class WholeRun:
     def _boot(self, item: pytest.Item) -> float:
         boots = (self.history.usual_boot(boot_key(need.request)) for need in needs_of(item).values())
         return max(BOOT_SECONDS if seconds is None else seconds for seconds in boots)
-
-
-class Dealt:
-    """What a worker of pytest-xdist is told over its line; ``needs`` are numbered as the controlling process has them.
-
-    Where the user has chosen how tests are distributed it is told only which needs are over: it keeps a session for
-    other tests unless ``is_limited``, when none is held on the chance of one.
-    """
-
-    def __init__(
-        self,
-        items: Sequence[pytest.Item],
-        line: Channel,
-        needs: Mapping["Need", int],
-        history: "History",
-        *,
-        prefetch: int,
-        is_limited: bool,
-    ) -> None:
-        self._items, self._needs, self.history = items, needs, history
-        self._prefetch, self._is_limited = prefetch, is_limited
-        self._line = line  # which is closed when nobody holds it
-        self._lock = Lock()
-        self._hand: list[int] | None = None
-        """The tests that it got and that are not done; None where they are not dealt by us."""
-        self._over: set[int] = set()
-        line.setcallback(self._hear)
-
-    def _hear(self, told: tuple[str, Sequence[int]]) -> None:
-        what, numbers = told
-        with self._lock:
-            if what == DEALT:
-                self._hand = [*(self._hand or ()), *numbers]
-            else:
-                self._over |= set(numbers)
-
-    def _following(self) -> list[pytest.Item]:
-        with self._lock:
-            return [self._items[number] for number in self._hand or ()]
-
-    def done(self, item: pytest.Item) -> None:
-        """Have it in hand no more."""
-        with self._lock:
-            if self._hand is not None:
-                self._hand = [number for number in self._hand if self._items[number] is not item]
-
-    def needed_at_once(self, need: "Need", nextitem: pytest.Item | None) -> float:
-        """Look at what is in hand, else at the next test and at what is over."""
-        if self._hand is not None:
-            return max((planned(item)[need] for item in self._following()), default=0)
-        if nextitem is None:
-            return 0
-        if need.among == Share.RUN and not self._is_limited and self._needs.get(need) not in self._over:
-            return inf
-        return planned(nextitem)[need]
-
-    def soon(self, item: pytest.Item) -> Iterator[pytest.Item]:
-        """Yield the next in hand with other devices."""
-        mine = needs_of(item)
-        others = [one for one in self._following() if needs_of(one) and one is not item and needs_of(one) != mine]
-        yield from islice(others, 1 if others and not is_fresh(others[0]) else 0)
-        yield from islice(takewhile(is_fresh, others), self._prefetch)
-
-
-def planned(item: pytest.Item) -> Counter["Need"]:
-    """Return how often a test has each of its needs."""
-    return Counter(needs_of(item).values())
-
-
-def is_fresh(item: pytest.Item) -> bool:
-    """Tell whether a test has a device of its own."""
-    return any(need.among.startswith(Share.TEST) for need in needs_of(item).values())

@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -15,6 +15,7 @@ from pytest_device.plugin.options import CHOSEN_DIST, others_that_deal, settings
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import EndInOrder
+from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
 from pytest_device.plugin.xdist.channel import LINE, OVER, Channel, Left, Line
 from pytest_device.sessions.events import Event, Kind
 
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Household
     from pytest_device.scheduling.test_plan import Lineup
     from pytest_device.settings import Settings
-
-LOCAL: Final = "device_local"
-"""Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
-RUN: Final = "device_run"
-"""Key of a worker's input: the name that all processes of the run share."""
-PROBLEMS: Final = "device_problems"
-"""Key of a worker's output: what is wrong with the configuration."""
 
 
 class _Gateway(Protocol):
