@@ -102,11 +102,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # after pytest-xdist was configured, and before it starts its workers
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Register the controller's part of a pytest-xdist run."""
+    """Register the coordinator's part of a pytest-xdist run."""
     if session.config.pluginmanager.has_plugin("dsession"):
-        from pytest_device.plugin.xdist.coordinator import Controller
+        from pytest_device.plugin.xdist.coordinator import Coordinator
 
-        session.config.pluginmanager.register(Controller(session.config), "device-controller")
+        session.config.pluginmanager.register(Coordinator(session.config), "device-coordinator")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_device.plugin.state import needs_of
-from pytest_device.scheduling.test_plan import Lineup, Numbers
+from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
+from pytest_device.scheduling.work import DeviceGroup
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
@@ -16,32 +17,32 @@ _SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("clas
 """Fixtures of these scopes are torn down when the next test is elsewhere."""
 
 
-def lineup_of(items: Iterable[pytest.Item], needs: Numbers, *, may_order: bool) -> Lineup:
+def plan_of(items: Iterable[pytest.Item], needs: Numbers, *, may_order: bool) -> TestPlan:
     """Return what tests add up to; ``needs`` are numbered by the way."""
     from pytest_device.sessions.boots import boot_key
 
-    models, bonds, kinds = Numbers(), Numbers(), Numbers()
+    models, bonds, groups = Numbers(), Numbers(), Numbers()
 
-    def kind_of(of_test: "Iterable[Need]") -> int:
+    def group_of(of_test: "Iterable[Need]") -> int:
         of_item = sorted(of_test, key=needs.__getitem__)
         shares = {need.among.partition(" ")[0] for need in of_item}
-        kind = (
+        group = DeviceGroup(
             tuple(needs[need] for need in of_item),
             tuple(models[boot_key(need.request)] for need in of_item),
-            shares <= {Share.RUN},
-            Share.TEST in shares,
+            is_spread=shares <= {Share.RUN},
+            is_fresh=Share.TEST in shares,
         )
-        return kinds[kind]
+        return groups[group]
 
     known: dict[tuple[Need, ...], int] = {}
     tests: list[tuple[int, int]] = []
     for item in items:
         of_test = tuple(needs_of(item).values())
         if of_test not in known:
-            known[of_test] = kind_of(of_test)
+            known[of_test] = group_of(of_test)
         bond = _bond(item)
-        tests.append((known[of_test], -1 if bond is None else bonds[bond]))
-    return Lineup(tuple(kinds), tuple(models), tests, may_order)
+        tests.append((known[of_test], NO_BOND if bond is None else bonds[bond]))
+    return TestPlan(tuple(groups), tuple(models), tests, may_order)
 
 
 def _bond(item: pytest.Item) -> str | None:
@@ -52,8 +53,8 @@ def _bond(item: pytest.Item) -> str | None:
     if parameter := _parameter_of_run(item, info.name2fixturedefs):
         return parameter
     scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
-    for scope, kind in _SCOPES:
-        if scope in scopes and (node := item.getparent(kind)):
+    for scope, node_type in _SCOPES:
+        if scope in scopes and (node := item.getparent(node_type)):
             return node.nodeid
     return None
 

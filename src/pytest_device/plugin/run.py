@@ -11,7 +11,7 @@ import pytest
 
 from pytest_device.errors import AgentDeviceError, ArgentError, ConfigError, ControllerLostError, DeviceError
 from pytest_device.local import log_lines
-from pytest_device.plugin.grouping import lineup_of
+from pytest_device.plugin.grouping import plan_of
 from pytest_device.plugin.markers import Names
 from pytest_device.plugin.options import only_tells, usage_error, will_run
 from pytest_device.plugin.output import artifacts
@@ -28,8 +28,8 @@ from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.shard import SHARD_LINE
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import FAILED, LOCAL, PROVIDING, RUN, WAITED, history_of, needs_of
-from pytest_device.plugin.xdist.channel import LINE, Channel
-from pytest_device.plugin.xdist.worker import Dealt
+from pytest_device.plugin.xdist.channel import CHANNEL, Channel
+from pytest_device.plugin.xdist.worker import WorkerLookahead
 from pytest_device.report.verdict import Verdict, verdict_of
 from pytest_device.scheduling.test_plan import Numbers
 from pytest_device.sessions.events import Event, Kind
@@ -59,7 +59,7 @@ class DeviceRun:
         self._signals = EndInOrder()
         self._access: Access | None = None
         self._devices: Devices | None = None
-        self._outlook: Dealt | None = None
+        self._lookahead: WorkerLookahead | None = None
         self._places: dict[pytest.Item, int] = {}
         """Of the tests as they were ordered here."""
         self._household: Household | None = None
@@ -117,18 +117,20 @@ class DeviceRun:
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist tells that all is collected
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let a worker tell what its tests need, and hear which of them it will get."""
-        line: Channel | None = self._input().get(LINE)
-        if line is None:
+        channel: Channel | None = self._input().get(CHANNEL)
+        if channel is None:
             return
         needs = Numbers()
         places = [self._places.get(item, -1) for item in session.items]
         may_order = bool(self._places) and places == sorted(places)  # others may order after us, as --ff does
-        lineup = lineup_of(session.items, needs, may_order=may_order)
+        plan = plan_of(session.items, needs, may_order=may_order)
         is_limited = self.settings.max_sessions.value is not None
         prefetch = self.settings.prefetch.value
         history = history_of(self._config)
-        self._outlook = Dealt(session.items, line, needs, history, prefetch=prefetch, is_limited=is_limited)
-        line.send((os.getpid(), lineup.plain(), self._config.stash.get(SHARD_LINE, "")))
+        self._lookahead = WorkerLookahead(
+            session.items, channel, needs, history, prefetch=prefetch, is_limited=is_limited
+        )
+        channel.send((os.getpid(), plan.to_wire(), self._config.stash.get(SHARD_LINE, "")))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -150,15 +152,15 @@ class DeviceRun:
             emit=self._tell,
             sleep=self._progress.sleep if self._progress else time.sleep,
             tell=self._terminal.show if self._terminal else self._say,
-            outlook=self._outlook or WholeRun(session.items, history, self.settings.prefetch.value),
+            lookahead=self._lookahead or WholeRun(session.items, history, self.settings.prefetch.value),
         )
 
     def _say(self, text: str) -> None:
         """Let a person read at once what this worker waits for; a controlling process that is gone needs not know."""
-        line: Channel | None = self._input().get(LINE)
-        if line is not None:
+        channel: Channel | None = self._input().get(CHANNEL)
+        if channel is not None:
             with suppress(OSError):
-                line.send(f"{self._input()['workerid']} {text}")
+                channel.send(f"{self._input()['workerid']} {text}")
 
     def _input(self) -> dict[str, Any]:
         """Return what the controlling process of a pytest-xdist run gave this one, nothing when there is none."""

@@ -7,13 +7,16 @@ from math import inf
 from typing import Final
 
 BOOT_SECONDS: Final = 60.0
-"""A device takes so long to be ready where nothing is known of any."""
+"""A device takes so long to be ready where nothing is known of any: emulators and simulators in CI take about a minute,
+and too high an estimate costs less than too low a one, which would boot a device for each worker at once."""
 TEST_SECONDS: Final = 15.0
-"""A test with a device takes so long where nothing is known of any."""
+"""A test with a device takes so long where nothing is known of any: a few taps, each with a wait. With a boot of a
+minute this gives a worker at least four tests for each device."""
 PLAIN_SECONDS: Final = 0.1
-"""The same for a test without one."""
-LOOKED_AT: Final = 200
-"""So many pieces of work are weighed against each other at most."""
+"""The same for a test without one: next to nothing beside the others, but not free, so that many of them add up."""
+WEIGHED_UNITS: Final = 200
+"""At most this many units are weighed against each other one by one: it bounds what a decision costs in a long run,
+where a unit more or less makes no difference. Above it a queue counts as work that can be divided at will."""
 
 
 class Estimates:
@@ -28,7 +31,7 @@ class Estimates:
         """Seconds and number of the tests of known length: with devices, and without."""
 
     def add(self, test: int, *, plain: bool) -> None:
-        """Let those whose length is not known take after a test, too, if its own is."""
+        """Let a test of known length count for the estimate of others."""
         seconds = self._seconds[test]
         if seconds is not None:
             total, number = self._sums[plain]
@@ -83,11 +86,11 @@ def turn_of(mine: float, others: list[float], lengths: Iterator[float]) -> int |
     """
     heapify(others)
     place = None
-    for place, length in enumerate(islice(lengths, LOOKED_AT)):
+    for place, length in enumerate(islice(lengths, WEIGHED_UNITS)):
         if not others or mine <= others[0]:
             return place
         heapreplace(others, others[0] + length)
-    return place if place == LOOKED_AT - 1 else None
+    return place if place == WEIGHED_UNITS - 1 else None
 
 
 def level_of(free_in: Sequence[float], work: float) -> float:

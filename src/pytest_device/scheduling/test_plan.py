@@ -1,109 +1,112 @@
 """What there is to run: tests by the devices they need and the fixtures they share, and in which order. Pure."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from pytest_device.scheduling.dispatcher import Dealer, Kind, Unit
+from pytest_device.scheduling.dispatcher import Dispatcher
+from pytest_device.scheduling.work import DeviceGroup, WorkUnit
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
 
 
-@dataclass(frozen=True, slots=True)
-class Lineup:
-    """The tests of a run in the suite's order, in values that any process can be told."""
+NO_BOND: Final = -1
+"""The bond of a test that shares fixtures with nobody."""
+_UNITS_FOR_EACH: Final = 2
+"""Into so many units at least, for each worker, goes the largest group of tests that share fixtures: with one for each,
+whoever ends first could take nothing over from the others."""
 
-    kinds: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool, bool]]
-    """What each ``Kind`` is made of."""
+
+@dataclass(frozen=True, slots=True)
+class TestPlan:
+    """The tests of a run in the suite's order, in values that any process can be sent."""
+
+    __test__: ClassVar[bool] = False  # pytest takes a class with such a name for tests
+
+    groups: Sequence[DeviceGroup]
     models: Sequence[str]
     """The keys by which boots are remembered."""
     tests: Sequence[tuple[int, int]]
-    """Of each test its kind, and the number of those with whom it shares fixtures, -1 when it does with nobody."""
+    """For each test its group and its bond: the number of those with whom it shares fixtures."""
     may_order: bool
     """Whether nobody else has ordered the tests."""
 
-    def plain(self) -> tuple[Any, ...]:
-        """Return what another process makes it of."""
-        return self.kinds, self.models, self.tests, self.may_order
+    def to_wire(self) -> tuple[Any, ...]:
+        """Return built-in values for ``from_wire`` in another process."""
+        groups = [(group.needs, group.models, group.is_spread, group.is_fresh) for group in self.groups]
+        return groups, self.models, self.tests, self.may_order
+
+    @classmethod
+    def from_wire(cls, values: tuple[Any, ...]) -> Self:
+        """Return the plan that another process has sent."""
+        groups, models, tests, may_order = values
+        return cls([DeviceGroup(*group) for group in groups], models, tests, may_order)
 
     def has_devices(self) -> bool:
         """Tell whether any test needs one."""
-        return any(needs for needs, *_ in self.kinds)
+        return any(group.needs for group in self.groups)
 
     def most_at_once(self) -> int:
         """Return how many devices the test with most of them has."""
-        return max((len(needs) for needs, *_ in self.kinds), default=0)
+        return max((len(group.needs) for group in self.groups), default=0)
 
-    def dealer(
+    def dispatcher(
         self,
         nodeids: Sequence[str],
         history: "History",
         boots: MutableSequence[float | None],
         *,
         width: int,
-        most: float = inf,
-        fresh_ahead: int = 0,
-    ) -> Dealer[Any]:
-        """Return what deals the tests to so many workers; ``boots`` is to hold ``self.boots(history)``."""
-        kinds = [Kind(*values) for values in self.kinds]
-        return Dealer(
-            kinds,
+        max_devices: float = inf,
+        prefetch: int = 0,
+    ) -> Dispatcher[Any]:
+        """Return what assigns the tests to so many workers; ``boots`` is to hold ``self.boots(history)``."""
+        return Dispatcher(
+            self.groups,
             self._alone() if width == 1 else self._beside_each_other(width),
             [history.test_seconds(nodeid) for nodeid in nodeids],
             boots,
             width=width,
-            most=most,
+            max_devices=max_devices,
             longest_first=width > 1 and self.may_order,
-            fresh_ahead=fresh_ahead,
+            prefetch=prefetch,
         )
 
     def boots(self, history: "History") -> list[float | None]:
         """Return how long each model boots, None where that is not known."""
         return list(map(history.usual_boot, self.models))
 
-    def _alone(self) -> list[Unit]:
-        """Keep kinds together in the suite's order, and those that share fixtures with the first that has a device."""
-        kinds: dict[int, int] = {}
-        for kind, bond in self.tests:
-            if bond >= 0 and not (kinds.get(bond) and self._has_device(kinds[bond])):
-                kinds[bond] = kind
+    def _alone(self) -> list[WorkUnit]:
+        """Keep groups together in the suite's order, and those that share fixtures with the first that has a device."""
+        groups: dict[int, int] = {}
+        for group, bond in self.tests:
+            if bond != NO_BOND and not (groups.get(bond) and self.groups[groups[bond]].needs):
+                groups[bond] = group
         units: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for test, (kind, bond) in enumerate(self.tests):
-            of_unit = kinds.get(bond, kind)
+        for test, (group, bond) in enumerate(self.tests):
+            of_unit = groups.get(bond, group)
             # Those without devices one by one: so many are taken as fill a boot.
-            units[of_unit, -1 if self._has_device(of_unit) else bond if bond >= 0 else -2 - test].append(test)
-        return [Unit(kind, tuple(tests)) for (kind, _), tests in units.items()]
+            alone = bond if bond != NO_BOND else -2 - test
+            units[of_unit, NO_BOND if self.groups[of_unit].needs else alone].append(test)
+        return [WorkUnit(group, tuple(tests)) for (group, _), tests in units.items()]
 
-    def _beside_each_other(self, width: int) -> list[Unit]:
+    def _beside_each_other(self, width: int) -> list[WorkUnit]:
         """Keep those together that share fixtures and devices, as far as that leaves something for everybody."""
         units: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for test, (kind, bond) in enumerate(self.tests):
-            units[(test,) if bond < 0 else (-1, bond, kind)].append(test)
-        sizes = defaultdict[int, int](int)
-        for kind, _ in self.tests:
-            sizes[kind] += 1
-        return [
-            unit
-            for tests in units.values()
-            for unit in self._cut(tests, max(1, sizes[self._kind(tests[0])] // (2 * width)))
-        ]
+        for test, (group, bond) in enumerate(self.tests):
+            units[(test,) if bond == NO_BOND else (NO_BOND, bond, group)].append(test)
+        sizes = Counter(group for group, _ in self.tests)
+        return [unit for tests in units.values() for unit in self._cut(tests, sizes, width)]
 
-    def _cut(self, tests: Sequence[int], most: int) -> Iterator[Unit]:
-        kind = self._kind(tests[0])
-        if not self.kinds[kind][2]:  # which one worker has to itself
-            most = len(tests)
-        for first in range(0, len(tests), most):
-            yield Unit(kind, tuple(tests[first : first + most]))
-
-    def _kind(self, test: int) -> int:
-        return self.tests[test][0]
-
-    def _has_device(self, kind: int) -> bool:
-        return bool(self.kinds[kind][0])
+    def _cut(self, tests: Sequence[int], sizes: Counter[int], width: int) -> Iterator[WorkUnit]:
+        """Yield the tests in units that leave each worker its share; in one where one worker has their devices."""
+        group, _ = self.tests[tests[0]]
+        size = max(1, sizes[group] // (_UNITS_FOR_EACH * width)) if self.groups[group].is_spread else len(tests)
+        for first in range(0, len(tests), size):
+            yield WorkUnit(group, tuple(tests[first : first + size]))
 
 
 class Numbers(dict[Any, int]):
@@ -113,54 +116,16 @@ class Numbers(dict[Any, int]):
         return self.setdefault(key, len(self))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One test of a run as it is expected to go; times are seconds from its begin."""
-
-    worker: int
-    test: int
-    kind: int
-    begins: float
-    """After the wait for its devices."""
-    ends: float
-
-
-def played(dealer: Dealer[int], width: int) -> list[Step]:
-    """Return how a run of so many workers would go if everything took as long as is expected."""
-    for worker in range(width):
-        dealer.join(worker)
-    steps: list[Step] = []
-    ends: list[tuple[float, int]] = []
-    running: set[int] = set()
-    now, is_over = 0.0, set[int]()
-    while True:
-        is_over |= {worker for worker, _, ends_here in dealer.deal(now) if ends_here}
-        for worker in set(range(width)) - running:
-            hand = dealer.hand(worker)
-            if hand and (len(hand) > 1 or worker in is_over):
-                begins = now + dealer.wait(hand[0])
-                steps.append(Step(worker, hand[0].test, hand[0].kind, begins, begins + dealer.expected(hand[0])))
-                heappush(ends, (steps[-1].ends, worker))
-                running.add(worker)
-        if not ends:
-            return steps
-        now, worker = heappop(ends)
-        running.remove(worker)
-        first = dealer.hand(worker)[0]
-        dealer.estimates.confirm(first.boots)
-        dealer.done(worker, first.test, None, now)
-
-
-def in_order(lineup: Lineup, nodeids: Sequence[str], history: "History") -> list[int]:
+def in_order(plan: TestPlan, nodeids: Sequence[str], history: "History") -> list[int]:
     """Return the tests in the order in which one process runs them: first all those without a device.
 
     They cost nothing, and the first device boots beside the last of them.
     """
-    dealer: Dealer[None] = lineup.dealer(nodeids, history, lineup.boots(history), width=1)
-    dealer.join(None)
+    dispatcher: Dispatcher[None] = plan.dispatcher(nodeids, history, plan.boots(history), width=1)
+    dispatcher.add_worker(None)
     order: list[int] = []
-    while dealt := [test for _, tests, _ in dealer.deal(0.0) for test in tests]:
-        order += dealt
-        for test in dealt:
-            dealer.done(None, test, None, 0.0)
-    return sorted(order, key=dealer.has_devices)
+    while assigned := [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]:
+        order += assigned
+        for test in assigned:
+            dispatcher.done(None, test, None, 0.0)
+    return sorted(order, key=dispatcher.has_devices)

@@ -3,27 +3,28 @@
 import pytest
 
 from pytest_device.plugin.xdist.advice import trap
-from pytest_device.scheduling.test_plan import Lineup
+from pytest_device.scheduling.test_plan import NO_BOND, TestPlan
+from pytest_device.scheduling.work import DeviceGroup
 
-PLAIN = ((), (), True, False)
-ANDROID, IOS = ((0,), (0,), True, False), ((1,), (1,), True, False)
-OF_MODULES = ((0,), (0,), False, False), ((1,), (0,), False, False)
-OF_TESTS = ((0,), (0,), False, True), ((1,), (0,), False, True)
+PLAIN = DeviceGroup()
+ANDROID, IOS = DeviceGroup((0,), (0,)), DeviceGroup((1,), (1,))
+OF_MODULES = tuple(DeviceGroup((number,), (0,), is_spread=False) for number in (0, 1))
+OF_TESTS = tuple(DeviceGroup((number,), (0,), is_spread=False, is_fresh=True) for number in (0, 1))
 ALL = ["each", "load", "loadscope", "loadfile", "loadgroup"]
 
-Kinds = tuple[tuple[tuple[int, ...], tuple[int, ...], bool, bool], ...]
+Groups = tuple[DeviceGroup, ...]
 
 
-def said(dist: str, kinds: Kinds, group: str = "") -> str:
-    """Return what is said where each kind has one test."""
-    tests = [(kind, -1) for kind in range(len(kinds))]
+def said(dist: str, groups: Groups, suffix: str = "") -> str:
+    """Return what is said where each group has one test."""
+    tests = [(number, NO_BOND) for number in range(len(groups))]
     return trap(
-        dist, Lineup(kinds, ("android", "ios"), tests, may_order=True), [f"test_it.py::test_{group}"] * len(tests)
+        dist, TestPlan(groups, ("android", "ios"), tests, may_order=True), [f"test_it.py::test_{suffix}"] * len(tests)
     )
 
 
 @pytest.mark.parametrize(
-    ("kinds", "costs"),
+    ("groups", "costs"),
     [
         ((PLAIN,), []),
         ((PLAIN, ANDROID), ["each"]),
@@ -33,8 +34,8 @@ def said(dist: str, kinds: Kinds, group: str = "") -> str:
     ],
     ids=["no device", "one kind", "two kinds", "a device for each module", "a device for each test"],
 )
-def test_a_cost_is_told_only_of_what_makes_workers_change_devices(kinds: Kinds, costs: list[str]) -> None:
-    assert [dist for dist in [*ALL, "worksteal"] if said(dist, kinds)] == costs
+def test_a_cost_is_told_only_of_what_makes_workers_change_devices(groups: Groups, costs: list[str]) -> None:
+    assert [dist for dist in [*ALL, "worksteal"] if said(dist, groups)] == costs
 
 
 def test_groups_leave_one_kind_to_one_worker_and_without_them_tests_come_as_under_load() -> None:

@@ -9,13 +9,14 @@ from typing import Final
 
 import pytest
 
-from pytest_device.plugin.grouping import lineup_of
-from pytest_device.plugin.options import WIDTH, others_that_deal
+from pytest_device.plugin.grouping import plan_of
+from pytest_device.plugin.options import WIDTH, others_that_assign
 from pytest_device.plugin.output import dry_run
 from pytest_device.plugin.output.dry_run import NO_DEVICE
 from pytest_device.plugin.state import history_of
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
-from pytest_device.scheduling.test_plan import Lineup, Numbers, Step, played
+from pytest_device.scheduling.simulation import Step, simulated
+from pytest_device.scheduling.test_plan import Numbers, TestPlan
 from pytest_device.sessions.pool import Need
 from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES
@@ -23,7 +24,7 @@ from pytest_device.spec import DURATION_MAX_MINUTES
 _MINUTE: Final = 60
 
 
-class Telling:
+class DryRunReporter:
     """Registered where no test is to run: ``--device-dry-run``, ``--device-plan``."""
 
     def __init__(self, settings: Settings) -> None:
@@ -64,36 +65,36 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
 def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
     history = history_of(config)
     needs = Numbers()
-    lineup = lineup_of(tests, needs, may_order=settings.reorder.value)
-    if not lineup.has_devices():
+    plan = plan_of(tests, needs, may_order=settings.reorder.value)
+    if not plan.has_devices():
         yield NO_DEVICE
         return
     nodeids = [test.nodeid for test in tests]
-    boots = lineup.boots(history)
+    boots = plan.boots(history)
     most = settings.max_sessions.value
-    dealer = lineup.dealer(
+    dispatcher = plan.dispatcher(
         nodeids,
         history,
         boots,
         width=width,
-        most=inf if most is None else most,
-        fresh_ahead=settings.prefetch.value,
+        max_devices=inf if most is None else most,
+        prefetch=settings.prefetch.value,
     )
-    steps = played(dealer, width)
-    lasting, by_number = dealer.estimates.boots(), list(needs)
-    sessions = sessions_of(steps, lineup, lasting, lambda number, step: _room(by_number[number], step))
-    most_at_once = at_once(sessions_of(steps, lineup, lasting))
-    yield from _devices(by_number, lineup, sessions)
+    steps = simulated(dispatcher, width)
+    lasting, by_number = dispatcher.estimates.boots(), list(needs)
+    sessions = sessions_of(steps, plan, lasting, lambda number, step: _room(by_number[number], step))
+    most_at_once = at_once(sessions_of(steps, plan, lasting))
+    yield from _devices(by_number, plan, sessions)
     takes = max((step.ends for step in steps), default=0.0)
     minutes = sum(one.ends - one.begins for one in sessions) / _MINUTE
     yield (
         f"{_number(len(sessions), 'boot')}, at most {most_at_once} at once; about {_time(takes)} in all, "
         f"{minutes:.1f} device minutes with boots; nothing was sent"
     )
-    if others := others_that_deal(config, workers=config.stash.get(WIDTH, 0) > 0):
+    if others := others_that_assign(config, workers=config.stash.get(WIDTH, 0) > 0):
         yield f"this is how tests are dealt without {' and '.join(others)}"
     known = sum(history.test_seconds(nodeid) is not None for nodeid in nodeids)
-    booted = sum(bool(history.boots(model)) for model in lineup.models)
+    booted = sum(bool(history.boots(model)) for model in plan.models)
     yield (
         f"known from earlier runs: {known} of {_number(len(nodeids), 'test')}, {booted} of "
         f"{_number(len(boots), 'kind')} of device; else a test with a device is taken for {TEST_SECONDS:.0f} s, "
@@ -101,8 +102,8 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
     )
 
 
-def _devices(needs: Sequence[Need], lineup: Lineup, sessions: Sequence[Lasting]) -> Iterator[str]:
-    tests = Counter(chain.from_iterable(lineup.kinds[kind][0] for kind, _ in lineup.tests))
+def _devices(needs: Sequence[Need], plan: TestPlan, sessions: Sequence[Lasting]) -> Iterator[str]:
+    tests = Counter(chain.from_iterable(plan.groups[group].needs for group, _ in plan.tests))
     lines: dict[str, list[int]] = defaultdict(list)
     for number, need in enumerate(needs):
         request = need.request
@@ -119,7 +120,7 @@ def _devices(needs: Sequence[Need], lineup: Lineup, sessions: Sequence[Lasting])
 
 def sessions_of(
     steps: Sequence[Step],
-    lineup: Lineup,
+    plan: TestPlan,
     boots: Sequence[float],
     room: Callable[[int, Step], float] = lambda _number, _step: inf,
 ) -> list[Lasting]:
@@ -131,9 +132,9 @@ def sessions_of(
     sessions: list[Lasting] = []
     open_by_worker: dict[int, dict[tuple[int, int], Lasting]] = defaultdict(dict)
     for step in steps:
-        numbers, models, *_ = lineup.kinds[step.kind]
+        group = plan.groups[step.group]
         held = open_by_worker[step.worker]
-        wanted = dict(zip(_counted(numbers), models, strict=True))
+        wanted = dict(zip(_counted(group.needs), group.models, strict=True))
         for one, lasting in list(held.items()):
             if one not in wanted or step.begins > lasting.begins + boots[wanted[one]] + room(one[0], step):
                 sessions.append(held.pop(one))

@@ -14,7 +14,7 @@ import pytest
 from pytest_device.errors import ConfigError, ControllerError, DeviceError, StopFailedError, UnauthorizedError
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
 from pytest_device.plugin.provider.backend import Access
-from pytest_device.plugin.provider.lookahead import Outlook
+from pytest_device.plugin.provider.lookahead import Lookahead
 from pytest_device.plugin.provider.warm import WarmDevices
 from pytest_device.plugin.state import (
     ARGUMENTS,
@@ -53,7 +53,7 @@ _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore
 
 
 class Devices:
-    """What the tests of this process have of devices; ``outlook`` tells what those to come need."""
+    """What the tests of this process have of devices; ``lookahead`` knows what those to come need."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Devices:
         emit: Emit,
         sleep: Callable[[float], None],
         tell: Callable[[str], None],
-        outlook: Outlook,
+        lookahead: Lookahead,
     ) -> None:
         self.settings, self.access, self._names = settings, access, names
         self._redactor, self._sleep, self._tell = redactor, sleep, tell
         self._relay = Relay(emit)
         self._pid = os.getpid()
         self._is_forked = False
-        self._outlook = outlook
+        self._lookahead = lookahead
         self._planned: dict[Need, Need] = {}
         """Of each need what it was before fixtures added to it."""
         self.item: pytest.Item | None = None
@@ -114,7 +114,7 @@ class Devices:
             return
         wanted = Counter(own)
         known = len(wanted)
-        for following in self._outlook.soon(item):
+        for following in self._lookahead.upcoming(item):
             if not _may_be_skipped(following) and not _says_more(following):
                 wanted |= Counter(self._lasting(following, needs_of(following).values()))
         if len(wanted) > known:
@@ -141,7 +141,7 @@ class Devices:
         """Take the test's sessions back: stop those that no test will need, or leave them running to ``keep`` them."""
         taken = _taken_by(item)
         item.stash[_TAKEN] = {}
-        self._outlook.done(item)
+        self._lookahead.done(item)
         for held in [held for held in taken.values() if keep and not held.is_lost]:
             self.access.keep(str(held.session.id))
             self._pool.leave(held)
@@ -278,7 +278,7 @@ class Devices:
 
     def _lasting(self, item: pytest.Item, needs: Iterable[Need]) -> list[Need]:
         """Return needs whose sessions are not to end before a test does that is known to take long."""
-        seconds = self._outlook.history.test_seconds(item.nodeid)
+        seconds = self._lookahead.history.test_seconds(item.nodeid)
         limits = ((need, need.request.max_duration_minutes or DURATION_MAX_MINUTES) for need in needs)
         return [replace(need, minutes=needed_minutes(seconds, need.minutes, limit)) for need, limit in limits]
 
@@ -291,7 +291,7 @@ class Devices:
         """Return how many sessions of a need one of the tests to come has at once."""
         if self._is_forked:  # for this test alone
             return 0
-        return self._outlook.needed_at_once(self._planned.get(need, need), nextitem)
+        return self._lookahead.needed_at_once(self._planned.get(need, need), nextitem)
 
     def _new_pool(self) -> Pool:
         return Pool(
@@ -314,7 +314,7 @@ class Devices:
         from pytest_device.controllers.health import problem_of
 
         if policy.learned and not policy.past_boots:
-            policy = replace(policy, past_boots=self._outlook.history.boots(boot_key(request)))
+            policy = replace(policy, past_boots=self._lookahead.history.boots(boot_key(request)))
         return Life(
             self.access.sessions(),
             request,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.pool import Need
 
 
-class Outlook(Protocol):
+class Lookahead(Protocol):
     """Asked after each test, and before."""
 
     history: "History"
@@ -30,7 +30,7 @@ class Outlook(Protocol):
         """Return how many sessions of a need one of the tests to come has at once."""
         ...
 
-    def soon(self, item: pytest.Item) -> Iterator[pytest.Item]:
+    def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield tests behind the one at hand whose devices should boot now, in their order.
 
         Of devices that tests share one kind boots ahead, of those of single tests as many as the user chose.
@@ -82,7 +82,7 @@ class WholeRun:
         del nextitem
         return max((count for count, tests in self._left[need].items() if tests > 0), default=0)
 
-    def soon(self, item: pytest.Item) -> Iterator[pytest.Item]:
+    def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield the next with other devices if it begins before these can be ready."""
         place = self._places.get(item, len(self._items) - 1)
         following = self._next_new[place]

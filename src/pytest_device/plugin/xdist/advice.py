@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from pytest_device.scheduling.test_plan import Lineup
+from pytest_device.scheduling.test_plan import TestPlan
 
 _TRAPS: Final = {
     "each": "runs every test on every worker, each with devices of its own",
@@ -15,27 +15,27 @@ _TRAPS: Final = {
 """By the value of ``--dist``; benchmarks/makespan.py measures it."""
 
 
-def trap(dist: str, lineup: Lineup, nodeids: Sequence[str]) -> str:
+def trap(dist: str, plan: TestPlan, nodeids: Sequence[str]) -> str:
     """Return what a value of ``--dist`` costs several workers with these tests, nothing when it costs nothing."""
-    if dist == "loadgroup" and not _has_groups(lineup, nodeids):
+    if dist == "loadgroup" and not _has_groups(plan, nodeids):
         dist = "load"
-    return _TRAPS.get(dist, "") if _is_true(dist, lineup) else ""
+    return _TRAPS.get(dist, "") if _is_true(dist, plan) else ""
 
 
-def _is_true(dist: str, lineup: Lineup) -> bool:
+def _is_true(dist: str, plan: TestPlan) -> bool:
     """Tell whether it costs: where tests have one kind of devices, or each has its own, no worker changes them."""
     match dist:
         case "each" | "loadgroup":
-            return lineup.has_devices()
+            return plan.has_devices()
         case "load":
-            return sum(bool(needs) and not is_fresh for needs, _, _, is_fresh in lineup.kinds) > 1
+            return sum(bool(group.needs) and not group.is_fresh for group in plan.groups) > 1
         case _:  # what a module or a class has to itself stays on one worker anyway
-            return sum(bool(needs) and is_of_run for needs, _, is_of_run, _ in lineup.kinds) > 1
+            return sum(bool(group.needs) and group.is_spread for group in plan.groups) > 1
 
 
-def _has_groups(lineup: Lineup, nodeids: Sequence[str]) -> bool:
+def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
     """Tell whether tests with devices are in groups, which pytest-xdist adds to their node ids."""
     return any(
-        lineup.kinds[kind][0] and nodeid.rfind("@") > nodeid.rfind("]")
-        for nodeid, (kind, _) in zip(nodeids, lineup.tests, strict=True)
+        plan.groups[group].needs and nodeid.rfind("@") > nodeid.rfind("]")
+        for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True)
     )

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from pytest_device.scheduling.test_plan import Lineup
+from pytest_device.scheduling.test_plan import TestPlan
 
-LINE: Final = "device_line"
+CHANNEL: Final = "device_channel"
 """Key of a worker's input: the worker's end."""
-DEALT: Final = "dealt"
+ASSIGNED: Final = "assigned"
 OVER: Final = "over"
 
 
@@ -27,32 +27,32 @@ class Channel(Protocol):
         ...
 
     def setcallback(self, callback: Callable[[Any], Any]) -> None:
-        """Let what arrives be heard in the thread that receives it."""
+        """Call this with what arrives, in the thread that receives it."""
         ...
 
 
-class Line:
-    """The controlling process's end."""
+class WorkerChannel:
+    """The coordinator's end."""
 
     def __init__(self, channel: Channel, say: Callable[[str], None]) -> None:
         self._channel, self._say = channel, say
-        self.lineup: Lineup | None = None
+        self.plan: TestPlan | None = None
         """What the worker has collected, None for tests without a device."""
         self.shard = ""
         """Which part of the suite it is."""
         self.pid: int | None = None
-        """The worker's process, told with the lineup."""
-        channel.setcallback(self._hear)
+        """The worker's process, known with the plan."""
+        channel.setcallback(self._on_message)
 
-    def _hear(self, told: tuple[int, tuple[Any, ...], str] | str) -> None:
-        if isinstance(told, str):
-            self._say(told)
+    def _on_message(self, message: tuple[int, tuple[Any, ...], str] | str) -> None:
+        if isinstance(message, str):
+            self._say(message)
             return
-        self.pid, values, self.shard = told
-        self.lineup = Lineup(*values)
+        self.pid, values, self.shard = message
+        self.plan = TestPlan.from_wire(values)
 
-    def tell(self, what: str, numbers: Iterable[int]) -> None:
-        """Tell the worker; one that is gone needs not know."""
+    def send(self, what: str, numbers: Iterable[int]) -> None:
+        """Notify the worker, unless it is gone."""
         with suppress(OSError):
             self._channel.send((what, list(numbers)))
 
@@ -60,11 +60,11 @@ class Line:
 class Left:
     """Which needs tests have that are not begun, of a collection."""
 
-    def __init__(self, lineup: Lineup, nodeids: Sequence[str]) -> None:
+    def __init__(self, plan: TestPlan, nodeids: Sequence[str]) -> None:
         self._tests: dict[int, set[str]] = defaultdict(set)
         self._needs: dict[str, tuple[int, ...]] = {}
-        for nodeid, (kind, _) in zip(nodeids, lineup.tests, strict=True):
-            self._needs[nodeid] = lineup.kinds[kind][0]
+        for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True):
+            self._needs[nodeid] = plan.groups[group].needs
             for need in self._needs[nodeid]:
                 self._tests[need].add(nodeid)
 

@@ -1,4 +1,4 @@
-"""The controlling process of a pytest-xdist run: the one local service, and the workers' usage errors."""
+"""The coordinator of a pytest-xdist run: the one local service, the workers' channels and their usage errors."""
 
 import os
 import signal
@@ -11,17 +11,17 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
-from pytest_device.plugin.options import CHOSEN_DIST, others_that_deal, settings_of, usage_error, will_run
+from pytest_device.plugin.options import CHOSEN_DIST, others_that_assign, settings_of, usage_error, will_run
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
-from pytest_device.plugin.xdist.channel import LINE, OVER, Channel, Left, Line
+from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, Left, WorkerChannel
 from pytest_device.sessions.events import Event, Kind
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Household
-    from pytest_device.scheduling.test_plan import Lineup
+    from pytest_device.scheduling.test_plan import TestPlan
     from pytest_device.settings import Settings
 
 
@@ -57,7 +57,7 @@ def _new_run() -> str:
     return new_run()
 
 
-class Controller:
+class Coordinator:
     """Registered only where pytest-xdist distributes tests."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -68,20 +68,20 @@ class Controller:
         self._problems: dict[str, None] = {}
         self._signals = EndInOrder()
         self._terminal = Terminal(config)
-        self._lines: dict[Any, Line] = {}
+        self._channels: dict[Any, WorkerChannel] = {}
         """By worker."""
         self._chosen = config.stash.get(CHOSEN_DIST, "no")
-        self._deals = False
-        """Whether tests are dealt by their devices, by a scheduler of ours."""
+        self._assigns = False
+        """Whether tests are assigned by their devices, by a scheduler of ours."""
         self._left: Left | None = None
-        self._has_told_shard = False
+        self._has_announced_shard = False
         config.pluginmanager.register(self._terminal, "device-terminal")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: _Worker) -> None:
-        """Give the worker a line to here, and the run's local service, started with the first worker."""
-        node.workerinput[LINE] = channel = node.gateway.newchannel()
-        self._lines[node] = Line(channel, self._terminal.show)
+        """Give the worker a channel to here, and the run's local service, started with the first worker."""
+        node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
+        self._channels[node] = WorkerChannel(channel, self._terminal.show)
         try:
             settings = settings_of(self._config)
             if not (settings.local.value or settings.url.value):
@@ -118,48 +118,48 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
-        """Deal tests by their devices, unless the user says how they are distributed."""
-        if others_that_deal(config):
+        """Assign tests by their devices, unless the user says how they are distributed."""
+        if others_that_assign(config):
             return None
-        self._deals = True
+        self._assigns = True
         from pytest_device.plugin.xdist.scheduler import DeviceScheduling
 
         settings = settings_of(config)
         return DeviceScheduling(
             config,
             log,
-            lines=self._lines,
+            channels=self._channels,
             history=self._terminal.history,
-            most=settings.max_sessions.value,
-            fresh_ahead=settings.prefetch.value,
+            max_devices=settings.max_sessions.value,
+            prefetch=settings.prefetch.value,
         )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
         """Say what the user's way of distribution costs, and begin to watch which devices are needed no more."""
-        line = self._lines[node]
-        lineup = line.lineup
-        if line.shard and not self._has_told_shard:
-            self._has_told_shard = True
-            self._terminal.announce(line.shard)
-        if self._deals or self._left or lineup is None or not lineup.has_devices():
+        channel = self._channels[node]
+        plan = channel.plan
+        if channel.shard and not self._has_announced_shard:
+            self._has_announced_shard = True
+            self._terminal.announce(channel.shard)
+        if self._assigns or self._left or plan is None or not plan.has_devices():
             return
-        self._left = Left(lineup, ids)
-        self._tell_trap(lineup, ids)
+        self._left = Left(plan, ids)
+        self._warn_of_trap(plan, ids)
 
-    def _tell_trap(self, lineup: "Lineup", ids: Sequence[str]) -> None:
+    def _warn_of_trap(self, plan: "TestPlan", ids: Sequence[str]) -> None:
         from pytest_device.plugin.xdist.advice import trap
 
         dist = f"--dist {self._chosen}"
-        decides = len(self._lines) > 1 and others_that_deal(self._config) == [dist]
-        if decides and (costs := trap(self._chosen, lineup, ids)):
+        decides = len(self._channels) > 1 and others_that_assign(self._config) == [dist]
+        if decides and (costs := trap(self._chosen, plan, ids)):
             self._terminal.show(f"{dist} {costs}. Without --dist, tests are dealt by their devices")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Let workers stop the devices that no test will need that has not begun."""
         if self._left and (over := self._left.begun(nodeid)) and self._chosen != "each":
-            for line in self._lines.values():
-                line.tell(OVER, over)
+            for channel in self._channels.values():
+                channel.send(OVER, over)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
@@ -199,7 +199,7 @@ class Controller:
         """Let the end take its time, and tell the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
         if self._household and self._household.run and os.name != "nt":  # there, SIGTERM does not ask
-            here = {line.pid or 0 for node, line in self._lines.items() if _is_here(node)}
+            here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
             for pid in here.intersection(self._household.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)

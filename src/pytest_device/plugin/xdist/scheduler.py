@@ -10,10 +10,10 @@ import pytest
 from xdist.report import report_collection_diff  # pyright: ignore[reportMissingTypeStubs]
 from xdist.scheduler import LoadScheduling  # pyright: ignore[reportMissingTypeStubs]
 
-from pytest_device.plugin.xdist.channel import DEALT, Line
-from pytest_device.scheduling.dispatcher import Dealer
+from pytest_device.plugin.xdist.channel import ASSIGNED, WorkerChannel
+from pytest_device.scheduling.dispatcher import Dispatcher
 from pytest_device.scheduling.history import History
-from pytest_device.scheduling.test_plan import Lineup
+from pytest_device.scheduling.test_plan import TestPlan
 
 if TYPE_CHECKING:
     from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs]
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class DeviceScheduling(LoadScheduling):
-    """Deals tests by the devices that they need; a run without devices is xdist's own ``load``.
+    """Assigns tests by the devices that they need; a run without devices is xdist's own ``load``.
 
-    ``lines`` lead to the workers, which tell over them what their tests need; ``most`` devices there may be at once.
+    ``channels`` lead to the workers, which send over them what their tests need; ``max_devices`` is the limit.
     """
 
     def __init__(
@@ -31,33 +31,34 @@ class DeviceScheduling(LoadScheduling):
         config: pytest.Config,
         log: "Producer",
         *,
-        lines: "dict[WorkerController, Line]",
+        channels: "dict[WorkerController, WorkerChannel]",
         history: History,
-        most: int | None,
-        fresh_ahead: int,
+        max_devices: int | None,
+        prefetch: int,
     ) -> None:
         super().__init__(config, log)
-        self._lines, self._history, self._most, self._ahead = lines, history, most, fresh_ahead
-        self._dealer: Dealer[WorkerController] | None = None
-        self._lineup: Lineup | None = None
+        self._channels, self._history = channels, history
+        self._max_devices, self._prefetch = max_devices, prefetch
+        self._dispatcher: Dispatcher[WorkerController] | None = None
+        self._plan: TestPlan | None = None
         self._boots: list[float | None] = []
         self._joined: set[WorkerController] = set()
 
     @property
     def tests_finished(self) -> bool:
-        """Tell whether all tests are dealt and every worker may begin with its last."""
-        if self._dealer is None:
+        """Tell whether all tests are assigned and every worker may begin with its last."""
+        if self._dispatcher is None:
             return super().tests_finished
-        return self.collection_is_completed and self._dealer.is_over
+        return self.collection_is_completed and self._dispatcher.is_over
 
     def add_node_collection(self, node: "WorkerController", collection: Sequence[str]) -> None:
         """Take note of what a worker has collected; one that takes another's place has to have collected the same."""
         super().add_node_collection(node, collection)
-        if self._dealer is None or self.collection is None or node in self.node2collection:
+        if self._dispatcher is None or self.collection is None or node in self.node2collection:
             return
         name = str(node.gateway.id)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        told = report_collection_diff(self.collection, collection, "the others", name) or "another order"
-        report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=told, result=[])
+        difference = report_collection_diff(self.collection, collection, "the others", name) or "another order"
+        report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=difference, result=[])
         self.config.hook.pytest_collectreport(report=report)
         node.shutdown()
         if all(other.shutting_down for other in self._joined):
@@ -67,77 +68,79 @@ class DeviceScheduling(LoadScheduling):
         """Begin when all workers have collected; count on those that come later, too."""
         if self.collection is None and not self._check_nodes_have_same_collection():
             self.log("**Different tests collected, aborting run**")
-        elif self._dealer or (self.collection is None and self._begin()):
-            self._deal()
+        elif self._dispatcher or (self.collection is None and self._begin()):
+            self._assign()
         else:
             super().schedule()
 
     def _begin(self) -> bool:
-        self._lineup = next((lineup for node in self.node2collection if (lineup := self._lines[node].lineup)), None)
-        if self._lineup is None or not self._lineup.has_devices():
+        self._plan = next((plan for node in self.node2collection if (plan := self._channels[node].plan)), None)
+        if self._plan is None or not self._plan.has_devices():
             return False
         self.collection = next(iter(self.node2collection.values()))
-        self._boots = self._lineup.boots(self._history)
-        self._dealer = self._lineup.dealer(
+        self._boots = self._plan.boots(self._history)
+        self._dispatcher = self._plan.dispatcher(
             self.collection,
             self._history,
             self._boots,
             width=len(self.node2collection),
-            most=inf if self._most is None else max(self._most, self._lineup.most_at_once()),
-            fresh_ahead=self._ahead,
+            max_devices=inf if self._max_devices is None else max(self._max_devices, self._plan.most_at_once()),
+            prefetch=self._prefetch,
         )
         return True
 
-    def _deal(self) -> None:
-        dealer, lineup = self._begun()
-        self._boots[:] = lineup.boots(self._history)
+    def _assign(self) -> None:
+        dispatcher, plan = self._begun()
+        self._boots[:] = plan.boots(self._history)
         for node in self.node2collection:
             if node in self.node2pending and node not in self._joined:
                 self._joined.add(node)
-                dealer.join(node)
+                dispatcher.add_worker(node)
         for node in self._joined:
             if node.shutting_down:  # the run ends early, or the worker is gone and xdist has not come to it
-                dealer.end(node)
-        for node, tests, is_over in dealer.deal(time.monotonic()):
+                dispatcher.end_worker(node)
+        for node, tests, is_over in dispatcher.assign(time.monotonic()):
             if tests:
-                self._lines[node].tell(DEALT, tests)
-                with suppress(OSError):  # the worker is gone; its tests are dealt again when xdist comes to it
+                self._channels[node].send(ASSIGNED, tests)
+                with suppress(OSError):  # the worker is gone; its tests are assigned again when xdist comes to it
                     node.send_runtest_some(tests)
                     self.node2pending[node] += tests
             if is_over:
                 node.shutdown()
 
-    def _begun(self) -> "tuple[Dealer[WorkerController], Lineup]":
-        if self._dealer is None or self._lineup is None:
-            raise RuntimeError("nothing is dealt before all workers have collected")
-        return self._dealer, self._lineup
+    def _begun(self) -> "tuple[Dispatcher[WorkerController], TestPlan]":
+        if self._dispatcher is None or self._plan is None:
+            raise RuntimeError("nothing is assigned before all workers have collected")
+        return self._dispatcher, self._plan
 
     def mark_test_complete(self, node: "WorkerController", item_index: int, duration: float = 0) -> None:
-        """Deal the worker more."""
-        if self._dealer is None or self.collection is None:
+        """Assign the worker more."""
+        if self._dispatcher is None or self.collection is None:
             super().mark_test_complete(node, item_index, duration)
             return
         self.node2pending[node].remove(item_index)
-        self._dealer.done(node, item_index, self._history.test_seconds(self.collection[item_index]), time.monotonic())
+        self._dispatcher.done(
+            node, item_index, self._history.test_seconds(self.collection[item_index]), time.monotonic()
+        )
         if not node.shutting_down:
-            self._deal()
+            self._assign()
 
     def mark_test_pending(self, item: str) -> None:
-        """Deal a test once more, after its worker has crashed."""
-        if self._dealer is None or self.collection is None:
+        """Assign a test once more, after its worker has crashed."""
+        if self._dispatcher is None or self.collection is None:
             super().mark_test_pending(item)
             return
-        self._dealer.put_back(self.collection.index(item))
-        self._deal()
+        self._dispatcher.put_back(self.collection.index(item))
+        self._assign()
 
     def remove_node(self, node: "WorkerController") -> str | None:
         """Take back what the worker had not begun; return the test in which it crashed, None when it did not."""
-        if self._dealer is None or self.collection is None or node not in self._joined:
+        if self._dispatcher is None or self.collection is None or node not in self._joined:
             return super().remove_node(node)
         self._joined.remove(node)
         pending: Sequence[int] = self.node2pending.pop(node)
-        undone = self._dealer.leave(node)
-        if undone and not pending:  # it was never told of what it was to do
-            self._dealer.put_back(undone[0])
-        self._deal()
+        undone = self._dispatcher.remove_worker(node)
+        if undone and not pending:  # it never learned what it was to do
+            self._dispatcher.put_back(undone[0])
+        self._assign()
         return self.collection[pending[0]] if pending else None
