@@ -10,7 +10,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.fixtures import OF_ONE, OF_SEVERAL
-from pytest_device.plugin.grouping import plan_of
+from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import (
     ONLY,
     PLATFORM_ARGUMENT,
@@ -22,12 +22,12 @@ from pytest_device.plugin.markers import (
     platforms_of,
 )
 from pytest_device.plugin.options import only_tells, settings_of, usage_error, will_run
-from pytest_device.plugin.shard import SHARD_LINE, select
+from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of
-from pytest_device.plugin.xdist.channel import CHANNEL
+from pytest_device.plugin.xdist.worker import WorkerLink
 from pytest_device.scheduling.history import History
 from pytest_device.scheduling.sizing import Use, sized
-from pytest_device.scheduling.test_plan import Numbers, TestPlan, in_order
+from pytest_device.scheduling.test_plan import TestPlan, in_order
 from pytest_device.spec import Platform, SessionType
 
 if TYPE_CHECKING:
@@ -82,10 +82,11 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
         if not problems:
             may_order = may_order and settings.reorder.value and not config.getoption("stepwise", default=False)
             _choose(config, items, settings)
+            grouping = Grouping()
             if may_order:
-                _order(config, items)
+                _order(config, items, grouping)
             if not _only_tells(config, settings):
-                run.register(items if may_order else ())
+                run.register(items if may_order else (), grouping)
             return
     except ConfigError as error:
         problems = list(error.problems)
@@ -128,8 +129,8 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
         _tell_problems(config, items, list(error.problems))
         return
     _only_tells(config, settings)
-    if channel := getattr(config, "workerinput", {}).get(CHANNEL):  # the controlling process has the terminal
-        channel.send((os.getpid(), TestPlan((), (), (), may_order=False).to_wire(), config.stash.get(SHARD_LINE, "")))
+    if link := WorkerLink.of(config):  # the coordinator has the terminal
+        link.send_plan(TestPlan((), (), (), may_order=False))
 
 
 def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
@@ -240,9 +241,9 @@ def _platforms(item: pytest.Item) -> set[str]:
     return {need.request.platform for need in needs_of(item).values()}
 
 
-def _order(config: pytest.Config, items: list[pytest.Item]) -> None:
+def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) -> None:
     """Put tests with equal needs next to each other, as far as the fixtures allow that they share."""
-    plan = plan_of(items, Numbers(), may_order=True)
+    plan = grouping.plan(items, may_order=True)
     if not plan.has_devices():  # all that need one are deselected
         return
     history = History(None) if hasattr(config, "workerinput") else history_of(config)  # one order in all workers

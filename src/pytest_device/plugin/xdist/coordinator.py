@@ -138,11 +138,10 @@ class Coordinator:
     def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
         """Say what the user's way of distribution costs, and begin to watch which devices are needed no more."""
         channel = self._channels[node]
-        plan = channel.plan
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
             self._terminal.announce(channel.shard)
-        if self._assigns or self._left or plan is None or not plan.has_devices():
+        if self._assigns or self._left or not (plan := channel.plan) or not plan.has_devices():
             return
         self._left = Left(plan, ids)
         self._warn_of_trap(plan, ids)
