@@ -1,0 +1,80 @@
+"""Tests by the devices that they need and the fixtures that they share, as the plan of a run has them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_device.plugin.state import needs_of
+from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
+from pytest_device.scheduling.work import DeviceGroup
+from pytest_device.spec import Share
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.pool import Need
+
+_SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))
+"""Fixtures of these scopes are torn down when the next test is elsewhere."""
+
+
+class Grouping:
+    """Tests in groups, each looked at once however often they are planned: a suite may have tens of thousands."""
+
+    def __init__(self) -> None:
+        self.needs = Numbers()
+        """Numbers of needs, the same ones in all processes that collect the same tests."""
+        self._models, self._bonds, self._groups = Numbers(), Numbers(), Numbers()
+        self._group_of: dict[tuple[Need, ...], int] = {}
+        self._known: dict[pytest.Item, tuple[int, int]] = {}
+
+    def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
+        """Return what tests add up to."""
+        for item in items:
+            if item not in self._known:
+                self._known[item] = self._place(item)
+        tests = [self._known[item] for item in items]
+        return TestPlan(tuple(self._groups), tuple(self._models), tests, may_order)
+
+    def _place(self, item: pytest.Item) -> tuple[int, int]:
+        """Return the group of a test, and its bond."""
+        needs = tuple(needs_of(item).values())
+        if needs not in self._group_of:
+            self._group_of[needs] = self._groups[self._group(needs)]
+        bond = _bond(item)
+        return self._group_of[needs], NO_BOND if bond is None else self._bonds[bond]
+
+    def _group(self, needs: "Iterable[Need]") -> DeviceGroup:
+        from pytest_device.sessions.boots import boot_key
+
+        needs = sorted(needs, key=self.needs.__getitem__)
+        shares = {need.among.partition(" ")[0] for need in needs}
+        return DeviceGroup(
+            tuple(self.needs[need] for need in needs),
+            tuple(self._models[boot_key(need.request)] for need in needs),
+            is_spread=shares <= {Share.RUN},
+            is_fresh=Share.TEST in shares,
+        )
+
+
+def _bond(item: pytest.Item) -> str | None:
+    """Return the node in which the fixtures live that a test shares with others, None when it has none such."""
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return None
+    if parameter := _parameter_of_run(item, info.name2fixturedefs):
+        return parameter
+    scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
+    for scope, node_type in _SCOPES:
+        if scope in scopes and (node := item.getparent(node_type)):
+            return node.nodeid
+    return None
+
+
+def _parameter_of_run(item: pytest.Item, definitions: Mapping[str, Sequence[Any]]) -> str | None:
+    """Return the parameters of fixtures of the whole run, which are set up again for each change of a parameter."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None:
+        return None
+    indices: Mapping[str, int] = callspec.indices
+    wide = [name for name in indices if definitions.get(name) and definitions[name][-1].scope == "session"]
+    return " ".join(f"{name}={indices[name]}" for name in wide) or None

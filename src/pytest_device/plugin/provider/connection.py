@@ -1,0 +1,112 @@
+"""What a process opens to provide devices to its tests, and closes when the run ends."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pytest
+
+from pytest_device.plugin.markers import Names
+from pytest_device.plugin.output.artifacts import save_receipt
+from pytest_device.plugin.output.event_log import EventLog
+from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.plugin.provider.backend import MAIN, Access, LocalAccess, RemoteAccess, joined
+from pytest_device.plugin.provider.devices import Devices
+from pytest_device.plugin.provider.housekeeping import Household, Sweeping
+from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
+from pytest_device.plugin.provider.warm import is_broken_off
+from pytest_device.plugin.state import LOCAL, history_of, needs_of
+from pytest_device.redact import Redactor
+from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.network import service_at
+from pytest_device.settings import Settings
+
+WORKER_STOP_SECONDS: Final = 5.0
+"""How long a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
+
+
+class Connection:
+    """The way to the service; ``show`` writes a line for a person at once."""
+
+    def __init__(
+        self, config: pytest.Config, settings: Settings, run_name: str, log: EventLog, terminal: Terminal | None
+    ) -> None:
+        self._config, self._settings, self._run_name = config, settings, run_name
+        self._log, self._terminal = log, terminal
+        self._access: Access | None = None
+        self._devices: Devices | None = None
+        self._household: Household | None = None
+        self._sweeping: Sweeping | None = None
+
+    def open(
+        self,
+        items: Sequence[pytest.Item],
+        redactor: Redactor,
+        show: Callable[[str], None],
+        lookahead: Lookahead | None,
+    ) -> Devices:
+        """Return what provides devices; a local service is started when it is this process's to start, else a reaper.
+
+        Raises ConfigError.
+        """
+        self._access = self._opened(items)
+        redactor.add(self._access.service.token)
+        self._devices = Devices(
+            self._settings,
+            self._access,
+            Names(os.environ, self._run_name[:8]),
+            redactor=redactor,
+            emit=self._log.add,
+            sleep=self._log.sleep,
+            tell=show,
+            lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch.value),
+        )
+        return self._devices
+
+    def _opened(self, items: Sequence[pytest.Item]) -> Access:
+        given: dict[str, Any] = getattr(self._config, "workerinput", {})
+        settings = self._settings
+        worker: str | None = given.get("workerid")
+        if settings.local.value:
+            show = self._terminal.show if self._terminal else print
+            requests = {need.request for item in items for need in needs_of(item).values()}
+            return LocalAccess(settings, given.get(LOCAL), show, requests)
+        if self._terminal:
+            service = service_at(str(settings.url.value), settings.token)
+            self._household = Household(settings, service, self._run_name, self._terminal)
+            run = self._household.run
+        else:
+            run = joined(settings, self._run_name, str(worker), self._log.note)
+            if run and not run.is_joined_by(MAIN):  # on a machine of its own
+                self._sweeping = Sweeping(settings, service_at(str(settings.url.value), settings.token), run.name)
+        return RemoteAccess(settings, run=run, worker=worker, tell=self._log.note)
+
+    def close(self, session: pytest.Session, *, by_signal: bool) -> None:
+        """Stop what is left, and report what happened since the last report: an interrupted test has none."""
+        until = time.monotonic() + self._settings.stop_timeout_seconds.value
+        try:
+            if self._devices:
+                self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
+        except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
+            self._log.note(f"pytest_device_stopping at the end of the run: {type(error).__name__}: {error}")
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        for event in self._closed(self._access) if self._access else ():
+            self._log.add(event)
+        for text in self._sweeping.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeping else ():
+            self._log.note(text)
+        self._log.deliver()
+        if self._terminal:
+            if self._household:
+                self._household.finish(session, until=until, others=False, by_signal=by_signal)
+            if note := save_receipt(self._settings, self._terminal.receipt, self._config):
+                self._terminal.count([Event(Kind.NOTE, text=note).to_json()])
+
+    def _closed(self, access: Access) -> list[Event]:
+        seconds = self._settings.stop_timeout_seconds.value
+        if not self._terminal:
+            return access.close(min(seconds, WORKER_STOP_SECONDS))
+        if pending := access.pending():
+            stops = "1 stop" if pending == 1 else f"{pending} stops"
+            self._terminal.show(f"waiting for {stops}, up to {seconds:.0f} s: Ctrl-C cuts it short")
+        return access.close(seconds)
