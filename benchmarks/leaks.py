@@ -18,9 +18,9 @@ from typing import Final
 import psutil
 
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.owner import Owner, Terms
-from pytest_device.sessions.reaper.link import NAME
+from pytest_device.sessions.reaper.channel import NAME
 from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper_client import Owner, Terms
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.testing import FaultyService, faulty_service

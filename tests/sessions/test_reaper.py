@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pytest_device.sessions.ledger import STOPPED, Ledger
-from pytest_device.sessions.owner import Terms
+from pytest_device.sessions.reaper_client import Terms
 from pytest_device.testing import FaultyService
 from tests.sessions.owning import RUN, ids_told, owning, owning_elsewhere, reapers, request_at
 from tests.waiting import eventually

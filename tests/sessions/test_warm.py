@@ -21,11 +21,11 @@ from pytest_device.sessions.inventory import Choice, opened, stop_known
 from pytest_device.sessions.ledger import KEPT, LIVE, WARM, Entry, Ledger
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.owner import Owner
-from pytest_device.sessions.owner import Terms as Watched
 from pytest_device.sessions.pool import Held, Need, Pool
 from pytest_device.sessions.pool import World as PoolWorld
 from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper_client import Owner
+from pytest_device.sessions.reaper_client import Terms as Watched
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun, past_runs
 from pytest_device.sessions.sweep import settle, sweep

@@ -13,9 +13,9 @@ from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.life import Sessions, may_have_created
 from pytest_device.sessions.network import service_at
-from pytest_device.sessions.owner import STOP_SECONDS, Owner, Terms
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper_client import STOP_SECONDS, Owner, Terms
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
 

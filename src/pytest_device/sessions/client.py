@@ -23,11 +23,11 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.sessions.capacity import retry_after
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.partial import session_id_in
 from pytest_device.sessions.replies import no_answer, read_session
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.salvage import session_id_in
+from pytest_device.sessions.retry_policy import retry_after
 from pytest_device.settings import checked_token, checked_url
 from pytest_device.spec import SESSIONS_PATH, VENDOR
 

@@ -13,8 +13,8 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, UNKNOWN, WARM, Entry
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.owner import Owner, Terms
 from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper_client import Owner, Terms
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
 from pytest_device.sessions.times import date_and_time, time_of, time_of_day
 from pytest_device.spec import TERMINAL

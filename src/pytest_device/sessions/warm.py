@@ -35,8 +35,8 @@ from pytest_device.sessions.events import Emit, Event, Kind
 from pytest_device.sessions.ledger import WARM, Entry, Ledger
 from pytest_device.sessions.life import Life, ProblemOf
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.pool import Held, Need
+from pytest_device.sessions.reaper_client import Owner
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import past_runs
 from pytest_device.sessions.times import time_of, time_of_day

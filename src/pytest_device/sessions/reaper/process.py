@@ -6,10 +6,10 @@ import socket
 from typing import Any, Final
 
 from pytest_device.sessions.ledger import Ledger
-from pytest_device.sessions.reaper import courier
-from pytest_device.sessions.reaper.lines import Lines, line
+from pytest_device.sessions.reaper import sender as courier
+from pytest_device.sessions.reaper.loop import Watch
+from pytest_device.sessions.reaper.messages import Lines, line
 from pytest_device.sessions.reaper.service import Service
-from pytest_device.sessions.reaper.watch import Watch
 
 _CHUNK_BYTES: Final = 64 * 1024
 _IGNORED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")

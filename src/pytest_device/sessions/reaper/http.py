@@ -8,8 +8,8 @@ import time
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from pytest_device.sessions.capacity import retry_after
 from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.retry_policy import retry_after
 
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 30.0

@@ -13,7 +13,7 @@ from pytest_device.errors import ForbiddenError, StopDelayedError, TransportErro
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Kind
 from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
-from pytest_device.sessions.owner import Terms
+from pytest_device.sessions.reaper_client import Terms
 from pytest_device.testing import FaultyService
 from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, entry_of, owner_at, owning, reapers, request_at
 from tests.waiting import eventually

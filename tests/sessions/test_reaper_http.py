@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pytest_device.sessions.reaper.call import MAX_BYTES, call
+from pytest_device.sessions.reaper.http import MAX_BYTES, call
 from pytest_device.sessions.reaper.service import Service
 
 TOKEN = "open-sesame-open"

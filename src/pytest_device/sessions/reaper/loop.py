@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from pytest_device.sessions.capacity import created_nothing
 from pytest_device.sessions.ledger import KEPT, LIVE, LOST, STOPPED, Entry, Ledger
-from pytest_device.sessions.reaper.lines import Lines, line
+from pytest_device.sessions.partial import page_in, says_stopped, session_id_in
+from pytest_device.sessions.reaper.messages import Lines, line
 from pytest_device.sessions.reaper.warmth import Warmth
-from pytest_device.sessions.salvage import page_in, says_stopped, session_id_in
+from pytest_device.sessions.retry_policy import created_nothing
 from pytest_device.spec import SESSIONS_PATH
 
 CREATE_ATTEMPTS: Final = 3

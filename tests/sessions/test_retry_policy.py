@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pytest_device.sessions.capacity import RETRY_AFTER_MOST_SECONDS, created_nothing, has_no_capacity, retry_after
+from pytest_device.sessions.retry_policy import RETRY_AFTER_MOST_SECONDS, created_nothing, has_no_capacity, retry_after
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
 SESSION = {"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c", "url": "https://devices.example/1"}}

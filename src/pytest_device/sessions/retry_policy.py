@@ -4,7 +4,7 @@ import json
 import re
 from typing import Final, cast
 
-from pytest_device.sessions.salvage import page_in, session_id_in
+from pytest_device.sessions.partial import page_in, session_id_in
 
 RETRY_AFTER_MOST_SECONDS: Final = 86_400.0
 

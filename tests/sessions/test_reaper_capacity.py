@@ -14,7 +14,7 @@ import pytest
 from pytest_device.errors import NoCapacityError, StatusError, StopDelayedError
 from pytest_device.sessions.events import Kind
 from pytest_device.sessions.ledger import LOST, Entry, Ledger
-from pytest_device.sessions.owner import Terms
+from pytest_device.sessions.reaper_client import Terms
 from pytest_device.testing import FaultyService
 from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, Served, owner_at, owning, request_at
 from tests.waiting import eventually

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final
 
-from pytest_device.sessions.reaper.lines import Lines, line
+from pytest_device.sessions.reaper.messages import Lines, line
 from pytest_device.sessions.reaper.service import Service
 
 ANSWER_SECONDS: Final = 60.0
@@ -70,7 +70,7 @@ def _carry(service: Service, asked: dict[str, Any], answer: Callable[..., None])
     """Answer when the call has ended, or when it has taken too long: name lookups cannot be interrupted."""
     import threading
 
-    from pytest_device.sessions.reaper.call import call
+    from pytest_device.sessions.reaper.http import call
 
     seen, claim = bytearray(), threading.Lock()
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.sessions.ledger import Ledger
-from pytest_device.sessions.reaper import courier
-from pytest_device.sessions.reaper.lines import Lines, line
+from pytest_device.sessions.reaper import sender as courier
+from pytest_device.sessions.reaper.loop import Watch
+from pytest_device.sessions.reaper.messages import Lines, line
 from pytest_device.sessions.reaper.service import Service
-from pytest_device.sessions.reaper.watch import Watch
 
 NAME: Final = "pytest-device-reaper"
 """Its last argument, by which people find it among the processes."""
