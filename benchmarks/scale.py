@@ -206,7 +206,7 @@ def _kilobytes() -> float:
 
 
 class _Reaper:
-    """The reaper of this process and its couriers, known by a mark in their search path."""
+    """The reaper of this process and its senders, known by a mark in their search path."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark

@@ -1,4 +1,4 @@
-"""An owner of sessions at a running service, in this process or in one that can be killed, and its reaper."""
+"""A client of the reaper at a running service, in this process or in one that can be killed, and its reaper."""
 
 import json
 import os
@@ -15,24 +15,24 @@ import psutil
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.ledger import LIVE, Entry
 from pytest_device.sessions.reaper.channel import NAME
-from pytest_device.sessions.reaper.service import Service
-from pytest_device.sessions.reaper_client import Owner, Terms
+from pytest_device.sessions.reaper.messages import Endpoint
+from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.testing import FaultyService
 
 RUN = "a-run"
-DETACHED = Terms()
-IN_A_THREAD = Terms(detached=False)
+DETACHED = ReaperConfig()
+IN_THE_RUN = ReaperConfig(detached=False)
 
 _CHILD = """
 import json, os, sys
 from pathlib import Path
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import Served, owner_at, request_at
+from tests.sessions.owning import Served, reaper_client_at, request_at
 
 served, count, forks = Served(**json.loads(sys.stdin.readline())), int(sys.argv[2]), sys.argv[3] == "True"
-owner = owner_at(served, Path(sys.argv[1]))
+owner = reaper_client_at(served, Path(sys.argv[1]))
 created = [str(owner.create(request_at(served)).id) for _ in range(count)]
 if forks and not os.fork():
     sys.stdin.read()
@@ -50,20 +50,25 @@ class Served:
         self.url, self.token, self.app_id = url, token, app_id
 
 
-def owner_at(
-    service: Served | FaultyService, state_dir: Path, terms: Terms = DETACHED, warn: Callable[[str], None] = print
-) -> Owner:
+def reaper_client_at(
+    service: Served | FaultyService,
+    state_dir: Path,
+    config: ReaperConfig = DETACHED,
+    warn: Callable[[str], None] = print,
+) -> ReaperClient:
     """Return an owner with a ledger."""
     client, run = DeviceClient(service.url, service.token), OwnRun.join(state_dir, RUN, "main")
-    return Owner(client, Service(service.url, service.token), vendor="vendor", run=run, terms=terms, warn=warn)
+    return ReaperClient(
+        client, Endpoint(service.url, service.token), vendor="vendor", run=run, config=config, warn=warn
+    )
 
 
 @contextmanager
 def owning(
-    service: FaultyService, state_dir: Path, terms: Terms = DETACHED, warn: Callable[[str], None] = print
-) -> Generator[Owner]:
+    service: FaultyService, state_dir: Path, config: ReaperConfig = DETACHED, warn: Callable[[str], None] = print
+) -> Generator[ReaperClient]:
     """Give an owner that is closed in the end, whatever the test has done."""
-    owner = owner_at(service, state_dir, terms, warn)
+    owner = reaper_client_at(service, state_dir, config, warn)
     try:
         yield owner
     finally:
@@ -107,7 +112,7 @@ def ids_told(process: subprocess.Popen[str]) -> list[str]:
 
 
 def reapers(mark: str) -> list[psutil.Process]:
-    """Return the reapers, without their couriers, that were started with a mark in their search path.
+    """Return the reapers, without their senders, that were started with a mark in their search path.
 
     One that has not detached itself yet is none.
     """

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pytest_device.sessions.ledger import STOPPED, Ledger
-from pytest_device.sessions.reaper_client import Terms
+from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
 from tests.sessions.owning import RUN, ids_told, owning, owning_elsewhere, reapers, request_at
 from tests.waiting import eventually
@@ -97,7 +97,7 @@ def test_a_forked_child_that_holds_the_pipe_does_not_hide_the_end_of_the_owner(
 
 def test_the_end_of_a_process_that_it_follows_is_the_end_of_its_owner(service: FaultyService, tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as controller:
-        with owning(service, tmp_path, Terms(follow=(controller.pid,))) as owner:
+        with owning(service, tmp_path, ReaperConfig(follow=(controller.pid,))) as owner:
             owner.create(request_at(service))
 
             controller.kill()

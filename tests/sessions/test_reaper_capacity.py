@@ -14,9 +14,9 @@ import pytest
 from pytest_device.errors import NoCapacityError, StatusError, StopDelayedError
 from pytest_device.sessions.events import Kind
 from pytest_device.sessions.ledger import LOST, Entry, Ledger
-from pytest_device.sessions.reaper_client import Terms
+from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, Served, owner_at, owning, request_at
+from tests.sessions.owning import DETACHED, IN_THE_RUN, RUN, Served, owning, reaper_client_at, request_at
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -28,13 +28,13 @@ def entries(state_dir: Path) -> list[Entry]:
     return Ledger(str(state_dir / "runs" / RUN)).read()[0]
 
 
-@pytest.mark.parametrize("terms", [DETACHED, IN_A_THREAD])
+@pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN])
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_refusal_comes_with_the_time_to_ask_again_and_leaves_nothing(
-    service: FaultyService, tmp_path: Path, terms: Terms, status: int
+    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
 ) -> None:
     service.add_fault("create", "reply", status=status, **IN_30)
-    with owning(service, tmp_path, terms) as owner:
+    with owning(service, tmp_path, config) as owner:
         with pytest.raises(NoCapacityError, match="full") as caught:
             owner.create(request_at(service))
 
@@ -71,7 +71,7 @@ def test_a_503_of_a_gateway_stays_in_the_ledger_as_lost(
 
 def test_a_stop_is_not_sent_again_before_the_service_says(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "reply", status=503, headers={"Retry-After": "2"})
-    with owning(service, tmp_path, Terms(stop_seconds=1.2)) as owner:
+    with owning(service, tmp_path, ReaperConfig(stop_seconds=1.2)) as owner:
         session = owner.create(request_at(service))
 
         with pytest.raises(StopDelayedError, match="503"):
@@ -128,7 +128,7 @@ def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
-    owner = owner_at(served, tmp_path)
+    owner = reaper_client_at(served, tmp_path)
     try:
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):

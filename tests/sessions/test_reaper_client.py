@@ -13,9 +13,9 @@ from pytest_device.errors import ForbiddenError, StopDelayedError, TransportErro
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Kind
 from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
-from pytest_device.sessions.reaper_client import Terms
+from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, entry_of, owner_at, owning, reapers, request_at
+from tests.sessions.owning import DETACHED, IN_THE_RUN, RUN, entry_of, owning, reaper_client_at, reapers, request_at
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -33,10 +33,10 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def next_reaper(mark: str, former: int = 0) -> int:
-    """Wait for a reaper that is not of the former one's session, as its courier is for a moment; return its id."""
+    """Wait for a reaper that is not of the former one's session, as its sender is for a moment; return its id."""
 
     def found() -> list[int]:
-        with suppress(ProcessLookupError):  # a courier that ended in this moment
+        with suppress(ProcessLookupError):  # a sender that ended in this moment
             return [process.pid for process in reapers(mark) if os.getsid(process.pid) != former]
         return []
 
@@ -76,9 +76,9 @@ def test_a_session_is_in_the_ledger_before_it_is_asked_for(service: FaultyServic
         creating.join(30)
 
 
-@pytest.mark.parametrize("terms", [DETACHED, IN_A_THREAD])
-def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path: Path, terms: Terms) -> None:
-    with owning(service, tmp_path, terms) as owner:
+@pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN])
+def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
+    with owning(service, tmp_path, config) as owner:
         session = owner.create(request_at(service))
 
         events = owner.close(10)
@@ -178,7 +178,7 @@ def test_a_session_whose_create_answer_is_broken_is_stopped(service: FaultyServi
 
 def test_a_stop_that_takes_longer_goes_on_beside_the_next_test(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "reply", status=503, body="{}", times=2)
-    with owning(service, tmp_path, Terms(stop_seconds=0.2)) as owner:
+    with owning(service, tmp_path, ReaperConfig(stop_seconds=0.2)) as owner:
         session = owner.create(request_at(service))
 
         with pytest.raises(StopDelayedError, match="503"):
@@ -203,7 +203,7 @@ def test_a_refused_stop_is_not_repeated(service: FaultyService, tmp_path: Path) 
 
 def test_what_cannot_be_stopped_in_time_is_told_with_what_it_may_cost(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=2)
-    owner = owner_at(service, tmp_path, IN_A_THREAD)
+    owner = reaper_client_at(service, tmp_path, IN_THE_RUN)
     session = owner.create(request_at(service))
 
     (event,) = owner.close(0.2)
@@ -218,7 +218,7 @@ def test_what_cannot_be_stopped_within_its_own_limit_is_given_up(service: Faulty
     service.add_fault("stop", "reply", status=500, body="{}", times=None)
     with owning(service, tmp_path) as owner, DeviceClient(service.url, service.token) as client:
         session = client.create(request_at(service))
-        owner.adopt(entry_of(str(session.id), service, minutes=0))
+        owner.register(entry_of(str(session.id), service, minutes=0))
 
         (event,) = owner.close(30)
 
@@ -277,8 +277,8 @@ def test_a_reaper_killed_during_a_create_leaves_its_answer_unknown(
     def kill() -> None:
         eventually(lambda: ("create", None) in service.requests())
         for process in reapers(mark):
-            for courier in process.children():
-                courier.kill()
+            for sender in process.children():
+                sender.kill()
             with suppress(ProcessLookupError):
                 process.kill()
 
@@ -293,7 +293,7 @@ def test_a_reaper_killed_during_a_create_leaves_its_answer_unknown(
 
 
 def test_no_process_is_started_where_that_is_not_wanted(service: FaultyService, tmp_path: Path, mark: str) -> None:
-    with owning(service, tmp_path, IN_A_THREAD) as owner:
+    with owning(service, tmp_path, IN_THE_RUN) as owner:
         session = owner.create(request_at(service))
 
         assert reapers(mark) == []

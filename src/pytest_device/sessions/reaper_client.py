@@ -1,26 +1,24 @@
 """A process's hold on its sessions: every create and stop call goes through its reaper, which outlives it."""
 
+import json
 import os
-import queue
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, TypeVar
 from uuid import UUID, uuid4
 
-from pytest_device.errors import ServiceError, StopDelayedError, TransportError, UnexpectedReplyError
+from pytest_device.errors import ServiceError, StopDelayedError, TransportError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import LIVE, Entry, Ledger
 from pytest_device.sessions.life import may_have_created
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pending import Asked, body_of, ends_of, reason_of, stop_answer
-from pytest_device.sessions.reaper.channel import Link
-from pytest_device.sessions.reaper.service import Service
-from pytest_device.sessions.replies import no_answer, read_session
+from pytest_device.sessions.pending import PendingSession, read_created, read_stop
+from pytest_device.sessions.reaper import messages
+from pytest_device.sessions.reaper.channel import ReaperChannel
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
@@ -30,75 +28,71 @@ CREATE_SECONDS: Final = 120.0
 STOP_SECONDS: Final = 5.0
 """How long a test's end waits for its stop; after that the reaper goes on with it beside the next test."""
 
-_LOST: Final = {"sent": True, "refused": False, "body": ""}
-
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ReaperConfig:
     """How the sessions of a process are watched over."""
 
     detached: bool = True
-    """By a reaper that outlives the process; else, and where none can be started, by a thread."""
+    """By a reaper that outlives the process; else, and where none can be started, by the process itself."""
     follow: tuple[int, ...] = ()
     """Processes whose end is the end of this one, too."""
-    leaves_word: bool = False
-    """Leave stopped sessions in the ledger, for the process that settles the run at its end."""
+    leaves_tombstones: bool = False
+    """Leave stopped sessions in the ledger, for the process that reconciles the run at its end."""
     stop_seconds: float = STOP_SECONDS
 
 
-class Owner:
+class ReaperClient:
     """Creates, gets and stops sessions, so that they end with this process, however that ends.
 
-    One for each process: a forked child makes its own. ``warn`` is told what makes the run less safe. The client is
-    closed with the owner.
+    One for each process: a forked child makes its own. ``warn`` gets what makes the run less safe. ``client`` is closed
+    with it.
     """
 
     def __init__(
         self,
         client: DeviceClient,
-        service: Service,
+        endpoint: messages.Endpoint,
         *,
         vendor: str,
         run: OwnRun | None,
-        terms: Terms,
+        config: ReaperConfig,
         warn: Callable[[str], None],
     ) -> None:
         self.base_url = client.base_url
         self.pid = os.getpid()
-        self._stop_seconds = terms.stop_seconds
+        self._stop_seconds = config.stop_seconds
         self._client, self._vendor, self._run, self._warn = client, vendor, run, warn
-        self._asked: dict[str, Asked] = {}
+        self._sessions: dict[str, PendingSession] = {}
         self._warned: set[str] = set()
         self._change = threading.Condition()
-        self._ending = False
-        self._link = Link(
-            service,
-            run.ledger.directory if run else None,
-            processes=[self.pid, *terms.follow],
-            leaves_word=terms.leaves_word,
-            detached=terms.detached,
-            hear=self._hear,
-            again=self._again,
+        self._is_ending = False
+        ledger = run.ledger.directory if run else None
+        self._channel = ReaperChannel(
+            messages.Start(endpoint, ledger, (self.pid, *config.follow), config.leaves_tombstones),
+            detached=config.detached,
+            on_report=self._on_report,
+            restore=self._restore,
             warn=self._warn_once,
         )
 
     def create(self, request: SessionRequest) -> Session:
         """Create a session; an interrupt leaves it to the reaper to stop what comes of the call."""
-        asked = self._intended(request)
-        command = {"do": "create", "entry": asked.entry._asdict(), "body": request.to_wire(self._vendor)}
+        pending = self._add(self._intent(request))
+        body = json.dumps(request.to_wire(self._vendor))
         try:
-            self._send(asked, command)
-            answer = self._next(asked, CREATE_SECONDS)
+            self._send(pending, messages.Create(pending.entry, body))
+            report = _first(pending, CREATE_SECONDS, messages.Answered)
         except BaseException:
-            self._unwant(asked)
+            self._request_stop(pending)
             raise
-        if answer is None:
-            self._unwant(asked)
+        if report is None:
+            self._request_stop(pending)
             raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
-        asked.told = not asked.entry.session_id
-        if answer["refused"]:  # there is nothing to remember, however often it is asked again
-            del self._asked[asked.entry.intent]
-        return self._created(answer, asked.entry.session_id)
+        pending.is_reported = not report.session_id
+        if report.refused:  # there is nothing to remember, however often it is asked again
+            del self._sessions[pending.entry.intent]
+        return read_created(report, self.base_url)
 
     def get(self, session_id: UUID | str) -> Session:
         """Return the session as it is now."""
@@ -106,26 +100,25 @@ class Owner:
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; raises StopDelayedError when that takes longer and goes on beside what follows."""
-        asked = self._of(session_id)
-        if asked.last["what"] == "stopped":  # by an earlier call
-            return stop_answer(asked.last)
-        self._unwant(asked)
-        until = time.monotonic() + self._stop_seconds
-        while news := self._next(asked, until - time.monotonic()):
-            if news["what"] in {"stopped", "refused"}:
-                asked.told = True
-                return stop_answer(news)
-        raise StopDelayedError(reason_of(asked.last))
+        pending = self._of(session_id)
+        if isinstance(pending.last, messages.Stopped):  # by an earlier call
+            return read_stop(pending.last.answer)
+        self._request_stop(pending)
+        for report in pending.reports(self._stop_seconds):
+            if isinstance(report, messages.Stopped | messages.Refused):
+                pending.is_reported = True
+                return read_stop(report.answer)
+        raise StopDelayedError(pending.reason())
 
     def keep(self, session_id: UUID | str) -> None:
         """Leave a session to its own limits, on purpose."""
-        asked = self._of(session_id)
-        self._link.send({"do": "keep", "intent": asked.entry.intent})
-        self._heard(asked, "kept")
+        pending = self._of(session_id)
+        self._channel.send(messages.Keep(pending.entry.intent))
+        _first(pending, STOP_SECONDS, messages.Kept)
 
     @property
     def can_keep_warm(self) -> bool:
-        """Tell whether what is left up can be found again."""
+        """Whether what is left up can be found again."""
         return self._run is not None
 
     def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, asks: str) -> bool:
@@ -133,190 +126,173 @@ class Owner:
 
         It has run for its maximum duration when it ``ends``.
         """
-        asked = self._of(session_id)
+        pending = self._of(session_id)
         if self._run is None:
             return False
-        asked.entry = asked.entry._replace(asks=asks, until=_in_utc(until), ends=_in_utc(ends))
-        seconds = (until - datetime.now(UTC)).total_seconds()
-        self._link.send({"do": "warm", "entry": asked.entry._asdict(), "seconds": seconds})
-        return self._heard(asked, "kept", "not-kept") == "kept"
+        pending.entry = pending.entry._replace(asks=asks, until=_in_utc(until), ends=_in_utc(ends))
+        self._channel.send(messages.KeepWarm(pending.entry, _seconds_until(until)))
+        return isinstance(_first(pending, STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
 
     def take_over(self, entry: Entry, of: Ledger) -> bool:
-        """Have a session that another owner has left up; False when it is somebody else's by now."""
+        """Have a session that another run has left up; False when it is somebody else's by now."""
         if self._run is None:
             return False
         entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", asks="")
-        asked = self._asked[entry.intent] = Asked(entry)
-        asked.is_claim = True
+        pending = self._add(entry, is_claim=True)
         try:
-            self._send(asked, {"do": "claim", "entry": entry._asdict(), "of": of.directory})
-            heard = self._heard(asked, "claimed", "gone")
+            self._send(pending, messages.Claim(entry, of.directory))
+            report = _first(pending, STOP_SECONDS, messages.Claimed, messages.Gone)
         except BaseException:
-            self._unwant(asked)
+            self._request_stop(pending)
             raise
-        if heard is None:
-            self._unwant(asked)
-        asked.is_claim = heard != "claimed"
-        return not asked.is_claim
+        if report is None:
+            self._request_stop(pending)
+        pending.is_claim = not isinstance(report, messages.Claimed)
+        return not pending.is_claim
 
     def is_of_run(self, ledger: Ledger) -> bool:
-        """Tell whether a ledger is that of the run which this owner takes part in."""
+        """Tell whether a ledger is that of the run which this process takes part in."""
         return self._run is not None and self._run.ledger.directory == ledger.directory
 
     def end_warm(self) -> None:
-        """Stop what this process has left up and nobody has taken over; ``close`` tells what came of it."""
-        for asked in list(self._asked.values()):
-            if self._keeps_warm(asked):
-                asked.last, asked.told = {"what": "asked"}, False
-                self._unwant(asked)
+        """Stop what this process has left up and nobody has taken over; ``close`` returns what came of it."""
+        for pending in list(self._sessions.values()):
+            if self._keeps_warm(pending):
+                pending.reopen()
+                self._request_stop(pending)
 
-    def adopt(self, entry: Entry) -> None:
-        """Stop a session that somebody else created; ``close`` tells what came of it."""
-        self._unwant(self._adopted(entry))
+    def register(self, entry: Entry) -> PendingSession:
+        """Watch over a session that somebody else created: ``close`` stops it."""
+        pending = self._add(entry)
+        self._channel.send(messages.Register(entry))
+        return pending
 
     def leaves_unknown(self, error: BaseException) -> bool:
         """Tell whether a create call that ended so may have made a session that nobody will ever be able to name.
 
-        Not so when it was interrupted: the reaper hears the answer.
+        Not so when it was interrupted: the reaper gets the answer.
         """
         return isinstance(error, ServiceError) and may_have_created(error)
 
     def pending(self) -> int:
         """Return how many sessions are not done with."""
-        return sum(not asked.done for asked in list(self._asked.values()))
+        return sum(not pending.is_done for pending in list(self._sessions.values()))
 
     def close(self, timeout_seconds: float) -> list[Event]:
-        """Stop all that is left, side by side; return how each session ended of which nobody was told.
+        """Stop all that is left, side by side; return how each session ended whose end nobody knows yet.
 
-        What is not stopped after so many seconds is told as such; a detached reaper goes on with it.
+        What is not stopped after so many seconds is reported as such; a detached reaper goes on with it.
         """
-        self._ending = True
-        self._link.send({"do": "end"})
+        self._is_ending = True
+        self._channel.send(messages.End())
         try:
             with self._change, suppress(KeyboardInterrupt):  # which cuts the wait only: the reaper goes on
-                self._change.wait_for(self._is_over, timeout_seconds)
+                self._change.wait_for(lambda: not self.pending(), timeout_seconds)
         finally:
-            self._link.close()
+            self._channel.close()
             self._client.close()
             if self._run:
                 self._run.leave()
-        return [event for asked in list(self._asked.values()) if not asked.told for event in ends_of(asked)]
+        unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
+        return [event for pending in unreported for event in pending.end_events()]
 
-    def _is_over(self) -> bool:
-        return not self.pending()
-
-    def _intended(self, request: SessionRequest) -> Asked:
+    def _intent(self, request: SessionRequest) -> Entry:
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES
-        entry = self._entry(f"{request.platform} {request.type}", request.name or "", longest + CLEANUP_MINUTES)
-        asked = self._asked[entry.intent] = Asked(entry)
-        return asked
+        return Entry(
+            intent=uuid4().hex,
+            owner=self._run.owner if self._run else "",
+            service=self.base_url,
+            label=f"{request.platform} {request.type}",
+            name=request.name or "",
+            asked_at=_in_utc(datetime.now(UTC)),
+            minutes=longest + CLEANUP_MINUTES,
+        )
 
-    def _entry(self, label: str, name: str, minutes: int) -> Entry:
-        owner = self._run.owner if self._run else ""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        return Entry(uuid4().hex, owner, self.base_url, label, name, now, minutes)
+    def _add(self, entry: Entry, *, is_claim: bool = False) -> PendingSession:
+        pending = self._sessions[entry.intent] = PendingSession(entry, is_claim=is_claim)
+        return pending
 
-    def _of(self, session_id: UUID | str) -> Asked:
-        for asked in list(self._asked.values()):  # another thread may create a session meanwhile
-            if asked.entry.session_id == str(session_id):
-                return asked
-        return self._adopted(Entry.of_session(str(session_id)))
+    def _of(self, session_id: UUID | str) -> PendingSession:
+        for pending in list(self._sessions.values()):  # another thread may create a session meanwhile
+            if pending.entry.session_id == str(session_id):
+                return pending
+        return self.register(Entry.of_session(str(session_id)))
 
-    def _adopted(self, entry: Entry) -> Asked:
-        asked = self._asked[entry.intent] = Asked(entry)
-        self._link.send({"do": "adopt", "entry": entry._asdict()})
-        return asked
-
-    def _send(self, asked: Asked, command: dict[str, Any]) -> None:
+    def _send(self, pending: PendingSession, request: messages.Request) -> None:
         for _ in range(2):  # a reaper that is gone has a successor
-            self._link.await_ready()
-            if self._link.send(command, sent=asked.note_sent):
+            self._channel.await_ready()
+            if self._channel.send(request, on_sent=pending.note_sent):
                 return
 
-    def _keeps_warm(self, asked: Asked) -> bool:
+    def _keeps_warm(self, pending: PendingSession) -> bool:
         """Tell whether a session was left up here and nobody has claimed it."""
-        return bool(self._run and asked.entry.until and self._run.ledger.keeps_warm(asked.entry.intent))
+        return bool(self._run and pending.entry.until and self._run.ledger.keeps_warm(pending.entry.intent))
 
-    def _unwant(self, asked: Asked) -> None:
-        asked.wanted = False
-        self._link.send({"do": "stop", "intent": asked.entry.intent})
+    def _request_stop(self, pending: PendingSession) -> None:
+        pending.wanted = False
+        self._channel.send(messages.Stop(pending.entry.intent))
 
-    def _created(self, answer: dict[str, Any], session_id: str) -> Session:
-        try:
-            if "status" in answer:
-                return read_session("create", answer["status"], body_of(answer), answer.get("retry_after"))
-            raise no_answer("create", self.base_url, answer["problem"], sent=answer["sent"])
-        except ServiceError as error:
-            if not session_id:
-                raise
-            raise UnexpectedReplyError(str(error), session_id=session_id) from None
+    # The reaper's side, in a thread of the channel.
 
-    def _heard(self, asked: Asked, *words: str) -> str | None:
-        until = time.monotonic() + STOP_SECONDS
-        while news := self._next(asked, until - time.monotonic()):
-            if news["what"] in words:
-                return str(news["what"])
-        return None
-
-    def _next(self, asked: Asked, seconds: float) -> dict[str, Any] | None:
-        try:
-            return asked.news.get(timeout=max(0.0, seconds))
-        except queue.Empty:
-            return None
-
-    # The reaper's side, in the thread of the link.
-
-    def _hear(self, told: dict[str, Any]) -> None:
-        if told["what"] == "ledger":
+    def _on_report(self, report: messages.SessionReport | messages.LedgerFailed) -> None:
+        if isinstance(report, messages.LedgerFailed):
             self._warn_once(
-                f"the ledger cannot be written ({told['problem']}): a later run cannot stop what this one leaves"
+                f"the ledger cannot be written ({report.problem}): a later run cannot stop what this one leaves"
             )
-        asked = self._asked.get(told["intent"])
-        if asked is None:
-            return
-        if told["what"] == "answer":
-            asked.entry = asked.entry._replace(session_id=told["session_id"], page=told["page"])
-        self._note(asked, told)
+        elif pending := self._sessions.get(report.intent):
+            self._note(pending, report)
 
-    def _note(self, asked: Asked, told: dict[str, Any]) -> None:
-        asked.hear(told)
+    def _note(self, pending: PendingSession, report: messages.SessionReport) -> None:
+        pending.on_report(report)
         with self._change:
             self._change.notify_all()
 
-    def _again(self) -> Iterator[dict[str, Any]]:
+    def _restore(self) -> Iterator[messages.Request]:
         """Yield what a new reaper has to know, the former one having been killed."""
-        for asked in list(self._asked.values()):
-            if self._keeps_warm(asked):
-                yield from self._again_warm(asked)
-            elif not asked.done:
-                yield from self._again_live(asked)
-        if self._ending:
-            yield {"do": "end"}
+        for pending in list(self._sessions.values()):
+            if self._keeps_warm(pending):
+                yield from self._restore_warm(pending)
+            elif not pending.is_done:
+                yield from self._restore_live(pending)
+        if self._is_ending:
+            yield messages.End()
 
-    def _again_live(self, asked: Asked) -> Iterator[dict[str, Any]]:
-        if asked.is_claim and not (self._run and self._run.ledger.holds(asked.entry.intent)):
-            self._note(asked, {"what": "gone"})
-        elif asked.entry.session_id:
-            yield {"do": "adopt", "entry": asked.entry._asdict()}
-            if not asked.wanted:
-                yield {"do": "stop", "intent": asked.entry.intent}
-        elif asked.sent:
-            self._note(asked, {"what": "answer", "problem": "the reaper was killed", **_LOST})
+    def _restore_live(self, pending: PendingSession) -> Iterator[messages.Request]:
+        entry = pending.entry
+        if pending.is_claim and not (self._run and self._run.ledger.holds(entry.intent)):
+            self._note(pending, messages.Gone(entry.intent))
+        elif entry.session_id:
+            yield messages.Register(entry)
+            if not pending.wanted:
+                yield messages.Stop(entry.intent)
+        elif pending.sent:
+            self._note(pending, messages.Answered(entry.intent, messages.NoReply("the reaper was killed", sent=True)))
 
-    def _again_warm(self, asked: Asked) -> Iterator[dict[str, Any]]:
+    def _restore_warm(self, pending: PendingSession) -> Iterator[messages.Request]:
         """Yield what lets a new reaper keep a session warm that nobody else claims in this moment, or stop it."""
-        entry = asked.entry._replace(state=LIVE)
-        yield {"do": "claim", "entry": entry._asdict(), "of": self._run.ledger.directory if self._run else ""}
-        if asked.wanted:
-            seconds = (datetime.fromisoformat(entry.until) - datetime.now(UTC)).total_seconds()
-            yield {"do": "warm", "entry": entry._asdict(), "seconds": seconds}
+        entry = pending.entry._replace(state=LIVE)
+        yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
+        if pending.wanted:
+            yield messages.KeepWarm(entry, _seconds_until(datetime.fromisoformat(entry.until)))
         else:
-            yield {"do": "stop", "intent": entry.intent}
+            yield messages.Stop(entry.intent)
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:
             self._warned.add(text)
             self._warn(text)
+
+
+R = TypeVar("R", bound=messages.SessionReport)
+
+
+def _first(pending: PendingSession, seconds: float, *kinds: type[R]) -> R | None:
+    """Return the first report of these kinds that arrives in time."""
+    return next((report for report in pending.reports(seconds) if isinstance(report, kinds)), None)
+
+
+def _seconds_until(time: datetime) -> float:
+    return (time - datetime.now(UTC)).total_seconds()
 
 
 def _in_utc(time: datetime) -> str:

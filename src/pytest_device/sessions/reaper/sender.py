@@ -1,12 +1,11 @@
-"""Carries calls to the service side by side and answers each exactly once, within a bounded time."""
+"""Sends calls to the service side by side and answers each exactly once, within a bounded time."""
 
 import os
 import socket
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from pytest_device.sessions.reaper.messages import Lines, line
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.messages import Answer, Call, Decoder, Endpoint, NoReply, Returned, encode
 
 ANSWER_SECONDS: Final = 60.0
 """The longest a call may take as a whole, however steadily its bytes trickle in."""
@@ -14,8 +13,8 @@ ANSWER_SECONDS: Final = 60.0
 _CHUNK_BYTES: Final = 64 * 1024
 
 
-def in_child(service: Service, channel: socket.socket) -> socket.socket:
-    """Start a courier as a child that ends with its socket; what it loads does not stay with the caller.
+def start(endpoint: Endpoint, channel: socket.socket) -> socket.socket:
+    """Start a sender as a child that ends with its socket; what it loads does not stay with the caller.
 
     The child closes the caller's own channel, so that the end of the caller is seen at its other end.
     """
@@ -24,69 +23,60 @@ def in_child(service: Service, channel: socket.socket) -> socket.socket:
         try:
             ours.close()
             channel.close()
-            serve(theirs, service)
+            _serve(theirs, endpoint)
         finally:
             os._exit(0)
     theirs.close()
     return ours
 
 
-def in_thread(service: Service) -> socket.socket:
-    """Start a courier as a thread that ends with its socket."""
+def _serve(channel: socket.socket, endpoint: Endpoint) -> None:
+    """Send each call that arrives until the other end closes."""
     import threading
 
-    ours, theirs = socket.socketpair()
-    threading.Thread(target=serve, args=(theirs, service), name="pytest-device-courier", daemon=True).start()
-    return ours
+    calls, lock = Decoder[Call](Call), threading.Lock()
 
-
-def serve(channel: socket.socket, service: Service) -> None:
-    """Carry what each line asks until the other end closes: ``{"call": number, "method": …, "path": …, "body": …}``."""
-    import threading
-
-    lines, lock = Lines(), threading.Lock()
-
-    def answer(**values: Any) -> None:
+    def answer(returned: Returned) -> None:
         with lock:
             try:
-                channel.sendall(line(**values))
-            except OSError:  # whoever asked is gone
+                channel.sendall(encode(returned))
+            except OSError:  # the other end is gone
                 return
 
     with channel:
-        while data := _received(channel):
-            for asked in lines.feed(data):
-                _carry(service, asked, answer)
+        while data := received(channel):
+            for call in calls.feed(data):
+                send(endpoint, call, answer)
 
 
-def _received(channel: socket.socket) -> bytes:
+def received(channel: socket.socket) -> bytes:
+    """Return what has arrived, nothing once the other end is gone."""
     try:
         return channel.recv(_CHUNK_BYTES)
     except OSError:
         return b""
 
 
-def _carry(service: Service, asked: dict[str, Any], answer: Callable[..., None]) -> None:
+def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) -> None:
     """Answer when the call has ended, or when it has taken too long: name lookups cannot be interrupted."""
     import threading
 
-    from pytest_device.sessions.reaper.http import call
+    from pytest_device.sessions.reaper import http
 
     seen, claim = bytearray(), threading.Lock()
 
-    def finish(**values: Any) -> None:
+    def finish(answer: Answer) -> None:
         if claim.acquire(blocking=False):  # the first to come answers
             patience.cancel()
-            answer(call=asked["call"], body=bytes(seen).decode("latin-1"), **values)
+            on_answer(Returned(call.number, answer))
 
-    def carry() -> None:
-        finish(**call(service, asked["method"], asked["path"], asked["body"], seen))
+    def lose_patience() -> None:
+        finish(NoReply(f"no complete answer within {ANSWER_SECONDS:.0f} s", True, bytes(seen)))
 
-    problem = f"no complete answer within {ANSWER_SECONDS:.0f} s"
-    patience = threading.Timer(ANSWER_SECONDS, finish, kwargs={"problem": problem, "sent": True})
+    patience = threading.Timer(ANSWER_SECONDS, lose_patience)
     try:
-        for thread in (patience, threading.Thread(target=carry)):
+        for thread in (patience, threading.Thread(target=lambda: finish(http.send(endpoint, call, seen)))):
             thread.daemon = True
             thread.start()
     except RuntimeError as error:  # the system gives no more threads
-        finish(problem=str(error), sent=False)
+        finish(NoReply(str(error), sent=False))
