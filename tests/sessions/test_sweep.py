@@ -15,7 +15,7 @@ from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun, past_runs
 from pytest_device.sessions.sweep import Swept, reconcile, stop_all, sweep
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import entry_of, request_at
+from tests.sessions.reaper_clients import entry_of, request_at
 
 RECENTLY = "2999-01-01T00:00:00+00:00"
 

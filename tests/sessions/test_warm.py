@@ -30,7 +30,7 @@ from pytest_device.sessions.runs import OwnRun, past_runs
 from pytest_device.sessions.sweep import reconcile, sweep
 from pytest_device.sessions.warm import Terms, Warm, World, asks, left_warm
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import DETACHED, IN_THE_RUN, entry_of, reapers
+from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, entry_of, reapers
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")

@@ -165,18 +165,18 @@ class DeviceClient:
         with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
             self._http.cookies.clear()  # the document knows no cookies
             asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
-            told = _body_of(operation, reply)
+            answer = _body_of(operation, reply)
             try:
-                return read_session(operation, reply.status_code, told, asked)
+                return read_session(operation, reply.status_code, answer, asked)
             except NoCapacityError:  # which lets the call be sent again
-                _check_whole(operation, reply, told)
+                _check_whole(operation, reply, answer)
                 raise
 
     @contextmanager
     def _bounded(self, operation: str) -> Generator[None]:
         """Bound a call in time; make errors of the transport ours.
 
-        The timeouts of httpx bound each silence only. The calls of one client share its connections, and none tells
+        The timeouts of httpx bound each silence only. The calls of one client share its connections, and none says
         which one it was given, so a call that takes too long closes them all.
         """
         late = threading.Event()
@@ -251,7 +251,7 @@ def _path(session_id: UUID | str) -> str:
 
 
 def is_passing(error: ServiceError) -> bool:
-    """Tell whether the same call may succeed later: no answer, or one that says so."""
+    """Return whether the same call may succeed later: no answer, or one that says so."""
     match error:
         case TransportError():
             return True

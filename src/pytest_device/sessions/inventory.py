@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry
+from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, past_runs
 from pytest_device.sessions.sweep import asked_after, counted, is_over, stop_all
-from pytest_device.sessions.times import date_and_time, time_of, time_of_day
 from pytest_device.spec import CLEANUP_MINUTES
 
 
@@ -24,7 +23,7 @@ class Known(NamedTuple):
     """Whether a process of its run may be alive, and so answers for it."""
 
     def is_free_at(self, service_url: str) -> bool:
-        """Tell whether nobody has taken a session of this service over that was kept warm; nobody can from now on."""
+        """Return whether nobody has taken a session of this service over that was kept warm; nobody can from now on."""
         entry, ledger = self.entry, self.run.ledger
         return entry.state != WARM or entry.service != service_url or ledger.claim(entry.intent, ledger)
 
@@ -72,7 +71,7 @@ class Choice:
     with_live_runs: bool = False
 
     def includes(self, known: Known) -> bool:
-        """Tell whether it is one of them."""
+        """Return whether it is one of them."""
         if self.ids:
             return known.entry.session_id.lower() in self.ids
         return self.with_live_runs or not known.is_alive

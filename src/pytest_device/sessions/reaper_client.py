@@ -151,7 +151,7 @@ class ReaperClient:
         return not pending.is_claim
 
     def is_of_run(self, ledger: Ledger) -> bool:
-        """Tell whether a ledger is that of the run which this process takes part in."""
+        """Return whether a ledger is that of the run which this process takes part in."""
         return self._run is not None and self._run.ledger.directory == ledger.directory
 
     def end_warm(self) -> None:
@@ -168,7 +168,7 @@ class ReaperClient:
         return pending
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Tell whether a create call that ended so may have made a session that nobody will ever be able to name.
+        """Return whether a create call that ended so may have made a session that nobody will ever be able to name.
 
         Not so when it was interrupted: the reaper gets the answer.
         """
@@ -225,7 +225,7 @@ class ReaperClient:
                 return
 
     def _keeps_warm(self, pending: PendingSession) -> bool:
-        """Tell whether a session was left up here and nobody has claimed it."""
+        """Return whether a session was left up here and nobody has claimed it."""
         return bool(self._run and pending.entry.until and self._run.ledger.keeps_warm(pending.entry.intent))
 
     def _request_stop(self, pending: PendingSession) -> None:

@@ -36,17 +36,17 @@ def pause_after(attempts: int, retry_after_seconds: float | None = None) -> floa
 
 
 def is_passing_status(status: int) -> bool:
-    """Tell whether the same call may succeed later: it came at a wrong time, or the server failed."""
+    """Return whether the same call may succeed later: it came at a wrong time, or the server failed."""
     return status in _PASSING or status >= _SERVER_ERRORS
 
 
 def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
-    """Tell whether a whole answer to a create call refuses it, so that there is no session.
+    """Return whether a whole answer to a create call refuses it, so that there is no session.
 
     A status of the 4xx is the service's own. A gateway has lost the service's good answer with 502, 504, and 503 too:
     those of AWS and Envoy say 503 when the service took too long, in JSON or plain text, and Varnish adds a
     ``Retry-After`` to its page of HTML. So 503 is a refusal only where it says when to come back and is no page of
-    HTML, or where it has an error code of the service's own, a text, as the document shows one. What cannot be told
+    HTML, or where it has an error code of the service's own, a text, as the document shows one. What cannot be kept
     apart counts as unknown, and is never repeated.
     """
     if page_in(body):
@@ -59,7 +59,7 @@ def created_nothing(status: int, body: bytes, retry_after_seconds: float | None)
 
 
 def has_no_capacity(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
-    """Tell whether a whole answer to a create call refuses it for now, so that the same call may succeed later."""
+    """Return whether a whole answer to a create call refuses it for now, so that the same call may succeed later."""
     return status in {_TOO_MANY_REQUESTS, _UNAVAILABLE} and created_nothing(status, body, retry_after_seconds)
 
 
@@ -92,7 +92,7 @@ def _unix_seconds(date: str | None) -> float | None:
 
 
 def _has_code(body: bytes) -> bool:
-    """Tell whether an answer is JSON with a text called ``code``, as the document's errors have it, wherever it is."""
+    """Return whether an answer is JSON with a text called ``code`` anywhere in it, as errors of the document have it."""
     try:
         left: list[object] = [json.loads(body)]
     except (ValueError, RecursionError):

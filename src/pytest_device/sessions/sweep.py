@@ -11,12 +11,22 @@ from typing import Final
 from pytest_device.errors import NotFoundError, ServiceError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, UNKNOWN, WARM, Entry
+from pytest_device.sessions.ledger import (
+    ASKED,
+    KEPT,
+    LIVE,
+    STOPPED,
+    UNKNOWN,
+    WARM,
+    Entry,
+    date_and_time,
+    time_of,
+    time_of_day,
+)
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
-from pytest_device.sessions.times import date_and_time, time_of, time_of_day
 from pytest_device.spec import TERMINAL
 
 LEAST_SECONDS: Final = 1.0
@@ -25,7 +35,7 @@ LOOK_SECONDS: Final = 0.05
 """How often the ledger is looked at while a reaper is still at work."""
 
 OLD: Final = timedelta(days=1)
-"""So long after its latest end a session that cannot be asked for, or stopped, is told of for the last time."""
+"""So long after its latest end a session that cannot be asked for, or stopped, is reported for the last time."""
 NAMED: Final = 5
 """How many of the sessions that a sweep has stopped are named."""
 
@@ -40,7 +50,7 @@ class Swept:
     """How many had been stopped when their run was over already."""
     kept: list[Entry] = field(default_factory=list[Entry])
     unknown: list[Entry] = field(default_factory=list[Entry])
-    """Create calls whose answer nobody heard, and whose time is not over."""
+    """Create calls whose answer was lost, and whose time is not over."""
     elsewhere: list[Entry] = field(default_factory=list[Entry])
     """Sessions of other services."""
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -154,12 +164,12 @@ class _Sweeping:
 
 
 def _is_free(run: PastRun, entry: Entry) -> bool:
-    """Tell whether an entry is this process's to remove; one that is kept warm is claimed for that."""
+    """Return whether an entry is this process's to remove; one that is kept warm is claimed for that."""
     return entry.state != WARM or run.ledger.claim(entry.intent, run.ledger)
 
 
 def is_over(entry: Entry, margin: timedelta = timedelta()) -> bool:
-    """Tell whether a session must have ended by itself so long ago; decides only how long it is told of."""
+    """Return whether a session must have ended by itself so long ago; decides only how long it is reported."""
     try:
         asked_at = datetime.fromisoformat(entry.asked_at)
         return datetime.now(UTC) > asked_at + timedelta(minutes=entry.minutes) + margin
@@ -202,7 +212,7 @@ def reconcile(
     """Stop what is left of this run's other processes that are over; return what became of their sessions.
 
     Their reapers may be at work still, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
-    told of again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
+    reported again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
     """
     past = PastRun(run.directory)
 
@@ -223,10 +233,10 @@ def reconcile(
     for entry in entries:
         if entry.session_id in proven:
             past.ledger.remove(entry.intent)
-    told = (event for event in events if event.session_id not in taken_back)
+    others = (event for event in events if event.session_id not in taken_back)
     return [
         *(event for event in events if event.session_id in taken_back),
-        *(event for event in told if (event.session_id or event.text) not in known),
+        *(event for event in others if (event.session_id or event.text) not in known),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import json
 from types import UnionType
-from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
 
 from pytest_device.sessions.ledger import Entry
 
@@ -226,8 +226,8 @@ def encode(message: Message) -> bytes:
 class Decoder(Generic[T]):
     """What has arrived of a stream of messages of these kinds, until its lines are whole."""
 
-    def __init__(self, kinds: object) -> None:
-        self._kinds = get_args(kinds) or (kinds,)
+    def __init__(self, kinds: Any) -> None:
+        self._kinds: tuple[Any, ...] = get_args(kinds) or (kinds,)
         self._rest = b""
 
     def feed(self, data: bytes) -> list[T]:
@@ -268,9 +268,9 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     if kind is bytes:
         value = value.encode("latin-1")
     elif isinstance(value, dict):
-        value = _from_json(value)
+        value = _from_json(cast("dict[str, Any]", value))
     elif isinstance(value, list):
-        value = tuple(value)
+        value = tuple(cast("list[object]", value))
     if not isinstance(value, kind if isinstance(kind, UnionType) else get_origin(kind) or kind):
         raise TypeError(f"{name}: {type(value).__name__}")  # its value may be a secret
     return value

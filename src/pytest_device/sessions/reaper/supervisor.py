@@ -280,7 +280,7 @@ def _never_left(answer: messages.Answer) -> bool:
 
 
 def _is_refused(answer: messages.Answer) -> bool:
-    """Tell whether a create call certainly made no session."""
+    """Return whether a create call certainly made no session."""
     match answer:
         case messages.Reply(status, body, retry_after):
             return created_nothing(status, body, retry_after)

@@ -29,16 +29,16 @@ _CHILD = """
 import json, os, sys
 from pathlib import Path
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import Served, reaper_client_at, request_at
+from tests.sessions.reaper_clients import Served, reaper_client_at, request_at
 
 served, count, forks = Served(**json.loads(sys.stdin.readline())), int(sys.argv[2]), sys.argv[3] == "True"
-owner = reaper_client_at(served, Path(sys.argv[1]))
-created = [str(owner.create(request_at(served)).id) for _ in range(count)]
+client = reaper_client_at(served, Path(sys.argv[1]))
+created = [str(client.create(request_at(served)).id) for _ in range(count)]
 if forks and not os.fork():
     sys.stdin.read()
 print(json.dumps(created), flush=True)
 sys.stdin.read()
-owner.create(request_at(served))
+client.create(request_at(served))
 sys.stdin.read()
 """
 
@@ -56,7 +56,7 @@ def reaper_client_at(
     config: ReaperConfig = DETACHED,
     warn: Callable[[str], None] = print,
 ) -> ReaperClient:
-    """Return an owner with a ledger."""
+    """Return one with a ledger."""
     client, run = DeviceClient(service.url, service.token), OwnRun.join(state_dir, RUN, "main")
     return ReaperClient(
         client, Endpoint(service.url, service.token), vendor="vendor", run=run, config=config, warn=warn
@@ -64,15 +64,15 @@ def reaper_client_at(
 
 
 @contextmanager
-def owning(
+def reaper_client(
     service: FaultyService, state_dir: Path, config: ReaperConfig = DETACHED, warn: Callable[[str], None] = print
 ) -> Generator[ReaperClient]:
-    """Give an owner that is closed in the end, whatever the test has done."""
-    owner = reaper_client_at(service, state_dir, config, warn)
+    """Give one that is closed in the end, whatever the test has done."""
+    client = reaper_client_at(service, state_dir, config, warn)
     try:
-        yield owner
+        yield client
     finally:
-        owner.close(10)
+        client.close(10)
 
 
 def request_at(service: Served | FaultyService, name: str = "a test") -> SessionRequest:
@@ -96,16 +96,16 @@ def owning_elsewhere(
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, start_new_session=True, cwd=Path(__file__).parents[2], **pipes) as process:
         try:
-            told = {"url": service.url, "token": service.token, "app_id": service.app_id}
+            where = {"url": service.url, "token": service.token, "app_id": service.app_id}
             assert process.stdin is not None
-            process.stdin.write(json.dumps(told) + "\n")
+            process.stdin.write(json.dumps(where) + "\n")
             process.stdin.flush()
             yield process
         finally:
             process.kill()
 
 
-def ids_told(process: subprocess.Popen[str]) -> list[str]:
+def created_ids(process: subprocess.Popen[str]) -> list[str]:
     """Wait for what the process owns."""
     assert process.stdout is not None
     return cast("list[str]", json.loads(process.stdout.readline()))
