@@ -92,7 +92,7 @@ def _unix_seconds(date: str | None) -> float | None:
 
 
 def _has_code(body: bytes) -> bool:
-    """Return whether an answer is JSON with a text called ``code`` anywhere in it, as errors of the document have it."""
+    """Return whether an answer is JSON with a text called ``code`` anywhere in it, as the document shows its errors."""
     try:
         left: list[object] = [json.loads(body)]
     except (ValueError, RecursionError):

@@ -133,11 +133,8 @@ class Supervisor:
                 yield session.call(self._number)
             else:  # was never sent, and is not wanted any more
                 self._forget(session)
-                self._report(
-                    messages.Answered(
-                        session.entry.intent, messages.NoReply("it was not sent", sent=False), refused=True
-                    )
-                )
+                answer = messages.NoReply("it was not sent", sent=False)
+                self._report(messages.Answered(session.entry.intent, answer, refused=True))
 
     def on_answer(self, returned: messages.Returned) -> None:
         """Act on what came of a call."""
@@ -270,9 +267,8 @@ class Supervisor:
 
     def _report_damage(self, error: OSError) -> None:
         where = self._ledger.directory if self._ledger else ""
-        self._report(
-            messages.LedgerFailed(f"{error.strerror or error} ({where})")
-        )  # of every file alike, so that one is shown
+        # Of every file alike, so that the run shows one.
+        self._report(messages.LedgerFailed(f"{error.strerror or error} ({where})"))
 
 
 def _never_left(answer: messages.Answer) -> bool:
