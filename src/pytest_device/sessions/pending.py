@@ -4,6 +4,7 @@ import queue
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import assert_never
 
 from pytest_device.errors import ServiceError, UnexpectedReplyError
 from pytest_device.sessions.ends import outcome_of
@@ -12,12 +13,14 @@ from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import (
     Answered,
+    Claimed,
     Delayed,
     Due,
     GaveUp,
     Gone,
     Kept,
     NoReply,
+    NotKept,
     Refused,
     Reply,
     SessionReport,
@@ -75,8 +78,10 @@ class PendingSession:
                 return True
             case Answered():
                 return not self.entry.session_id
-            case _:
+            case None | Delayed() | NotKept() | Due() | Claimed():
                 return False
+            case _:
+                assert_never(self.last)
 
     def reopen(self) -> None:
         """Forget how it ended: it was left up, and is to be stopped after all."""
