@@ -11,11 +11,11 @@ import pytest
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Kind
 from pytest_device.sessions.ledger import ASKED, KEPT, STOPPED, Entry
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun, past_runs
-from pytest_device.sessions.sweep import Swept, settle, stop_all, sweep
+from pytest_device.sessions.sweep import Swept, reconcile, stop_all, sweep
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import entry_of, request_at
+from tests.sessions.reaper_clients import entry_of, request_at
 
 RECENTLY = "2999-01-01T00:00:00+00:00"
 
@@ -25,7 +25,7 @@ class Past:
 
     def __init__(self, service: FaultyService, client: DeviceClient, state_dir: Path) -> None:
         self.faults, self.state_dir = service, state_dir
-        self.service = Service(service.url, service.token)
+        self.service = Endpoint(service.url, service.token)
         self._client = client
 
     def entry(self, **values: Any) -> Entry:
@@ -232,7 +232,7 @@ def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past)
     left, stopped, kept = past.entry(owner="gw0"), past.entry(owner="gw1", state=STOPPED), past.entry(state=KEPT)
     run = past.live(left, stopped, kept._replace(owner="gw1"))
 
-    events = settle(run, past.service, known=(), until=time.monotonic() + 5)
+    events = reconcile(run, past.service, known=(), until=time.monotonic() + 5)
 
     assert {event.session_id: event.kind for event in events} == {
         left.session_id: Kind.STOPPED,
@@ -246,7 +246,7 @@ def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past)
 def test_what_is_known_of_a_dead_process_is_not_told_again(past: Past) -> None:
     run = past.live(entry := past.entry(owner="gw0", state=STOPPED))
 
-    assert settle(run, past.service, known={entry.session_id}, until=time.monotonic() + 5) == []
+    assert reconcile(run, past.service, known={entry.session_id}, until=time.monotonic() + 5) == []
 
     run.leave()
 
@@ -255,7 +255,7 @@ def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
     run = past.live()
     run.ledger.write(past.entry(owner=run.owner))
 
-    assert settle(run, past.service, known=(), until=time.monotonic() + 5) == []
+    assert reconcile(run, past.service, known=(), until=time.monotonic() + 5) == []
 
     assert ("stop", 200) not in past.faults.requests()
     run.leave()
@@ -264,7 +264,7 @@ def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
 def test_a_create_call_of_a_dead_process_is_waited_for_and_then_told(past: Past) -> None:
     run = past.live(past.entry(owner="gw0")._replace(session_id="", state=ASKED, name="lost one"))
 
-    (event,) = settle(run, past.service, known=(), until=time.monotonic() + 0.2)
+    (event,) = reconcile(run, past.service, known=(), until=time.monotonic() + 0.2)
 
     assert (event.kind, event.text) == (Kind.CREATE_UNKNOWN, "lost one")
     run.leave()

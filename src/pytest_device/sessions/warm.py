@@ -32,14 +32,13 @@ from typing import Final, NamedTuple
 from pytest_device.errors import ServiceError
 from pytest_device.sessions.ends import outcome_of
 from pytest_device.sessions.events import Emit, Event, Kind
-from pytest_device.sessions.ledger import WARM, Entry, Ledger
+from pytest_device.sessions.ledger import WARM, Entry, Ledger, time_of, time_of_day
 from pytest_device.sessions.life import Life, ProblemOf
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.pool import Held, Need
+from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import past_runs
-from pytest_device.sessions.times import time_of, time_of_day
 from pytest_device.spec import Share, Status
 
 LEAST_SECONDS: Final = 30.0
@@ -64,7 +63,7 @@ class Terms:
 class World:
     """What is worked with."""
 
-    owner: Callable[[], Owner]
+    owner: Callable[[], ReaperClient]
     """Gives the owner of the sessions of this process."""
     begin: Callable[[SessionRequest], Life]
     problem_of: ProblemOf

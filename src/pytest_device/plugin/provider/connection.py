@@ -19,7 +19,7 @@ from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
 from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.network import service_at
+from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
 
 WORKER_STOP_SECONDS: Final = 5.0
@@ -73,13 +73,13 @@ class Connection:
             requests = {need.request for item in items for need in needs_of(item).values()}
             return LocalAccess(settings, given.get(LOCAL), show, requests)
         if self._terminal:
-            service = service_at(str(settings.url.value), settings.token)
+            service = endpoint_at(str(settings.url.value), settings.token)
             self._household = Household(settings, service, self._run_name, self._terminal)
             run = self._household.run
         else:
             run = joined(settings, self._run_name, str(worker), self._log.note)
             if run and not run.is_joined_by(MAIN):  # on a machine of its own
-                self._sweeping = Sweeping(settings, service_at(str(settings.url.value), settings.token), run.name)
+                self._sweeping = Sweeping(settings, endpoint_at(str(settings.url.value), settings.token), run.name)
         return RemoteAccess(settings, run=run, worker=worker, tell=self._log.note)
 
     def close(self, session: pytest.Session, *, by_signal: bool) -> None:

@@ -12,9 +12,9 @@ import pytest
 from pytest_device.plugin.provider.backend import Access
 from pytest_device.sessions.events import Emit, Event, Kind
 from pytest_device.sessions.life import Life
-from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.pool import Held, Need
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.warm import Terms, Warm, World
 from pytest_device.settings import Settings
@@ -95,18 +95,18 @@ def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
     return session.exitstatus not in _IN_ORDER
 
 
-def _owner(access: Access) -> Owner | None:
+def _owner(access: Access) -> ReaperClient | None:
     """Return what can leave sessions up: not what speaks to a service that ends with the run, nor without a ledger."""
     owner = access.sessions()
-    return owner if isinstance(owner, Owner) and owner.can_keep_warm else None
+    return owner if isinstance(owner, ReaperClient) and owner.can_keep_warm else None
 
 
 def _world(access: Access, begin: Callable[[SessionRequest], Life], emit: Emit) -> World:
     from pytest_device.controllers.health import problem_of
 
-    def owner() -> Owner:  # of this process: a forked child has its own
+    def owner() -> ReaperClient:  # of this process: a forked child has its own
         here = access.sessions()
-        if not isinstance(here, Owner):
+        if not isinstance(here, ReaperClient):
             raise TypeError("only an owner leaves sessions up")
         return here
 
