@@ -34,7 +34,7 @@ class Policy:
 
 
 KNOWN: Final = Policy("plugin")
-UNKNOWN: Final = Policy("plugin, nothing known yet", ("--cache-clear",))
+UNKNOWN: Final = Policy("plugin, first run", ("--cache-clear",))
 PER_TEST: Final = Policy("a session per test", ("--device-share", "test", "--dist", "load"))
 PER_MODULE: Final = Policy("a session per module, loadfile", ("--device-share", "module", "--dist", "loadfile"))
 BY_HAND: Final = tuple(
