@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import pytest_device
 from pytest_device import DeviceArguments, errors, plugin
 from pytest_device.option_table import OPTIONS, Option
@@ -12,7 +14,10 @@ from pytest_device.plugin import fixtures, hookspecs
 from pytest_device.sessions.request import SHARING, SessionRequest
 
 ROOT = Path(__file__).parent.parent
-REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")})
+REFERENCE = "".join(
+    (ROOT / "docs" / f"{page}.md").read_text() for page in ("markers-and-fixtures", "reference", "errors")
+)
 
 
 def section(title: str) -> str:
@@ -66,3 +71,17 @@ def test_ci_runs_the_line_of_the_readme() -> None:
 
     assert len(setting_up) == 2
     assert ci.splitlines()[-1] == setting_up[1]
+
+
+def anchors_of(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_page_of_the_project_leads_there(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text())
+    targets = [((page.parent / path if path else page), anchor) for path, anchor in links]
+
+    assert [str(target) for target, _ in targets if not target.exists()] == []
+    assert [(str(target), anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)] == []
