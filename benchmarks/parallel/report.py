@@ -1,4 +1,4 @@
-"""The tables of a measurement, and its bars."""
+"""The tables of a measurement and its bars."""
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Runs of pytest over one suite, each under another policy, and what each took, by the service's and the tests' clock.
+"""Run pytest on a suite under each policy and measure the time by the clocks of the service and the tests.
 
-Nothing of the plugin is imitated: every run is a pytest process with its pytest-xdist workers.
+Every run is a real pytest process with pytest-xdist workers.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The app of a build, driven by agent-device. The service installs and launches it; each test starts with cleared app data."""
+"""The app of a build, driven by agent-device. The service installs it; each test starts with cleared app data."""
 
 import pytest
 
