@@ -1,4 +1,4 @@
-"""The reference lists what the code has, and the README's commands are the ones that CI runs."""
+"""The reference matches the code, links in the docs work, and CI runs the README's commands."""
 
 import inspect
 import re

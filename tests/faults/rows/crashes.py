@@ -1,4 +1,4 @@
-"""Rows: a test that takes its process down, or does to it what nobody expects."""
+"""Rows: a test ends its process or does something unexpected to it."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Rows: how pytest itself comes to an end, and what stands around our fixture."""
+"""Rows: the ways in which pytest ends, and failures of other fixtures."""
 
 from typing import Final
 

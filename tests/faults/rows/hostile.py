@@ -1,4 +1,4 @@
-"""Rows: a service that answers with anything but what was asked for."""
+"""Rows: a service with hostile responses."""
 
 from typing import Final
 

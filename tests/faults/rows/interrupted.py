@@ -1,4 +1,4 @@
-"""Rows: signals that come while a call to the service is under way."""
+"""Rows: signals during a call to the service."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Rows: the machine of the run: its disk, its clock, its home."""
+"""Rows: the machine of the run: disk, clock, home directory."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from tests.faults.suites import HOLDS, PASSES, suite
 
 _UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
 _NO_PLACE: Final = {"DEVICE_STATE_DIR": "{room}/test_it.py/state"}
-"""Beneath a file: nobody can make a directory there, whatever he may do."""
+"""Below a file: even root can't create a directory there."""
 _FULL: Final = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
 _NO_LEDGER: Final = "no ledger"
 _JUMPING: Final = """
@@ -31,7 +31,7 @@ def _jumping(body: str, seconds: float, names: tuple[str, ...]) -> dict[str, str
 
 
 def _through_a_pipe(room: Room) -> None:
-    """Start the run with its output in a pipe: where no file may grow, its output could not either."""
+    """Start the run with its output in a pipe, because no file can grow."""
     with (room.directory / "output-pipe").open("wb") as file:
         reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file)
     room.readers.append(reader)

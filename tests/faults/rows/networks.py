@@ -1,4 +1,4 @@
-"""Rows: the network between the run and the service is down, slow, or loses what it carries."""
+"""Rows: the network between the run and the service is down, slow or loses data."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Rows: other plugins that end, repeat or box tests."""
+"""Rows: other plugins that end, repeat or fork tests."""
 
 from typing import Final
 

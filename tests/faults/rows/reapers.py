@@ -1,4 +1,4 @@
-"""Rows: the process that is left behind is itself killed, put to sleep, or switched off."""
+"""Rows: the reaper itself is killed, suspended or disabled."""
 
 from typing import Final
 

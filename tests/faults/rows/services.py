@@ -1,4 +1,4 @@
-"""Rows: a service that fails, refuses, or is hostile."""
+"""Rows: a service that fails or refuses."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.slee
 
 
 def _happens(what: str) -> Act:
-    """Let something happen to the session at the service."""
+    """Make the service end or fail the session."""
     return lambda room: room.happen(room.service.sessions()[0]["id"], what)
 
 

@@ -1,4 +1,4 @@
-"""Rows: sessions that tests share, several devices in one test, boots that are tried again."""
+"""Rows: shared sessions, several devices in one test, retried boots."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ _IDLE: Final = files(
     def test_last(device_session): pass
     """
 )
-"""A suite that stands in a test without a device while a session waits for the last one."""
+"""A suite that is in a test without a device while an idle session waits for the last test."""
 
 
 _AHEAD: Final = files(
@@ -45,7 +45,7 @@ _AHEAD: Final = files(
     def test_second(device_session): pass
     """
 )
-"""A suite that stands in a test while the device of the next one boots."""
+"""A suite that is in a test while the device of the next test boots."""
 
 
 def _three(body: str, *, conftest: str = "") -> dict[str, str]:

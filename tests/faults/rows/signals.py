@@ -1,4 +1,4 @@
-"""Rows: signals to the run, as people, terminals and CI services send them."""
+"""Rows: signals to the run from people, terminals and CI services."""
 
 import os
 import subprocess
@@ -24,13 +24,13 @@ from tests.faults.row import NOBODY, Row
 from tests.faults.suites import HOLDS, suite
 
 _LOGIN: Final = "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-"""Makes the terminal that is standard input the controlling one."""
+"""Makes the terminal on standard input the controlling terminal."""
 _WAITS: Final = "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
 _PYTEST: Final = ("-m", "pytest", *LEAN)
 
 
 def _on_a_terminal(room: Room) -> None:
-    """Start the run on a terminal of its own, and close that while a test runs."""
+    """Start the run on its own terminal and close it during a test."""
     room.write_suite()
     ours, theirs = os.openpty()
     try:
@@ -43,7 +43,7 @@ def _on_a_terminal(room: Room) -> None:
 
 
 def _into_a_pipe(room: Room) -> None:
-    """Start the run into a pipe whose reader goes away while a test runs."""
+    """Start the run with a pipe whose reader exits during a test."""
     run = room.start("-v", stdout=subprocess.PIPE)
     assert run.stdout
     with run.stdout:
@@ -65,7 +65,7 @@ def _kill_the_job(room: Room) -> None:
 
 
 def _killed_into_a_pipe(room: Room) -> None:
-    """Kill a run while its stop cannot be sent, and see that its output ends with it."""
+    """Kill a run while its stop can't be sent, and check that its output ends with it."""
     run = room.start(stdout=subprocess.PIPE)
     assert run.stdout
     with run.stdout as output:

@@ -1,4 +1,4 @@
-"""Rows: what one run leaves, another one finds; and what it must leave alone."""
+"""Rows: sessions that one run leaves for another, and sessions that a run must leave alone."""
 
 import shutil
 from typing import Final
@@ -44,7 +44,7 @@ def _with_wrong_token(room: Room) -> None:
 
 
 def _at_another_address(room: Room) -> None:
-    """Run with another name of the same service: as far as anybody can tell, another service."""
+    """Run with another URL of the same service, which makes it a different service for the plugin."""
     room.again(suite=PASSES, DEVICE_URL=room.service.url.replace("127.0.0.1", "localhost"))
 
 

@@ -1,4 +1,4 @@
-"""Rows: pytest-xdist, its controlling process and its workers."""
+"""Rows: pytest-xdist, its coordinator and its workers."""
 
 from typing import Final
 
