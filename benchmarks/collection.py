@@ -1,7 +1,7 @@
-"""What it costs to plan: the order of 20,000 device tests, their distribution to workers, and workers without devices.
+"""Cost of planning: ordering 20,000 device tests, distributing them to workers, and workers without devices.
 
-Medians of whole runs, interleaved in random order, each beside the same run twice for the machine's noise. Exits with 1
-when a bar is missed.
+Medians of whole runs in random order, each compared with the same run repeated, which shows the noise. Exits with 1 if
+a bar is missed.
 """
 
 import argparse

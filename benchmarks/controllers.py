@@ -1,9 +1,9 @@
-"""What the fixtures of each controller cost beside the same suite with its fixtures written by hand.
+"""Cost of the controller fixtures compared with handwritten ones.
 
-Whole pytest processes at one local service with real controllers, in turn: by hand (httpx and the controller's own
-client, without this plugin) and with the plugin, each kind with the same tests on one session, whose app both leave
-clean for the next test. Every round gives one ratio of wall times: the median is told, beside what the same suite gives
-against itself. Exits with 1 above a bar.
+Whole pytest processes at one local service with real controllers, alternating between handwritten fixtures (httpx and
+the controller's own client, without this plugin) and the plugin's. Both run the same tests on one session and reset the
+app after each test. Each round yields one ratio of wall times; the output has the median, and the ratio of two
+handwritten runs for comparison. Exits with 1 if a bar is missed.
 """
 
 import os

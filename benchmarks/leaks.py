@@ -1,6 +1,6 @@
-"""What it costs that nothing leaks: runs beside a plain fixture, the reaper's start and weight, 50 stops beside one.
+"""Cost of leak protection: runs beside a plain fixture, the reaper's start and memory, 50 stops compared with one.
 
-All of it at a local service with simulated devices on this machine; every ratio is of things measured in the same call.
+Runs at a local service with simulated devices; both sides of each ratio are measured in the same run of the script.
 """
 
 import argparse

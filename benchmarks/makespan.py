@@ -1,8 +1,8 @@
-"""How long whole runs take over what nobody could beat, and what they bill: the plugin beside what people have today.
+"""Wall time and bill of whole runs, over their lower bounds: the plugin compared with common alternatives.
 
-Real runs of pytest with pytest-xdist at a service process of its own, with boots and tests scaled down. What the bounds
-are and why they hold is in ``parallel/bounds.py``, the suites are in ``parallel/cells.py``, the ways to run them in
-``parallel/runs.py``. Exits with 1 when a bar is missed.
+Real pytest-xdist runs at a service in a separate process, with boot and test times scaled down.
+``parallel/bounds.py`` defines and explains the bounds, ``parallel/cells.py`` the suites, ``parallel/runs.py`` the
+policies. Exits with 1 if a bar is missed.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What the plugin costs a suite that does not use it: wall time of whole runs, and its import."""
+"""Cost of the plugin for a suite that does not use it: wall time of whole runs, and import time."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Keep what a benchmark prints on the page of results: `python warm.py | python record.py warm`."""
+"""Write the output of a benchmark to the results page: `python warm.py | python record.py warm`."""
 
 import sys
 from pathlib import Path

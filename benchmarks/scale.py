@@ -1,8 +1,8 @@
-"""What sessions cost the process that holds them: CPU and memory for each, and the stop of all, from 25 to 200.
+"""Cost of sessions for the process that holds them: CPU and memory per session, and stopping all, from 25 to 200.
 
-Each count is held by a process of its own, the way a run holds sessions: all of them boot ahead behind the tests, with
-the reaper, at a local service with simulated devices. Costs are to grow as the number of sessions does: the exponent of
-a fit of their logarithms is told beside its bar. Exits with 1 above a bar.
+A separate process holds each number of sessions as a run would: all of them boot in the background, with the reaper,
+at a local service with simulated devices. Costs should grow linearly; the output has the exponent of a log-log fit and
+its bar. Exits with 1 if a bar is missed.
 """
 
 import argparse

@@ -1,7 +1,8 @@
-"""What the local service costs beside a bare route of the same server, and what a session it holds weighs.
+"""Cost of the local service compared with a bare route of the same server, and memory per session.
 
-Real uvicorn over loopback with a store on disk; 10,000 sessions in progress are held by simulated devices. Rounds of
-all kinds of request are interleaved, and every round gives one ratio: the median is told. Exits with 1 below a bar.
+Uses real uvicorn over loopback with a store on disk; simulated devices hold 10,000 sessions in progress. Rounds of
+all request types are interleaved, and each yields one ratio; the output has the median. Exits with 1 if a bar is
+missed.
 """
 
 import asyncio

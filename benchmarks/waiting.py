@@ -1,8 +1,9 @@
-"""How late a session that is ready is noticed and how many requests that takes: the learned pace beside the fixed one.
+"""Delay and number of requests until a ready session is noticed: learned polling compared with fixed polling.
 
-Every figure is of the plugin's own ``lease`` on a clock that only its pauses move, over a service whose devices boot
-for 10 to 180 s. Kinds of device differ in how their boots are spread. Each kind is met with several histories of past
-boots, drawn from the same law, and the same new boots are waited for at both paces. Exits with 1 when a bar is missed.
+Runs the plugin's ``lease`` on a fake clock that only its pauses advance, over a service whose devices boot for 10 to
+180 s. Device configurations differ in the distribution of their boot times. Each is measured with several histories
+of earlier boots from the same distribution, and both policies wait for the same new boots. Exits with 1 if a bar is
+missed.
 """
 
 import argparse

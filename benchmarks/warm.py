@@ -1,7 +1,7 @@
-"""How soon a run's first test begins: with a device kept warm, with one that has to boot, and without any.
+"""Time until a run's first test starts: with a warm device, with a device that has to boot, and without a device.
 
-Real runs of pytest, at a local service with simulated devices on this machine; every figure is counted from the start
-of pytest's process, and every ratio is of things measured in the same call.
+Real pytest runs at a local service with simulated devices. All times count from the start of the pytest process; both
+sides of each ratio are measured in the same run of the script.
 """
 
 import argparse

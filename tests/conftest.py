@@ -1,4 +1,4 @@
-"""Fixtures for tests of every room."""
+"""Fixtures of all test packages."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ PROGRAMS: Final = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one environment run the tests at real programs, the others the rest."""
+    """Mark the tests with real programs, which run in a tox environment of their own."""
     places = [HERE / name for name in PROGRAMS]
     for item in items:
         if any(item.path == place or place in item.path.parents for place in places):
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_service_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what the person running the tests has configured out of them."""
+    """Remove the ``DEVICE_*`` settings of whoever runs the tests."""
     for name in [name for name in os.environ if name.startswith("DEVICE_")]:
         monkeypatch.delenv(name)
 

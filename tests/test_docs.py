@@ -1,9 +1,11 @@
-"""The reference lists what the code has, and the README shows the suite of `init` and the command that CI runs."""
+"""The reference matches the code, links in the docs work, and the README shows the suite of `init` and CI's command."""
 
 import inspect
 import re
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import pytest_device
 from pytest_device import DeviceArguments, errors, plugin
@@ -13,7 +15,10 @@ from pytest_device.sessions.request import SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
 
 ROOT = Path(__file__).parent.parent
-REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")})
+REFERENCE = "".join(
+    (ROOT / "docs" / f"{page}.md").read_text() for page in ("markers-and-fixtures", "reference", "errors")
+)
 
 
 def section(title: str) -> str:
@@ -75,3 +80,17 @@ def test_the_suite_of_the_readme_is_that_of_init() -> None:
 
     assert list(shown) == ["test_sign_in.py", "conftest.py", "app/index.html"]
     assert shown == {name: (templates / name).read_text() for name in shown}
+
+
+def anchors_of(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_page_of_the_project_leads_there(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text())
+    targets = [((page.parent / path if path else page), anchor) for path, anchor in links]
+
+    assert [str(target) for target, _ in targets if not target.exists()] == []
+    assert [(str(target), anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)] == []

@@ -1,4 +1,4 @@
-"""The suites to copy from are left out where what they are for is not installed."""
+"""Example suites are skipped if their requirements are not installed."""
 
 import os
 import subprocess

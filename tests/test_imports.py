@@ -1,4 +1,4 @@
-"""What importing costs, and the layering facts that import contracts cannot express."""
+"""Import cost, and layering rules that import contracts can't express."""
 
 import ast
 import json
@@ -99,7 +99,7 @@ def imports(module: Path) -> Iterator[str]:
 
 
 def python(*args: str, cwd: Path) -> list[str]:
-    """Run a fresh interpreter that loads no plugin by itself; return the list that it prints last."""
+    """Run a fresh interpreter without plugin autoloading; return the list that it prints last."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [sys.executable, "-B", *args],

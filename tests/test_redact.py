@@ -1,4 +1,4 @@
-"""Secrets out of text."""
+"""Redaction of secrets in text."""
 
 import json
 import time

@@ -1,8 +1,8 @@
-"""What no scheduler can beat: the least time, and for any time the least boots and billed seconds. Pure.
+"""Lower bounds for every scheduler: the least time, and the fewest boots and billed seconds for a given time. Pure.
 
-A worker runs one test at a time. A test runs without a break, on a session of its own kind, whose boot is over. A
-session runs one test at a time. Boots need no worker: whatever boots ahead, in any process, is allowed here. At most
-``sessions`` exist at once, each from the start of its boot to its stop. Nothing else takes time.
+The model: a worker runs one test at a time. A test runs without interruption, on a booted session of its own kind. A
+session runs one test at a time. Boots need no worker, so any process may boot ahead. At most ``sessions`` exist at
+once, each from the start of its boot to its stop. Nothing else takes time.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""The suites that are run: how many tests of which kinds, how long they take, and how many may run at once."""
+"""The benchmark suites: how many tests of which kinds, their durations, workers and session limits."""
 
 import random
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The drawing of a measurement: every run a dot, every policy a row, in an SVG for light and dark pages."""
+"""The chart of a measurement: a dot per run, a row per policy, as an SVG for light and dark pages."""
 
 import statistics
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The tables of a measurement, and its bars."""
+"""The tables of a measurement and its bars."""
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ def _mean_row(policy: Policy, runs: Runs) -> str:
 
 def by_cell(runs: Runs) -> str:
     """Return each cell as a row of a Markdown table: time over its bound, and the plugin's boots and bill."""
-    head = "| suite | bound | plugin | nothing known | per test | per module | by hand | order alone | boots | billed |"
+    head = "| suite | bound | plugin | first run | per test | per module | by hand | order alone | boots | billed |"
     rows = [_cell_row(cell, {run.policy: run for run in runs if run.cell == cell.name}) for cell in cells_of(runs)]
     return "\n".join([head, f"|{' --- |' * 10}", *rows])
 
@@ -127,7 +127,7 @@ def _above(bar: float, runs: Iterable[Measured]) -> Iterator[str]:
 
 
 def _unknowing(run: Measured) -> str:
-    return f"who knows nothing has {run.unknowing_seconds / run.least_seconds:.3f} on average at best"
+    return f"the best possible without durations is {run.unknowing_seconds / run.least_seconds:.3f} on average"
 
 
 def _above_mean(runs: Runs) -> Iterator[str]:

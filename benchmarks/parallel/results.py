@@ -1,4 +1,4 @@
-"""The page of results: each benchmark's part of it, refreshed by the benchmark itself."""
+"""The results page: each benchmark updates its own part."""
 
 import os
 import platform

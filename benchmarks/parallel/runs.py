@@ -1,6 +1,6 @@
-"""Runs of pytest over one suite, each under another policy, and what each took, by the service's and the tests' clock.
+"""Run pytest on a suite under each policy and measure the time by the clocks of the service and the tests.
 
-Nothing of the plugin is imitated: every run is a pytest process with its pytest-xdist workers.
+Every run is a real pytest process with pytest-xdist workers.
 """
 
 import os
@@ -34,7 +34,7 @@ class Policy:
 
 
 KNOWN: Final = Policy("plugin")
-UNKNOWN: Final = Policy("plugin, nothing known yet", ("--cache-clear",))
+UNKNOWN: Final = Policy("plugin, first run", ("--cache-clear",))
 PER_TEST: Final = Policy("a session per test", ("--device-share", "test", "--dist", "load"))
 PER_MODULE: Final = Policy("a session per module, loadfile", ("--device-share", "module", "--dist", "loadfile"))
 BY_HAND: Final = tuple(

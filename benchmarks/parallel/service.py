@@ -1,4 +1,4 @@
-"""The local service as a process of its own, with a boot time for each kind of device, and what it held of a run."""
+"""The local service in a separate process, with a boot time per device kind, and its records of a run."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The suite as files that pytest runs: once with the marker, once with a fixture per worker written by hand."""
+"""The suite as test files: with the marker, and with handwritten fixtures per worker."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby

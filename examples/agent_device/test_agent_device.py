@@ -1,10 +1,10 @@
-"""The app of a build, driven by agent-device: installed and launched by the service, clean for each test."""
+"""The app of a build, driven by agent-device. The service installs it; each test starts with cleared app data."""
 
 import pytest
 
 from pytest_device import AgentDevice
 
-# A browser of this machine is the device, and the build is a web build: take both out for an app of your own.
+# The device is a local Chromium and the build a web build. Remove or replace both for your own app.
 NOTES = "5b0f6f0e-7c52-4f0b-9a53-2d1f8f0f6a11"
 pytestmark = pytest.mark.device(platform="android", type="agent-device", device_identifier="chromium", build_id=NOTES)
 

@@ -1,4 +1,4 @@
-"""The app under test: for an Appium session it is installed by the Appium client, so it is one of the capabilities."""
+"""The app under test, set as a capability because the Appium client installs it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The same screen on both platforms: find, type, press, read, look."""
+"""The same screen on both platforms: find elements, type, click, read text, take a screenshot."""
 
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy
@@ -6,14 +6,14 @@ from appium.webdriver.webdriver import WebDriver
 
 from pytest_device import Session
 
-# The app is a file for Appium's fake device; the markers below add to this one. Leave it out for an app of your own.
+# The app is a file for Appium's fake device; the markers below extend this one. Remove it for your own app.
 pytestmark = pytest.mark.device(device_identifier="fake")
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def sign_in(driver: WebDriver, name: str) -> str:
-    """Fill in the form, press the button, return what the app says."""
+    """Fill in the form, click the button and return the greeting."""
     username = driver.find_element(AppiumBy.ACCESSIBILITY_ID, "username")
     username.send_keys(name)
     assert username.text == name

@@ -1,4 +1,4 @@
-"""The app of a build, driven by argent's tools, each called by its name."""
+"""The app of a build, driven by argent's tools."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from pytest_device import Argent
 
-# A browser of this machine is the device, and the build is a web build: take both out for an app of your own.
+# The device is a local Chromium and the build a web build. Remove or replace both for your own app.
 NOTES = "5b0f6f0e-7c52-4f0b-9a53-2d1f8f0f6a11"
 pytestmark = pytest.mark.device(platform="ios", type="argent", device_identifier="chromium", build_id=NOTES)
 

@@ -1,4 +1,4 @@
-"""The app under test, and what the tags of the features mean."""
+"""The app under test and the tags of the features."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_bdd_apply_tag(tag: str, function: Callable[..., object]) -> bool | None:
-    """Let ``@android`` and ``@ios`` say which device a scenario runs on."""
+    """Map the tags ``@android`` and ``@ios`` to the device marker."""
     if tag not in {"android", "ios"}:
-        return None  # pytest-bdd makes a marker of it
+        return None  # pytest-bdd turns it into a marker
     pytest.mark.device(platform=tag, type="appium")(function)
     return True
 

@@ -1,4 +1,4 @@
-"""Scenarios of pytest-bdd: a tag of the feature says which device, the steps use the plugin's fixtures."""
+"""pytest-bdd scenarios: a tag selects the device, the steps use the plugin's fixtures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each platform has a build of its own: what the suite tells Appium may depend on the device."""
+"""Each platform has its own build: the Appium options may depend on the platform."""
 
 from pathlib import Path
 

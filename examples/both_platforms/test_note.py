@@ -1,6 +1,6 @@
 """Tests that run on both platforms: ``test_asks_before_it_discards[android]`` and ``[ios]``.
 
-``--device-platform ios`` runs one half of them, ``--device-spread`` each of them on one of the platforms.
+``--device-platform ios`` runs the iOS half, ``--device-spread`` runs each test on one of its platforms.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Tests in a class, with the driver at ``self``. ``share="class"`` keeps the device to the class."""
+"""Tests in a class, with the driver on ``self``. ``share="class"`` limits the device to the class."""
 
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy

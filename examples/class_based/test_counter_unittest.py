@@ -1,4 +1,4 @@
-"""The same with ``unittest``, whose tests take no fixtures as arguments: an autouse fixture fills in the driver."""
+"""The same with ``unittest``: its tests can't request fixtures, so an autouse fixture sets the driver."""
 
 import unittest
 

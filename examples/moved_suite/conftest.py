@@ -1,4 +1,4 @@
-"""What the tests have in common: a driver, and the page it shows first."""
+"""Fixtures of the suite: a driver and the first page."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page objects of the suite, as they were before it moved."""
+"""The page objects of the suite, unchanged by the migration."""
 
 from appium.webdriver.common.appiumby import AppiumBy
 from appium.webdriver.webdriver import WebDriver
@@ -9,7 +9,7 @@ class SignInPage:
         self._driver = driver
 
     def sign_in(self, name: str, password: str) -> str:
-        """Fill in the form, press the button, return what the app says."""
+        """Fill in the form, click the button and return the greeting."""
         self._driver.find_element(AppiumBy.ACCESSIBILITY_ID, "username").send_keys(name)
         self._driver.find_element(AppiumBy.ACCESSIBILITY_ID, "password").send_keys(password)
         self._driver.find_element(AppiumBy.ACCESSIBILITY_ID, "sign-in").click()

@@ -1,4 +1,4 @@
-"""The tests of the suite, as they were before it moved: they know the fixture ``driver``, and no marker."""
+"""The tests of the suite, unchanged by the migration: they use the fixture ``driver`` and no marker."""
 
 from appium.webdriver.webdriver import WebDriver
 from pages import SignInPage

@@ -1,4 +1,4 @@
-"""A suite for real devices: the client's option classes, unchanged on the local device."""
+"""Options classes of the Appium client, as for real devices, unchanged on the local device."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Locators, waits, deep links and `mobile:` commands as suites for UiAutomator2 and XCUITest have them."""
+"""Locators, waits, deep links and `mobile:` commands as in UiAutomator2 and XCUITest suites."""
 
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy

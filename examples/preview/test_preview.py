@@ -1,4 +1,4 @@
-"""A device to look at, without a controller: for a person, or for a tool that takes pictures."""
+"""A device with a live preview and no controller, for a person or a screenshot tool."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""Two devices in one test: a named marker for each, which boot side by side."""
+"""Two devices in one test: one named marker each; the devices boot in parallel."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +14,13 @@ APP = str(Path(__file__).with_name("app.xml"))
 
 @pytest.fixture
 def device_appium_options() -> dict[str, dict[str, str]]:
-    """Give each device options of its own; without the names they would hold for both."""
+    """Return the options of each device; options without names would apply to both."""
     return {"alice": {"appium:app": APP}, "bob": {"appium:app": APP, "appium:language": "fr"}}
 
 
 @pytest.mark.device("alice", platform="android")
 @pytest.mark.device("bob", platform="ios")
-@pytest.mark.device(type="appium")  # without a name: holds for each
+@pytest.mark.device(type="appium")  # without a name: applies to both
 def test_bob_joins_with_the_code_on_the_phone_of_alice(
     device_sessions: Mapping[str, Session], device_drivers: Mapping[str, WebDriver]
 ) -> None:

@@ -34,14 +34,14 @@ def test_each_bar_that_is_missed_is_named_with_its_cell() -> None:
 
     assert [line.partition(":")[0] for line in told] == [
         "t200-k3-w4, plugin",
-        "t200-k3-w4, plugin, nothing known yet",
+        "t200-k3-w4, plugin, first run",
         "plugin",
         "t200-k3-w4, plugin",
         "t200-k3-w4, plugin",
     ]
     assert [line.partition("(")[2] for line in told] == [
         "bar: 1.1)",
-        "bar: 1.15); who knows nothing has 1.100 on average at best",
+        "bar: 1.15); the best possible without durations is 1.100 on average",
         "bar: 1.06)",
         "bar: 1.05)",
         "bar: 1.03 of it)",

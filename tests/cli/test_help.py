@@ -1,4 +1,4 @@
-"""What ``pytest-device`` tells of itself, and that the reference tells the same."""
+"""The help of ``pytest-device``, and that its page in the docs lists the same commands and options."""
 
 import argparse
 import re
@@ -11,8 +11,7 @@ from pytest_device.cli import COMMANDS, make_parser
 from pytest_device.cli.command import Command
 from tests.cli.running import call
 
-REFERENCE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
-SECTION = REFERENCE.split("\n## Command line\n")[1].split("\n## ")[0]
+PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
 (SUBPARSERS,) = (action for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction))
 
 
@@ -21,19 +20,19 @@ def options_of(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def test_the_reference_lists_every_command() -> None:
-    assert re.findall(r"^### (.+)$", SECTION, flags=re.MULTILINE) == list(SUBPARSERS.choices)
+    assert re.findall(r"^## (.+)$", PAGE, flags=re.MULTILINE) == list(SUBPARSERS.choices)
 
 
 @pytest.mark.parametrize("command", SUBPARSERS.choices)
 def test_the_reference_lists_every_option_of_a_command(command: str) -> None:
-    of_command = SECTION.split(f"\n### {command}\n")[1].split("\n### ")[0]
+    of_command = PAGE.split(f"\n## {command}\n")[1].split("\n## ")[0]
     listed = re.findall(r"^\| `(--[a-z-]+)` \|", of_command, flags=re.MULTILINE)
 
     assert ["--help", *listed] == options_of(SUBPARSERS.choices[command])
 
 
 def test_the_reference_has_the_options_of_the_program_itself() -> None:
-    assert [option for option in options_of(make_parser()) if f"`pytest-device {option}`" not in SECTION] == ["--help"]
+    assert [option for option in options_of(make_parser()) if f"`pytest-device {option}`" not in PAGE] == ["--help"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",)])

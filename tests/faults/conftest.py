@@ -1,4 +1,4 @@
-"""The rows need plugins that a suite of other people may have: without them only the table is tested."""
+"""The rows need plugins that users may have; without these plugins, only the table is tested."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""A network between a run and the service that can be down, slow, or lie."""
+"""A network between a run and the service that can be down, slow or corrupt."""
 
 import socket
 import struct
@@ -17,19 +17,19 @@ _CHUNK: Final = 65536
 
 Forward = Callable[[], bytes]
 Trick = Callable[[socket.socket, Forward], None]
-"""What is done with one request: ``Forward`` lets the service carry it out and returns the raw answer."""
+"""Handles one request; ``Forward`` sends it to the service and returns the raw response."""
 
 
 class Network:
-    """Listens at ``url`` and passes requests on, one for each connection.
+    """Listens at ``url`` and forwards requests, one per connection.
 
-    ``state`` is what happens to whoever connects: ``up``, ``refused``, ``silent`` (heard, never answered), ``reset``.
+    ``state`` is how it treats connections: ``up``, ``refused``, ``silent`` (accepted without a response), ``reset``.
     """
 
     def __init__(self, target: str) -> None:
         parts = urlsplit(target)
         self._target = (parts.hostname or "", parts.port or 0)
-        self._reserved = _bound(0)  # keeps the port while nobody listens there
+        self._reserved = _bound(0)  # keeps the port while nothing listens there
         self._address = self._reserved.getsockname()
         self.url = f"http://127.0.0.1:{self._address[1]}"
         self._tricks: dict[str, deque[Trick]] = {}
@@ -41,11 +41,11 @@ class Network:
         self.become("up")
 
     def play(self, operation: str, trick: Trick, *, times: int = 1) -> None:
-        """Let a trick be played on the next requests of an operation: create, get or stop."""
+        """Apply a trick to the next requests of an operation: create, get or stop."""
         self._tricks.setdefault(operation, deque()).extend([trick] * times)
 
     def become(self, state: str) -> None:
-        """Change the state; what is under way goes on."""
+        """Change the state; open connections continue."""
         self._state = state
         if state == "refused":
             self._stop_listening()
@@ -111,7 +111,7 @@ class Network:
 
 @contextmanager
 def network(target: str) -> Generator[Network]:
-    """Run a network in front of the service at an address."""
+    """Run a network in front of a service."""
     between = Network(target)
     try:
         yield between
@@ -126,29 +126,29 @@ def reset(connection: socket.socket) -> None:
 
 
 def carried_out_then_reset(connection: socket.socket, forward: Forward) -> None:
-    """Let it happen, and lose the answer."""
+    """Forward the request and lose the response."""
     forward()
     reset(connection)
 
 
 def refused_by_reset(connection: socket.socket, _forward: Forward) -> None:
-    """Reset before anything happens."""
+    """Reset the connection before the request takes effect."""
     reset(connection)
 
 
 def cut_in_half(connection: socket.socket, forward: Forward) -> None:
-    """Let it happen, and give half of the answer."""
+    """Forward the request and return half of the response."""
     answer = forward()
     connection.sendall(answer[: len(answer) // 2])
 
 
 def cut_in_head(connection: socket.socket, forward: Forward) -> None:
-    """Let it happen, and give the first bytes of the answer."""
+    """Forward the request and return the first bytes of the response."""
     connection.sendall(forward()[:20])
 
 
 def slow_to_pass(seconds: float) -> Trick:
-    """Keep the request back for a while, and let it happen even when nobody waits for it any more."""
+    """Delay the request, and forward it even if the client is gone."""
 
     def trick(connection: socket.socket, forward: Forward) -> None:
         time.sleep(seconds)
@@ -158,7 +158,7 @@ def slow_to_pass(seconds: float) -> Trick:
 
 
 def late(seconds: float) -> Trick:
-    """Let it happen at once, and give the answer later."""
+    """Forward the request at once and delay the response."""
 
     def trick(connection: socket.socket, forward: Forward) -> None:
         answer = forward()
@@ -169,14 +169,14 @@ def late(seconds: float) -> Trick:
 
 
 def never(connection: socket.socket, forward: Forward) -> None:
-    """Let it happen, and say nothing until the other side has had enough."""
+    """Forward the request and never respond."""
     forward()
     with suppress(TimeoutError):
         connection.recv(1)
 
 
 def trickling(connection: socket.socket, forward: Forward) -> None:
-    """Give the answer byte by byte, never all of it."""
+    """Send the response byte by byte, without its last byte."""
     answer = forward()
     for position in range(len(answer) - 1):
         connection.sendall(answer[position : position + 1])
@@ -184,7 +184,7 @@ def trickling(connection: socket.socket, forward: Forward) -> None:
 
 
 def endless_header(connection: socket.socket, forward: Forward) -> None:
-    """Begin an answer whose head never ends."""
+    """Send endless response headers."""
     forward()
     connection.sendall(b"HTTP/1.1 200 OK\r\n")
     for number in range(100_000):
@@ -193,7 +193,7 @@ def endless_header(connection: socket.socket, forward: Forward) -> None:
 
 
 def endless_chunks(connection: socket.socket, forward: Forward) -> None:
-    """Begin an answer whose body never ends."""
+    """Send an endless response body."""
     forward()
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(100_000):

@@ -1,4 +1,4 @@
-"""Where a row happens: a service, perhaps a network before it, and the runs with all their processes."""
+"""The environment of a row: a service, optionally a network before it, and the runs with all their processes."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from tests.faults.network import Network, network
 from tests.faults.row import Row
 
 PATIENCE_SECONDS: Final = 120.0
-"""How long a moment may let itself be waited for."""
+"""Timeout of a wait for a moment."""
 LOOK_SECONDS: Final = 0.1
 LEAN: Final = ("-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:valkey", "--assert=plain")
 """What no row is about costs a fifth of a run's time."""
@@ -29,14 +29,14 @@ _SETTINGS: Final = {
     "DEVICE_POLL_INTERVAL_SECONDS": "0.1",
     "DEVICE_WAIT_TIMEOUT_SECONDS": "20",
     "DEVICE_STOP_TIMEOUT_SECONDS": "15",
-    "DEVICE_SHARE": "test",  # so that there are many to lose; the rows about sharing say otherwise
+    "DEVICE_SHARE": "test",  # so that there are many sessions to lose; the rows about sharing override it
     "DEVICE_START_ATTEMPTS": "1",
 }
 _OF_THE_RUN_AROUND: Final = ("DEVICE_", "PYTEST_", "COV_", "TOX_", "XDG_STATE_HOME")
 
 
 class Room:
-    """One row's world. ``fault`` and ``when`` of a row are written with what is public here."""
+    """The environment of one row. A row's ``fault`` and ``when`` use its public methods."""
 
     def __init__(self, directory: Path, row: Row, service: FaultyService, between: Network | None) -> None:
         self.directory = directory
@@ -44,28 +44,28 @@ class Room:
         self.service = service
         self.runs: list[subprocess.Popen[bytes]] = []
         self.readers: list[subprocess.Popen[bytes]] = []
-        """Programs that only read what a run says."""
+        """Programs that only read the output of a run."""
         self.struck_at: float | None = None
         self._row = row
         self._between = between
         self._not_ours = {process.pid for process in processes.below()}
-        """What was there before: the service is."""
+        """Processes that existed before, such as the service."""
 
-    # What a row does.
+    # Actions of a row.
 
     def start(self, *options: str, suite: Mapping[str, str] | None = None, **more: Any) -> "subprocess.Popen[bytes]":
-        """Start a run of pytest in a process group of its own, its output in a file."""
+        """Start pytest in its own process group, with its output in a file."""
         self.write_suite(suite)
         command = [sys.executable, "-m", "pytest", *LEAN, *self._row.options, *options]
         return self.launch(command, **more)
 
     def write_suite(self, suite: Mapping[str, str] | None = None) -> None:
-        """Write a suite's files, the row's own unless told another."""
+        """Write the files of a suite, by default the row's."""
         for name, text in (suite or self._row.suite).items():
             (self.directory / name).write_text(text)
 
     def launch(self, command: Sequence[str], **more: Any) -> "subprocess.Popen[bytes]":
-        """Start a program with the run's environment in a process group of its own, its output in a file."""
+        """Start a program with the run's environment in its own process group, with its output in a file."""
         with (self.directory / f"output-{len(self.runs)}").open("wb") as output:
             started: dict[str, Any] = {
                 "cwd": self.directory,
@@ -79,7 +79,7 @@ class Room:
         return self.run
 
     def environment(self) -> dict[str, str]:
-        """Return what configures the run, and nothing of the run around it."""
+        """Return the environment of the run, without variables of the outer run."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_RUN_AROUND)}
         return inherited | _SETTINGS | {
             "DEVICE_URL": self._between.url if self._between else self.service.url,
@@ -97,13 +97,13 @@ class Room:
 
     @property
     def network(self) -> Network:
-        """The network before the service, of a row that asked for one."""
+        """The network before the service; raises RuntimeError if the row has none."""
         if self._between is None:
             raise RuntimeError("the row has no network")
         return self._between
 
     def strike(self) -> None:
-        """Note that the fault strikes now, unless it has before."""
+        """Record the time of the fault, once."""
         self.struck_at = self.struck_at or time.time()
 
     def send(self, number: signal.Signals) -> None:
@@ -119,26 +119,26 @@ class Room:
     def send_to(self, pid: int, number: signal.Signals) -> None:
         """Send a signal to one process of a run."""
         if pid not in {process.pid for process in self.processes()}:
-            raise RuntimeError(f"{pid} is no process of this row")
+            raise RuntimeError(f"{pid} is not a process of this row")
         self.strike()
         os.kill(pid, number)
 
     def wait_reached(self, count: int = 1) -> list[int]:
-        """Wait until so many processes of the run have reached their moment; return their ids."""
+        """Wait until ``count`` processes have called ``reached()``; return their IDs."""
         self.wait_for(lambda: len(self._reached()) >= count, f"{count} times reached()")
         return self._reached()
 
     def worker(self) -> int:
-        """Return the process id of a worker of the newest run."""
+        """Return the process ID of a worker of the newest run."""
         self.wait_for(lambda: bool(psutil.Process(self.run.pid).children()), "a worker")
         return psutil.Process(self.run.pid).children()[0].pid
 
     def wait_request(self, operation: str) -> None:
-        """Wait until a request of an operation is under way at the service."""
+        """Wait until the service handles a request of an operation."""
         self.wait_for(lambda: (operation, None) in self.service.requests(), f"{operation} under way")
 
     def wait_requests(self, operation: str, count: int) -> None:
-        """Wait until the service has seen so many requests of an operation."""
+        """Wait until the service has received ``count`` requests of an operation."""
         self.wait_for(lambda: self.count(operation) >= count, f"{count} times {operation}")
 
     def wait_status(self, status: str) -> None:
@@ -146,72 +146,72 @@ class Room:
         self.wait_for(lambda: status in self.service.statuses(), f"a session that is {status}")
 
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-        """Wait until a condition holds; raises TimeoutError when it does not come to that."""
+        """Wait until a condition holds; raises TimeoutError."""
         if not patiently(condition, seconds):
-            raise TimeoutError(f"after {seconds:.0f} s there is still not: {what}")
+            raise TimeoutError(f"timed out after {seconds:.0f} s waiting for {what}")
 
     def count(self, operation: str) -> int:
-        """Return how many requests of an operation the service has seen."""
+        """Return the number of requests of an operation at the service."""
         return [seen for seen, _ in self.service.requests()].count(operation)
 
     def reapers(self) -> list[psutil.Process]:
-        """Return the processes that have left the run's tree."""
+        """Return the processes that are detached from the run's process tree."""
         return [one for one in processes.orphans() if one.pid not in self._not_ours | self._started()]
 
     def wait_reapers(self, count: int = 1) -> list[psutil.Process]:
-        """Wait until so many processes have left the run's tree; return them."""
+        """Wait until ``count`` processes are detached from the run's process tree; return them."""
         self.wait_for(lambda: len(self.reapers()) >= count, f"{count} reapers")
         return self.reapers()
 
     def kill_all(self) -> None:
-        """End everything that the row has started but its service, as when a container is killed."""
+        """Kill all processes of the row except its service, as when a container is killed."""
         self.strike()
         processes.kill_at_once(self.processes())
-        self.wait_for(lambda: not self.processes(), "the end of all that was killed")
+        self.wait_for(lambda: not self.processes(), "the end of all killed processes")
 
     def again(self, *, suite: Mapping[str, str], **settings: str) -> None:
-        """Run pytest once more with the same state directory and some other settings, and wait for its end."""
+        """Run pytest again with the same state directory and some other settings, and wait for its end."""
         self.start(suite=suite, env=self.environment() | settings)
         self.run.wait(PATIENCE_SECONDS)
 
     def command(self, *arguments: str) -> None:
-        """Run ``pytest-device`` with arguments, and wait for its end."""
+        """Run ``pytest-device`` with arguments and wait for its end."""
         code = "import sys; from pytest_device.cli import main; sys.exit(main())"
         self.launch([sys.executable, "-c", code, *arguments])
         self.run.wait(PATIENCE_SECONDS)
 
     def ledger(self) -> list[Path]:
-        """Return the entries of sessions in the state directory."""
+        """Return the ledger's files in the state directory."""
         return sorted(self.state.glob("runs/*/*.json"))
 
     def happen(self, session_id: str, what: str) -> None:
-        """Let a session reach its limit (``expire``) or its programs ``fail``."""
+        """Make a session reach its limit (``expire``) or its programs fail (``fail``)."""
         self.strike()
         self._ask("POST", f"/testing/sessions/{session_id}/{what}")
 
     def end_faults(self) -> None:
-        """Let the service behave from now on; its sessions stay."""
+        """Remove all faults from the service; its sessions stay."""
         self._ask("POST", "/testing/reset")
 
-    # What is seen.
+    # Observations.
 
     def processes(self) -> list[psutil.Process]:
-        """Return every process of the row that lives."""
+        """Return all live processes of the row."""
         processes.bury(self._not_ours | self._started())
         for started in (*self.runs, *self.readers):
             started.poll()
         return [process for process in processes.below() if process.pid not in self._not_ours]
 
     def output(self) -> str:
-        """Return what all runs have said so far."""
+        """Return the output of all runs so far."""
         return "".join(path.read_text(errors="replace") for path in sorted(self.directory.glob("output-*")))
 
     def alive(self) -> list[dict[str, Any]]:
-        """Return the sessions that have not ended."""
+        """Return the live sessions."""
         return [session for session in self.service.sessions() if session["status"] not in ENDED]
 
     def session(self, session_id: str) -> dict[str, Any]:
-        """Return a session as the service shows it to clients."""
+        """Return a session from the service's REST interface."""
         return cast("dict[str, Any]", self._ask("GET", f"{SESSIONS_PATH}/{session_id}")["data"])
 
     def _ask(self, method: str, path: str) -> Any:
@@ -220,11 +220,11 @@ class Room:
         return reply.raise_for_status().json()
 
     def reached_at(self) -> float | None:
-        """Return when the suite reached its moment (Unix seconds)."""
+        """Return the time of the first ``reached()`` (Unix seconds)."""
         return min((path.stat().st_mtime for path in self.directory.glob("reached-*")), default=None)
 
     def network_struck_at(self) -> float | None:
-        """Return when the network played its first trick (Unix seconds)."""
+        """Return the time of the network's first trick (Unix seconds)."""
         return self._between.struck_at if self._between else None
 
     def _started(self) -> set[int]:
@@ -234,7 +234,7 @@ class Room:
         return sorted(int(path.name.removeprefix("reached-")) for path in self.directory.glob("reached-*"))
 
     def close(self) -> None:
-        """End every process of the row and wait for it."""
+        """Kill all processes of the row and wait for their end."""
         processes.kill_at_once(self.processes())
         for started in (*self.runs, *self.readers):
             started.wait()
@@ -242,9 +242,9 @@ class Room:
 
 
 def patiently(condition: Callable[[], bool], seconds: float) -> bool:
-    """Return True soon after the condition holds, False when it does not within the time.
+    """Return True soon after the condition holds, False after a timeout.
 
-    Each look asks the service or walks through all processes, in many rows at once: a machine has better things to do.
+    The interval is long because each poll asks the service or scans all processes, in many rows at once.
     """
     deadline = time.monotonic() + seconds
     while not condition():
@@ -256,7 +256,7 @@ def patiently(condition: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def room(directory: Path, row: Row, service: FaultyService) -> Generator[Room]:
-    """Build the world of a row around a service, and take it down."""
+    """Create the environment of a row around a service, and clean it up."""
     processes.adopt_orphans()
     service.reset()
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What a row of the table of faults is: a run, what strikes it and when, and what must hold afterwards."""
+"""A row of the fault table: a run, its fault, the moment of the fault, and the expected result."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from tests.faults.room import Room
 
 NOBODY: Final = ""
-"""What is told when nobody is left to tell."""
+"""The expected output when no run is left to report."""
 
 
 class Promise(StrEnum):
-    """What must have become of the sessions."""
+    """The expected end of the sessions."""
 
     STOPPED = "stopped"
-    """By whom need not matter."""
+    """By any process."""
     SWEPT = "stopped by the next run"
     BOUNDED = "ends at its limit"
-    """Nothing can find it or nothing can stop it: the run says so."""
+    """The session can't be found or can't be stopped; the run reports it."""
     KEPT = "kept on purpose"
     NONE = "none was created"
 
@@ -34,7 +34,7 @@ def plainly(room: "Room") -> None:
 
 
 def stopped(count: int = 1) -> str:
-    """Return the pattern of a receipt of so many sessions, all proven stopped."""
+    """Return a pattern for a receipt in which all sessions are confirmed as stopped."""
     return rf"created {count}, proven stopped {count}, unknown 0"
 
 
@@ -45,14 +45,14 @@ Act = Callable[["Room"], None]
 class Row:
     """One fault.
 
-    ``arm`` prepares it, ``start`` starts the run, ``when`` waits for its moment, ``fault`` lets it strike. ``told`` is
-    a pattern that a line of the output must match. ``limit`` is how many seconds run and stop take at most
-    on a machine that does nothing else.
+    ``arm`` prepares the fault, ``start`` starts the run, ``when`` waits for the moment, and ``fault`` injects the
+    fault. ``told`` is a pattern that a line of the output must match. ``limit`` is the maximum time of run and stop
+    on an idle machine, in seconds.
     """
 
     name: str
     words: str
-    """What this promises, and what it does not, for whoever reads the table."""
+    """The result, for readers of the table."""
     suite: Mapping[str, str]
     promise: Promise = Promise.STOPPED
     told: str = field(default_factory=stopped)
@@ -63,27 +63,27 @@ class Row:
     when: Act = nothing
     fault: Act = nothing
     sessions: int = 1
-    """How many must have been created, or the row would show nothing."""
+    """The minimum number of created sessions; with fewer, the row would prove nothing."""
     status: int | None = None
-    """What the run must end with."""
+    """The expected exit code."""
     network: bool = False
-    """Whether the run reaches the service through a network that can fail."""
+    """Whether the run reaches the service through a faulty network."""
     limit: float = 30.0
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a row showed."""
+    """The result of a row."""
 
     name: str
     stopped: bool
     seconds: float | None
-    """From the fault until the last session was stopped."""
+    """From the fault to the end of the last session."""
     told: str
     status: int | None
     problems: tuple[str, ...]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Record":
-        """Return the record that became these values."""
+        """Return a record from its JSON values."""
         return cls(**{**values, "problems": tuple(values["problems"])})

@@ -1,4 +1,4 @@
-"""The small suites that the rows run: one test with a session, and what it does there."""
+"""The small suites of the rows: mostly one test with a session."""
 
 from collections.abc import Mapping
 from textwrap import dedent, indent
@@ -11,7 +11,7 @@ import pytest
 ROOM = pathlib.Path(os.environ["FAULT_ROOM"])
 
 def reached():
-    """Tell that the moment has come, and in which process."""
+    """Signal that this process has reached its moment."""
     (ROOM / f"reached-{os.getpid()}").touch()
 
 def hold(seconds=60):
@@ -25,9 +25,9 @@ def hold(seconds=60):
 def suite(
     body: str = "pass", *, before: str = "", marks: str = "", given: str = "", conftest: str = ""
 ) -> Mapping[str, str]:
-    """Return the files of a suite whose one test has a session.
+    """Return the files of a suite with one device test.
 
-    ``before`` stands above the test, ``marks`` are more decorators, ``given`` more arguments.
+    ``before`` is code above the test, ``marks`` are extra decorators, ``given`` extra arguments.
     """
     test = dedent(
         """
@@ -52,5 +52,5 @@ PASSES: Final = suite()
 
 
 def many(count: int, body: str) -> Mapping[str, str]:
-    """Return a suite of so many tests that do the same, each with a session of its own and its number as ``n``."""
+    """Return a suite of ``count`` equal tests, each with its own session and its number as ``n``."""
     return suite(body, marks=f'@pytest.mark.parametrize("n", range({count}))', given=", n")

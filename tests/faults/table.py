@@ -1,4 +1,4 @@
-"""The table of faults as a page: what is promised in plain words, and what was seen."""
+"""The fault table as a page: what is promised, and what a pass has shown."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -9,44 +9,50 @@ from tests.faults.rows import GROUPS, ROWS
 _INTRO: Final = """\
 # What happens to sessions when something goes wrong
 
-Every row is a fault that strikes a real run: pytest with its workers, a local service with simulated devices as the
-other side, killed, cut off or lied to. What became of each session is what the service says of it, not the run.
+Each row injects one fault into a real run: pytest, with or without workers, at a local service with simulated
+devices. The run is killed or cut off, or the service gives a wrong response. The result comes from the service's
+records, not from the run's output. [Nothing leaks](no-leak.md) explains the guarantees behind the table.
 
 **Promised** is one of
 
 {promises}
 
-**After** is the time from the fault until the last session had ended by the service's own clock; where the fault lies
-in wait in the service, from the first create. **Exit** is the run's status, negative for the signal that killed it.
-**Told** is what a person finds in the output. The figures are of one pass on one machine and show orders of magnitude.
+**Stopped** is whether all sessions have ended. **After** is the time from the fault until the end of the last
+session, by the service's clock; if the service itself injects the fault, it counts from the first create call.
+**Exit** is the run's exit code, negative for the signal that killed it. **Output** is the relevant line of the run's
+output. The figures come from one pass on one machine and only show orders of magnitude.
 
-A row is about a service that outlives the run (`--device-url`). The local service of `--device-local` ends with the
-run, and its sessions with it.
+In the last column, *bounded* means that the session's own limits end it, and *reported* that the run's output says
+so.
 
-`python -m tests.faults` runs all of it and prints this page, `python -m tests.faults --write docs/faults.md` keeps it.
+All rows use a service that outlives the run (`--device-url`). With `--device-local`, the service ends with the run,
+and so do all sessions.
+
+`python -m tests.faults` runs all rows and prints this page; `python -m tests.faults --write docs/faults.md` updates
+it.
 """
 _MEANS: Final[Mapping[Promise, str]] = {
-    Promise.STOPPED: "by the run, by the process that it leaves behind for this, or by the controlling process.",
-    Promise.SWEPT: "nobody was left to do it before; it happens where the state directory is still there.",
-    Promise.BOUNDED: "nothing can find it or nothing may stop it. Its maximum duration and idle limit end it, and the "
-    "run says so where anybody is left to.",
-    Promise.KEPT: "because `--device-keep-on-failure` asked for it; its limits end it.",
+    Promise.STOPPED: "by the run, its reaper or the coordinator of a pytest-xdist run.",
+    Promise.SWEPT: "no process was left to stop it; this needs the same state directory.",
+    Promise.BOUNDED: "the session can't be found or can't be stopped. Its maximum duration and idle limit end it, and "
+    "the run reports it if it is still alive.",
+    Promise.KEPT: "`--device-keep-on-failure` asked for it; its limits end it.",
     Promise.NONE: "there is nothing to stop.",
 }
 _HEAD: Final = """\
-| fault | promised | stopped | after | exit | told | in plain words |
+| fault | promised | stopped | after | exit | output | result |
 | --- | --- | --- | ---: | ---: | --- | --- |"""
 _TOLD_LENGTH: Final = 110
 
 
 def page(records: Mapping[str, Record]) -> str:
-    """Return the page, with the records by the names of their rows."""
+    """Return the page; ``records`` maps row names to results."""
     promises = "\n".join(f"- *{promise}*: {means}" for promise, means in _MEANS.items())
     return "\n".join([_INTRO.format(promises=promises), *_summary(records), *_groups(records)])
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names of the rows that a page has."""
+    """Return the row names on a page."""
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     names = [line.split(" | ")[0].removeprefix("| ") for line in lines]
     return [name.replace(r"\|", "|") for name in names if name not in {"fault", "---"}]
@@ -56,7 +62,7 @@ def _summary(records: Mapping[str, Record]) -> Iterator[str]:
     promised = [row.promise for row in ROWS]
     counts = ", ".join(f"{promised.count(promise)} *{promise}*" for promise in Promise if promise in promised)
     broken = [name for name, record in records.items() if record.problems]
-    yield f"{len(ROWS)} rows: {counts}. Rows that did not hold: {', '.join(broken) or 'none'}.\n"
+    yield f"{len(ROWS)} rows: {counts}. Failed rows: {', '.join(broken) or 'none'}.\n"
 
 
 def _groups(records: Mapping[str, Record]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Every fault of the table, as a real tree of processes, judged by what the service says of each session."""
+"""Every fault of the table, with real processes, judged by the service's records of each session."""
 
 import json
 import os
@@ -17,9 +17,9 @@ from tests.faults.row import Row
 from tests.faults.rows import ROWS
 
 RECORDS: Final = "FAULT_RECORDS"
-"""Names the directory that a record of each row is left in, for the table."""
+"""The environment variable with the directory for the records of the rows."""
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphaned processes are followed by a call of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="following orphaned processes needs Linux")
 
 
 @pytest.fixture(scope="session")

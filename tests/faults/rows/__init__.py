@@ -1,4 +1,4 @@
-"""The rows of the table, in groups by what strikes."""
+"""The rows of the table, grouped by the kind of fault."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -22,17 +22,17 @@ from tests.faults.rows import (
 
 GROUPS: Final[Mapping[str, tuple[Row, ...]]] = {
     "Signals": signals.ROWS,
-    "Signals inside a call": interrupted.ROWS,
-    "A test takes its process down": crashes.ROWS,
+    "Signals during a call": interrupted.ROWS,
+    "A test ends its process": crashes.ROWS,
     "How pytest ends": ends.ROWS,
     "pytest-xdist": workers.ROWS,
-    "Sharing, several devices": sharing.ROWS,
+    "Shared sessions and several devices": sharing.ROWS,
     "Other plugins": plugins.ROWS,
     "The network": networks.ROWS,
     "The service": services.ROWS,
     "A hostile service": hostile.ROWS,
     "The machine": machines.ROWS,
     "One run after another": sweeps.ROWS,
-    "The process left behind": reapers.ROWS,
+    "The reaper": reapers.ROWS,
 }
 ROWS: Final = tuple(row for rows in GROUPS.values() for row in rows)

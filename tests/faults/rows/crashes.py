@@ -1,4 +1,4 @@
-"""Rows: a test that takes its process down, or does to it what nobody expects."""
+"""Rows: a test ends its process or does something unexpected to it."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _STILL_THERE: Final = """
 ROWS: Final = (
     Row(
         "os._exit in a test",
-        "Stopped, though Python gets no chance to tidy up.",
+        "Stopped, although Python can't clean up.",
         suite("reached()\nos._exit(3)"),
         told=NOBODY,
         status=3,
@@ -43,8 +43,8 @@ ROWS: Final = (
     ),
     Row("an abort of a C library", "Stopped.", suite("reached()\nos.abort()"), told=NOBODY, status=-6),
     Row(
-        "a test replaces its process by another program",
-        "Stopped, though a process of that number goes on.",
+        "a test replaces its process with another program",
+        "Stopped, although a process with the same ID continues.",
         suite("reached()\nos.execv('/bin/sleep', ['sleep', '6'])"),
         told=NOBODY,
         status=0,
@@ -57,18 +57,18 @@ ROWS: Final = (
     ),
     Row(
         "sys.exit in a thread of a test",
-        "It ends the thread only.",
+        "It only ends the thread.",
         suite("reached()\nthread = threading.Thread(target=sys.exit)\nthread.start()\nthread.join()"),
         status=0,
     ),
     Row(
         "a thread of a test never ends",
-        "The session is stopped; the interpreter waits for the thread, and we do not.",
+        "The session is stopped; the interpreter waits for the thread, the plugin doesn't.",
         suite("reached()\nthreading.Thread(target=time.sleep, args=(4,)).start()"),
     ),
     Row(
         "a thread of a test interrupts the main one",
-        "As Ctrl-C.",
+        "Like Ctrl-C.",
         suite("reached()\nimport _thread\n_thread.interrupt_main()\ntime.sleep(5)"),
         status=2,
     ),
@@ -80,7 +80,7 @@ ROWS: Final = (
     ),
     Row(
         "a forked child outlives the killed run",
-        "Stopped, although the child still holds all that the run had open.",
+        "Stopped, although the child still holds all open files of the run.",
         suite(
             """
             if os.fork() == 0:
@@ -96,7 +96,7 @@ ROWS: Final = (
     ),
     Row(
         "a forked child ends",
-        "The session is its parent's: it goes on until the test is over.",
+        "The session belongs to the parent and continues until the test ends.",
         suite(
             """
             from pytest_device import DeviceClient
@@ -111,8 +111,8 @@ ROWS: Final = (
         status=0,
     ),
     Row(
-        "a forked child runs on into pytest's own end",
-        "Two processes now believe that they end the run: the session is stopped, once or twice.",
+        "a forked child continues into pytest's own shutdown",
+        "Two processes now end the run: the session is stopped once or twice.",
         suite("reached()\nos.fork()"),
         told="proven stopped 1",
     ),
@@ -140,8 +140,8 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "a test uses up all files that a process may open",
-        "Stopped once the test is over.",
+        "a test uses up all file descriptors",
+        "Stopped when the test ends.",
         suite(
             """
             import resource
@@ -159,7 +159,7 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "a test uses up the memory that a process may have",
+        "a test uses up its memory limit",
         "Stopped.",
         suite(
             """
@@ -175,7 +175,7 @@ ROWS: Final = (
     ),
     Row(
         "a test changes the directory, the environment and the standard streams",
-        "Nothing of ours hangs on them.",
+        "The plugin doesn't depend on them.",
         suite(
             """
             reached()

@@ -1,4 +1,4 @@
-"""Rows: how pytest itself comes to an end, and what stands around our fixture."""
+"""Rows: the ways in which pytest ends, and failures of other fixtures."""
 
 from typing import Final
 
@@ -32,17 +32,17 @@ ROWS: Final = (
     ),
     Row("pytest.exit in a test", "Stopped before the run ends.", suite("pytest.exit('enough', 7)"), status=7),
     Row(
-        "pytest.exit in the set-up of another fixture",
+        "pytest.exit in the setup of another fixture",
         "The same.",
         suite(
             before=_THEIRS.format(given="device_session", setup="pytest.exit('no', 7)", teardown=""), given=", theirs"
         ),
         status=7,
     ),
-    Row("KeyboardInterrupt raised by a test", "As Ctrl-C.", suite("raise KeyboardInterrupt"), status=2),
+    Row("KeyboardInterrupt raised by a test", "Like Ctrl-C.", suite("raise KeyboardInterrupt"), status=2),
     Row(
-        "an internal error while a test is set up",
-        "pytest gives the run up; the session is stopped.",
+        "an internal error during the setup of a test",
+        "pytest aborts the run; the session is stopped.",
         suite(
             conftest="""
             @pytest.hookimpl(wrapper=True)
@@ -55,7 +55,7 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "an internal error while a report is made",
+        "an internal error while a report is created",
         "The same.",
         suite(conftest=_hook("pytest_runtest_makereport(item, call)")),
         status=_INTERNAL_ERROR,
@@ -73,13 +73,13 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "an internal error while pytest is taken down",
+        "an internal error while pytest shuts down",
         "The same.",
         suite(conftest=_hook("pytest_unconfigure(config)")),
     ),
     Row(
         "a usage error",
-        "Nothing is created before everything is known to be right.",
+        "Nothing is created before all settings are validated.",
         files(
             """
             @pytest.mark.device(platform="android")
@@ -104,27 +104,27 @@ ROWS: Final = (
         status=2,
     ),
     Row(
-        "another fixture fails in its set-up, before ours",
-        "Nothing is created where nothing is needed any more, or it is stopped.",
+        "another fixture fails in its setup, before ours",
+        "Either nothing is created, or the session is stopped.",
         suite(before=_THEIRS.format(given="", setup="raise ValueError", teardown=""), given=", theirs"),
         told="1 error",
         sessions=0,
         status=1,
     ),
     Row(
-        "another fixture fails in its set-up, on top of ours",
+        "another fixture fails in its setup, after ours",
         "Stopped.",
         suite(before=_THEIRS.format(given="device_session", setup="raise ValueError", teardown=""), given=", theirs"),
         status=1,
     ),
     Row(
-        "another fixture fails in its teardown, on top of ours",
+        "another fixture fails in its teardown, before ours",
         "Stopped.",
         suite(before=_THEIRS.format(given="device_session", setup="", teardown="raise ValueError"), given=", theirs"),
         status=1,
     ),
     Row(
-        "another fixture fails in its teardown, below ours",
+        "another fixture fails in its teardown, after ours",
         "Stopped.",
         suite(
             before=_THEIRS.format(given="", setup="", teardown="raise ValueError"),
@@ -133,15 +133,15 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "another fixture never ends its teardown, and SIGTERM",
-        "The signal ends that fixture; ours comes after it.",
+        "another fixture hangs in its teardown, and SIGTERM",
+        "The signal ends that fixture; then ours stops the session.",
         suite(before=_THEIRS.format(given="device_session", setup="", teardown="hold()"), given=", theirs"),
         when=in_test,
         fault=sends(TERM),
         status=143,
     ),
     Row(
-        "Ctrl-C in the set-up of another fixture",
+        "Ctrl-C in the setup of another fixture",
         "Stopped.",
         suite(before=_THEIRS.format(given="device_session", setup="hold()", teardown=""), given=", theirs"),
         when=in_test,
@@ -149,14 +149,14 @@ ROWS: Final = (
         status=2,
     ),
     Row(
-        "a test is skipped after its session is there",
+        "a test is skipped after its session is ready",
         "Stopped.",
         suite("pytest.skip('not today')"),
         status=0,
     ),
     Row(
-        "the capturing of output is off, and so is the terminal",
-        "Stopped, with nobody to tell.",
+        "output capturing and the terminal reporter are disabled",
+        "Stopped, without any output.",
         PASSES,
         options=("-s", "-p", "no:terminal"),
         told=NOBODY,

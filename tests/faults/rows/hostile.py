@@ -1,4 +1,4 @@
-"""Rows: a service that answers with anything but what was asked for."""
+"""Rows: a service with hostile responses."""
 
 from typing import Final
 
@@ -16,8 +16,8 @@ _REDIRECT: Final = saying(
 
 ROWS: Final = (
     Row(
-        "create is answered with 10 MB",
-        "Not read to its end; bounded and said.",
+        "create returns 10 MB",
+        "Not read completely; bounded and reported.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -26,8 +26,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a look is answered with 10 MB",
-        "Not read to its end; the session is stopped.",
+        "get returns 10 MB",
+        "Not read completely; the session is stopped.",
         PASSES,
         network=True,
         arm=trick("get", huge, times=100),
@@ -35,15 +35,15 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a stop is answered with 10 MB",
-        "Not read to its end, sent again.",
+        "stop returns 10 MB",
+        "Not read completely; retried.",
         PASSES,
         network=True,
         arm=trick("stop", huge),
     ),
     Row(
-        "create redirects for ever",
-        "Not followed: the token goes nowhere else.",
+        "create redirects forever",
+        "Not followed: the token is never sent elsewhere.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -53,7 +53,7 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a look redirects for ever",
+        "get redirects forever",
         "Not followed; the session is stopped.",
         PASSES,
         network=True,
@@ -62,15 +62,15 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a stop redirects twice",
-        "Not followed, sent again.",
+        "stop redirects twice",
+        "Not followed; retried.",
         PASSES,
         network=True,
         arm=trick("stop", _REDIRECT, times=2),
     ),
     Row(
-        "create is answered with another session's id",
-        "The true id is not known to anybody: bounded and said.",
+        "create returns another session's ID",
+        "Nobody knows the real ID: bounded and reported.",
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("create", "change", fields={"id": _STRANGER}),
@@ -78,7 +78,7 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create is answered with an id that is none",
+        "create returns an invalid ID",
         "The same.",
         PASSES,
         promise=Promise.BOUNDED,
@@ -87,29 +87,29 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create is answered with another platform and type",
-        "Not used, but stopped.",
+        "create returns another platform and type",
+        "Not used, and stopped.",
         PASSES,
         arm=service_fault("create", "change", fields={"platform": "ios", "type": "argent"}),
         told="proven stopped 1",
         status=1,
     ),
     Row(
-        "a look is answered with another session's id",
-        "Not believed; the session is stopped.",
+        "get returns another session's ID",
+        "Rejected; the session is stopped.",
         PASSES,
         arm=service_fault("get", "change", fields={"id": _STRANGER}, times=None),
         status=1,
     ),
     Row(
-        "a stop is answered with another session's id, twice",
-        "Not believed, sent again.",
+        "stop returns another session's ID, twice",
+        "Rejected and retried.",
         PASSES,
         arm=service_fault("stop", "change", fields={"id": _STRANGER}, times=2),
     ),
     Row(
         "negative durations and impossible times",
-        "Not believed; the session is stopped.",
+        "Rejected; the session is stopped.",
         PASSES,
         arm=service_fault(
             "create", "change", fields={"maxDurationMinutes": -5, "maxIdleTimeMinutes": -1, "createdAt": "0000-99-99"}
@@ -118,7 +118,7 @@ ROWS: Final = (
     ),
     Row(
         "the service's clock is a century ahead",
-        "Nothing is derived from it.",
+        "The plugin doesn't depend on it.",
         PASSES,
         arm=service_fault(
             "stop", "change", fields={"startedAt": "1926-01-01T00:00:00Z", "finishedAt": "2126-01-01T00:00:00Z"}
@@ -126,8 +126,8 @@ ROWS: Final = (
         status=0,
     ),
     Row(
-        "create is answered with a body that never ends",
-        "Cut off; bounded and said.",
+        "create returns an endless body",
+        "Cut off; bounded and reported.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -136,7 +136,7 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a look is answered with a body that never ends",
+        "get returns an endless body",
         "Cut off; the session is stopped.",
         PASSES,
         network=True,
@@ -145,15 +145,15 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a stop is answered with a body that never ends",
-        "Cut off, sent again.",
+        "stop returns an endless body",
+        "Cut off and retried.",
         PASSES,
         network=True,
         arm=trick("stop", endless_chunks),
     ),
     Row(
-        "create is answered with a head that never ends",
-        "Cut off; bounded and said.",
+        "create returns endless headers",
+        "Cut off; bounded and reported.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -162,7 +162,7 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a look is answered with a head that never ends",
+        "get returns endless headers",
         "Cut off; the session is stopped.",
         PASSES,
         network=True,
@@ -171,8 +171,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create is answered byte by byte",
-        "Given up after a while; bounded and said.",
+        "create responds byte by byte",
+        "Aborted after a timeout; bounded and reported.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -183,8 +183,8 @@ ROWS: Final = (
         limit=90,
     ),
     Row(
-        "a look is answered byte by byte",
-        "Given up after a while; the session is stopped.",
+        "get responds byte by byte",
+        "Aborted after a timeout; the session is stopped.",
         PASSES,
         network=True,
         arm=trick("get", trickling, times=100),
@@ -193,8 +193,8 @@ ROWS: Final = (
         limit=90,
     ),
     Row(
-        "a stop is answered byte by byte",
-        "Given up after a while and sent again.",
+        "stop responds byte by byte",
+        "Aborted after a timeout and retried.",
         PASSES,
         network=True,
         settings={"DEVICE_STOP_TIMEOUT_SECONDS": "90"},
@@ -202,8 +202,8 @@ ROWS: Final = (
         limit=100,
     ),
     Row(
-        "create is answered with JSON 50,000 levels deep",
-        "Not read; bounded and said.",
+        "create returns JSON 50,000 levels deep",
+        "Not parsed; bounded and reported.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -212,15 +212,15 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a stop is answered with bytes that are no text",
-        "Not believed, sent again.",
+        "stop returns bytes that are not text",
+        "Rejected and retried.",
         PASSES,
         network=True,
         arm=trick("stop", saying("200 OK", bytes(range(256)), carried_out=False), times=2),
     ),
     Row(
-        "the service answers with something that is not HTTP",
-        "Sent again; the session is stopped.",
+        "the service's responses are not HTTP",
+        "Retried; the session is stopped.",
         PASSES,
         network=True,
         arm=trick("stop", lambda connection, _forward: connection.sendall(b"220 mail.example ESMTP\r\n"), times=2),

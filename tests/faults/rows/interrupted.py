@@ -1,4 +1,4 @@
-"""Rows: signals that come while a call to the service is under way."""
+"""Rows: signals during a call to the service."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ _LATE: Final = late(SLOW_SECONDS)
 ROWS: Final = (
     Row(
         "Ctrl-C inside create",
-        "The answer is not lost: the session is stopped as soon as it is known.",
+        "The response is not lost: the session is stopped as soon as its ID is known.",
         PASSES,
         network=True,
         arm=trick("create", _LATE),
@@ -50,7 +50,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGKILL inside create",
-        "The same, though nobody waits for the answer any more.",
+        "The same, although no run waits for the response any more.",
         PASSES,
         network=True,
         arm=trick("create", _LATE),
@@ -88,7 +88,7 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "Ctrl-C inside our stop",
+        "Ctrl-C inside stop",
         "The stop comes first, then the interrupt.",
         PASSES,
         arm=slow("stop"),
@@ -97,7 +97,7 @@ ROWS: Final = (
         status=2,
     ),
     Row(
-        "Ctrl-C twice inside our stop",
+        "Ctrl-C twice inside stop",
         "The same.",
         PASSES,
         arm=slow("stop"),
@@ -105,7 +105,7 @@ ROWS: Final = (
         fault=sends(INT, INT),
     ),
     Row(
-        "SIGTERM inside our stop",
+        "SIGTERM inside stop",
         "The same.",
         PASSES,
         arm=slow("stop"),
@@ -114,7 +114,7 @@ ROWS: Final = (
         status=143,
     ),
     Row(
-        "SIGKILL inside our stop",
+        "SIGKILL inside stop",
         "Stopped.",
         PASSES,
         arm=slow("stop"),
@@ -123,8 +123,8 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "SIGSTOP for longer than the time-outs, then SIGCONT",
-        "A run that slept through its time-outs ends in order.",
+        "SIGSTOP for longer than the timeouts, then SIGCONT",
+        "A run that was suspended beyond its timeouts ends in order.",
         PASSES,
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "1", "DEVICE_STOP_TIMEOUT_SECONDS": "1"},
         arm=boots_for_ever,

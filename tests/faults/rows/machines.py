@@ -1,4 +1,4 @@
-"""Rows: the machine of the run: its disk, its clock, its home."""
+"""Rows: the machine of the run: disk, clock, home directory."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from tests.faults.suites import HOLDS, PASSES, suite
 
 _UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
 _NO_PLACE: Final = {"DEVICE_STATE_DIR": "{room}/test_it.py/state"}
-"""Beneath a file: nobody can make a directory there, whatever he may do."""
+"""Below a file: even root can't create a directory there."""
 _FULL: Final = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
 _NO_LEDGER: Final = "no ledger"
 _JUMPING: Final = """
@@ -31,7 +31,7 @@ def _jumping(body: str, seconds: float, names: tuple[str, ...]) -> dict[str, str
 
 
 def _through_a_pipe(room: Room) -> None:
-    """Start the run with its output in a pipe: where no file may grow, its output could not either."""
+    """Start the run with its output in a pipe, because no file can grow."""
     with (room.directory / "output-pipe").open("wb") as file:
         reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file)
     room.readers.append(reader)
@@ -52,16 +52,16 @@ def _state_becomes_a_file(room: Room) -> None:
 
 ROWS: Final = (
     Row(
-        "the state directory cannot be made",
-        "Said once; the session is stopped. The next run could not sweep.",
+        "the state directory can't be created",
+        "Reported once; the session is stopped. The next run could not sweep.",
         PASSES,
         settings=_NO_PLACE,
         told=_NO_LEDGER,
         status=0,
     ),
     Row(
-        "the state directory cannot be made, and SIGKILL",
-        "Stopped: the process left behind knows the same without the disk.",
+        "the state directory can't be created, and SIGKILL",
+        "Stopped: the reaper doesn't need the disk.",
         HOLDS,
         settings=_NO_PLACE,
         when=in_test,
@@ -69,7 +69,7 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "a file stands where the state directory should be",
+        "the state directory's path is a file",
         "As above.",
         PASSES,
         arm=_state_becomes_a_file,
@@ -94,14 +94,14 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "the state directory is removed in mid-run",
+        "the state directory is removed during the run",
         "Stopped.",
         _UNTIL_GO,
         when=in_test,
         fault=at_once(_remove_state, touches("go")),
     ),
     Row(
-        "the state directory is removed in mid-run, and SIGKILL",
+        "the state directory is removed during the run, and SIGKILL",
         "Stopped.",
         HOLDS,
         when=in_test,
@@ -109,7 +109,7 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "the state directory becomes a file in mid-run",
+        "the state directory becomes a file during the run",
         "Stopped.",
         _UNTIL_GO,
         when=in_test,
@@ -117,13 +117,13 @@ ROWS: Final = (
     ),
     Row(
         "the machine's clock is set forward by a day in a test",
-        "Nothing is derived from it.",
+        "The plugin doesn't depend on it.",
         _jumping("(ROOM / 'go').touch()", 86400, _WALL),
         status=0,
     ),
     Row(
         "the machine's clock is set back by a day in a test",
-        "Nothing is derived from it.",
+        "The plugin doesn't depend on it.",
         _jumping("(ROOM / 'go').touch()", -86400, _WALL),
         status=0,
     ),
@@ -139,7 +139,7 @@ ROWS: Final = (
     ),
     Row(
         "every clock jumps forward by an hour while the device boots",
-        "As when a laptop wakes up: the wait is over, the session is stopped.",
+        "As when a laptop wakes up: the wait ends and the session is stopped.",
         _jumping("pass", 3600, _ALL),
         arm=boots_for_ever,
         when=while_booting,
@@ -153,21 +153,21 @@ ROWS: Final = (
         status=0,
     ),
     Row(
-        "the suite freezes every clock",
-        "Waits end by what happens, the stop by its answer.",
+        "the test suite freezes every clock",
+        "Waits end with their event, the stop with its response.",
         suite(conftest="now = time.monotonic()\ntime.monotonic = time.time = lambda: now"),
         status=0,
     ),
     Row(
-        "no home directory and no state directory are known",
-        "Stopped; where nothing can be kept it is said.",
+        "neither home directory nor state directory is known",
+        "Stopped; the run reports that it can't store a ledger.",
         PASSES,
         settings={"DEVICE_STATE_DIR": "", "XDG_STATE_HOME": "", "HOME": "{room}/nowhere"},
         status=0,
     ),
     Row(
         "sys.executable is not a Python (an embedded interpreter)",
-        "Nothing can be left behind; the run itself stops the session, and says what is missing.",
+        "No reaper can start; the run itself stops the session and reports what is missing.",
         suite(conftest="sys.executable = '/bin/false'"),
         told=r"proven stopped 1",
         status=0,

@@ -1,4 +1,4 @@
-"""Rows: the network between the run and the service is down, slow, or loses what it carries."""
+"""Rows: the network between the run and the service is down, slow or loses data."""
 
 from typing import Final
 
@@ -38,7 +38,7 @@ def _down_at_teardown(state: str, seconds: float) -> Act:
 ROWS: Final = (
     Row(
         "the network is down for 1 s at teardown",
-        "The stop is sent again until it is heard.",
+        "The stop is retried until it succeeds.",
         _UNTIL_GO,
         network=True,
         when=in_test,
@@ -47,7 +47,7 @@ ROWS: Final = (
     ),
     Row(
         "the network is down for 10 s at teardown",
-        "The same: the run waits for it.",
+        "The same: the run waits for the network.",
         _UNTIL_GO,
         network=True,
         when=in_test,
@@ -56,7 +56,7 @@ ROWS: Final = (
     ),
     Row(
         "the network is down for 30 s at teardown",
-        "The same, within the time that the run is told to wait.",
+        "The same, within the stop timeout.",
         _UNTIL_GO,
         network=True,
         settings={"DEVICE_STOP_TIMEOUT_SECONDS": "60"},
@@ -65,8 +65,8 @@ ROWS: Final = (
         limit=60,
     ),
     Row(
-        "the network is down for longer than the run waits",
-        "The run ends red and names the session; it is stopped when the network is back.",
+        "the network is down for longer than the stop timeout",
+        "The run fails and names the session; the reaper stops it when the network is back.",
         _UNTIL_GO,
         network=True,
         settings={"DEVICE_STOP_TIMEOUT_SECONDS": "2"},
@@ -77,8 +77,8 @@ ROWS: Final = (
         limit=40,
     ),
     Row(
-        "the network swallows everything for 5 s at teardown",
-        "A call that is never answered is given up and sent again.",
+        "the network drops all packets for 5 s at teardown",
+        "A call without a response is aborted and retried.",
         _UNTIL_GO,
         network=True,
         settings={"DEVICE_STOP_TIMEOUT_SECONDS": "60"},
@@ -87,8 +87,8 @@ ROWS: Final = (
         limit=75,
     ),
     Row(
-        "the network resets everything for 3 s at teardown",
-        "Sent again.",
+        "the network resets all connections for 3 s at teardown",
+        "Retried.",
         _UNTIL_GO,
         network=True,
         when=in_test,
@@ -97,7 +97,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGKILL while the network is down",
-        "The process left behind goes on until the network is back.",
+        "The reaper retries until the network is back.",
         HOLDS,
         network=True,
         when=in_test,
@@ -107,7 +107,7 @@ ROWS: Final = (
     ),
     Row(
         "the network is down while the device boots",
-        "Borne; the run looks again until it is told to wait no longer.",
+        "Tolerated; the run polls until the wait timeout.",
         suite("pass"),
         network=True,
         arm=boots_for_ever,
@@ -118,7 +118,7 @@ ROWS: Final = (
     ),
     Row(
         "the network is down before the first create",
-        "An error of the infrastructure; nothing was sent, nothing can be running.",
+        "An infrastructure error; nothing was sent, so nothing can be running.",
         PASSES,
         network=True,
         promise=Promise.NONE,
@@ -128,8 +128,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create is carried out, then the connection is reset",
-        "A session may be running that nobody can find: its limit ends it, and the run says so.",
+        "create takes effect, then the connection is reset",
+        "A session that can't be found may be running: its limit ends it, and the run reports it.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -138,8 +138,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "the connection is reset before create is carried out",
-        "The same from outside: it cannot be told apart.",
+        "the connection is reset before create takes effect",
+        "The client can't distinguish this from the previous row: the same.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -149,8 +149,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create is answered with half of the answer",
-        "What did arrive names the session: it is stopped.",
+        "create returns half of a response",
+        "The part that arrived contains the session's ID: it is stopped.",
         PASSES,
         network=True,
         arm=trick("create", cut_in_half),
@@ -158,8 +158,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create is answered with the first bytes of an answer",
-        "Lost: bounded and said.",
+        "create returns the first bytes of a response",
+        "Lost: bounded and reported.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -168,8 +168,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create is carried out and never answered",
-        "Lost: bounded and said.",
+        "create takes effect and never responds",
+        "Lost: bounded and reported.",
         PASSES,
         network=True,
         promise=Promise.BOUNDED,
@@ -180,8 +180,8 @@ ROWS: Final = (
         limit=80,
     ),
     Row(
-        "create is answered 2 s after the run has given up",
-        "The late answer is heard: the session is stopped.",
+        "create responds 2 s after the run has given up",
+        "The late response is read: the session is stopped.",
         PASSES,
         network=True,
         arm=trick("create", late(4.0)),
@@ -190,8 +190,8 @@ ROWS: Final = (
         limit=40,
     ),
     Row(
-        "create is answered after SIGTERM and SIGKILL",
-        "The same with nobody left to tell.",
+        "create responds after SIGTERM and SIGKILL",
+        "The same, without a run to report it.",
         PASSES,
         network=True,
         arm=trick("create", late(4.0)),
@@ -201,31 +201,31 @@ ROWS: Final = (
         limit=40,
     ),
     Row(
-        "a stop is carried out, then the connection is reset",
-        "Sent again: to stop twice does no harm.",
+        "stop takes effect, then the connection is reset",
+        "Retried: stopping twice is harmless.",
         PASSES,
         network=True,
         arm=trick("stop", carried_out_then_reset),
         status=0,
     ),
     Row(
-        "a stop is reset twice before it is carried out",
-        "Sent again.",
+        "stop is reset twice before it takes effect",
+        "Retried.",
         PASSES,
         network=True,
         arm=trick("stop", refused_by_reset, times=2),
         status=0,
     ),
     Row(
-        "half of the answer to a stop",
-        "Sent again.",
+        "stop returns half of a response",
+        "Retried.",
         PASSES,
         network=True,
         arm=trick("stop", cut_in_half),
         status=0,
     ),
     Row(
-        "a stop that is slow to arrive, and SIGKILL meanwhile",
+        "stop is slow to arrive, and SIGKILL meanwhile",
         "Stopped.",
         PASSES,
         network=True,
@@ -235,8 +235,8 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "every answer while the device boots is cut in half",
-        "Borne like an answer that never came.",
+        "every response is cut in half while the device boots",
+        "Tolerated like a missing response.",
         PASSES,
         network=True,
         arm=trick("get", cut_in_half, times=3),

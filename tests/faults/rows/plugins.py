@@ -1,4 +1,4 @@
-"""Rows: other plugins that end, repeat or box tests."""
+"""Rows: other plugins that end, repeat or fork tests."""
 
 from typing import Final
 
@@ -21,14 +21,14 @@ _DIES_ONCE: Final = suite(
 ROWS: Final = (
     Row(
         "pytest-timeout (signal) in a test",
-        "A failed test; its session is stopped.",
+        "The test fails; its session is stopped.",
         HOLDS,
         options=_SIGNAL,
         status=1,
     ),
     Row(
         "pytest-timeout (thread) in a test",
-        "It ends the process without a word to anybody; the session is stopped behind it.",
+        "It ends the process without notice; the reaper stops the session.",
         HOLDS,
         options=_THREAD,
         told=NOBODY,
@@ -36,7 +36,7 @@ ROWS: Final = (
     ),
     Row(
         "pytest-timeout (signal) inside create",
-        "The answer is not lost: the session is stopped when it comes.",
+        "The response is not lost: the session is stopped when it arrives.",
         PASSES,
         options=_SIGNAL,
         network=True,
@@ -71,7 +71,7 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "pytest-timeout (signal) inside our stop",
+        "pytest-timeout (signal) inside stop",
         "Stopped.",
         PASSES,
         options=_SIGNAL,
@@ -79,7 +79,7 @@ ROWS: Final = (
         told="proven stopped 1",
     ),
     Row(
-        "pytest-timeout (thread) inside our stop",
+        "pytest-timeout (thread) inside stop",
         "Stopped.",
         PASSES,
         options=_THREAD,
@@ -95,7 +95,7 @@ ROWS: Final = (
     ),
     Row(
         "pytest-rerunfailures repeats a failed test",
-        "Each attempt has a session of its own, and each is stopped.",
+        "Each attempt has its own session, and each is stopped.",
         suite("assert False"),
         options=("--reruns=2",),
         told=stopped(3),
@@ -123,7 +123,7 @@ ROWS: Final = (
     ),
     Row(
         "--forked: the boxed test calls os._exit",
-        "Stopped; what happened in the box is not in the receipt.",
+        "Stopped; the receipt lacks what happened in the box.",
         suite("reached()\nos._exit(3)"),
         options=_FORKED,
         told="EXITED with status 3",
@@ -139,7 +139,7 @@ ROWS: Final = (
     ),
     Row(
         "--forked: SIGKILL of the box",
-        "Stopped; the run goes on.",
+        "Stopped; the run continues.",
         many(2, "if n == 0: hold()"),
         options=_FORKED,
         fault=sends_worker(KILL),
@@ -149,7 +149,7 @@ ROWS: Final = (
     ),
     Row(
         "--forked: SIGKILL of the run around the box",
-        "The boxed test runs on to its end, which stops the session.",
+        "The boxed test runs to its end, which stops the session.",
         suite("hold(5)"),
         options=_FORKED,
         when=in_test,

@@ -1,4 +1,4 @@
-"""Rows: the process that is left behind is itself killed, put to sleep, or switched off."""
+"""Rows: the reaper itself is killed, suspended or disabled."""
 
 from typing import Final
 
@@ -42,15 +42,15 @@ def _wake(room: Room) -> None:
 
 ROWS: Final = (
     Row(
-        "the process left behind is killed in a test",
-        "Another one takes its place, or the run does its work.",
+        "the reaper is killed in a test",
+        "A new reaper replaces it, or the run does its work.",
         _UNTIL_GO,
         when=in_test,
         fault=at_once(sends_reapers(KILL), touches("go")),
         status=0,
     ),
     Row(
-        "it is killed in a test, and the run ends by Ctrl-C",
+        "the reaper is killed in a test, and Ctrl-C",
         "The same.",
         HOLDS,
         when=in_test,
@@ -58,7 +58,7 @@ ROWS: Final = (
         status=2,
     ),
     Row(
-        "it is killed twice",
+        "the reaper is killed twice",
         "The same.",
         many(3, "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"),
         when=in_test,
@@ -67,8 +67,8 @@ ROWS: Final = (
         sessions=3,
     ),
     Row(
-        "it is killed inside create",
-        "The answer is lost with it: bounded and said.",
+        "the reaper is killed inside create",
+        "The response is lost with it: bounded and reported.",
         PASSES,
         promise=Promise.BOUNDED,
         network=True,
@@ -79,24 +79,24 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "it is killed inside our stop",
-        "Sent again by whoever takes its place.",
+        "the reaper is killed inside stop",
+        "Retried by its replacement.",
         PASSES,
         arm=slow("stop", 2.0),
         when=inside("stop"),
         fault=sends_reapers(KILL),
     ),
     Row(
-        "it is killed, and pytest 1 s later",
-        "Another one has taken its place by then.",
+        "the reaper is killed, and pytest 1 s later",
+        "A new reaper has replaced it by then.",
         HOLDS,
         when=in_test,
         fault=at_once(sends_reapers(KILL), waits(1.0), sends(KILL)),
         told=NOBODY,
     ),
     Row(
-        "it sleeps (SIGSTOP) in a test",
-        "The run does not wait for it for ever; the session is stopped.",
+        "the reaper is suspended (SIGSTOP) in a test",
+        "The run doesn't wait for it forever; the session is stopped.",
         _UNTIL_GO,
         settings={"DEVICE_STOP_TIMEOUT_SECONDS": "3"},
         when=in_test,
@@ -104,14 +104,14 @@ ROWS: Final = (
         told="devices",
     ),
     Row(
-        "it is switched off",
-        "The run does the same work itself.",
+        "the reaper is disabled",
+        "The run does the work itself.",
         PASSES,
         settings=_OFF,
         status=0,
     ),
     Row(
-        "it is switched off, and SIGTERM",
+        "the reaper is disabled, and SIGTERM",
         "Stopped in order.",
         HOLDS,
         settings=_OFF,
@@ -120,8 +120,8 @@ ROWS: Final = (
         status=143,
     ),
     Row(
-        "it is switched off, and SIGKILL",
-        "Nobody is left: the next run stops what was left, and says so.",
+        "the reaper is disabled, and SIGKILL",
+        "No process is left: the next run stops the session and reports it.",
         HOLDS,
         promise=Promise.SWEPT,
         settings=_OFF,
@@ -130,7 +130,7 @@ ROWS: Final = (
         told="stopped 1 session",
     ),
     Row(
-        "it is switched off, and pytest-timeout (thread)",
+        "the reaper is disabled, and pytest-timeout (thread)",
         "The same.",
         HOLDS,
         promise=Promise.SWEPT,
@@ -140,8 +140,8 @@ ROWS: Final = (
         told="stopped 1 session",
     ),
     Row(
-        "it is switched off, and a worker is killed",
-        "The controlling process stops the session.",
+        "the reaper is disabled, and a worker is killed",
+        "The coordinator stops the session.",
         suite("reached()\nos._exit(3)"),
         settings=_OFF,
         options=("-n1", "--max-worker-restart=0"),

@@ -1,4 +1,4 @@
-"""Rows: a service that fails, refuses, or is hostile."""
+"""Rows: a service that fails or refuses."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ _UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.slee
 
 
 def _happens(what: str) -> Act:
-    """Let something happen to the session at the service."""
+    """Make the service end or fail the session."""
     return lambda room: room.happen(room.service.sessions()[0]["id"], what)
 
 
 ROWS: Final = (
     Row(
-        "create fails with 504 although it was carried out",
-        "A gateway lost the answer: bounded and said.",
+        "create returns 504 although it took effect",
+        "A gateway lost the response: bounded and reported.",
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("create", "reply", status=504, carried_out=True),
@@ -27,8 +27,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create fails with 503",
-        "It may have been carried out: said.",
+        "create returns 503",
+        "It may have taken effect: reported.",
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("create", "reply", status=503),
@@ -37,14 +37,14 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "create is refused with 429, twice",
-        "Asked again: nothing was created before.",
+        "create returns 429, twice",
+        "Retried: nothing was created before.",
         PASSES,
         arm=service_fault("create", "reply", status=429, times=2, headers={"Retry-After": "0"}, body="{}"),
         status=0,
     ),
     Row(
-        "create is refused with 400",
+        "create returns 400",
         "Nothing was created.",
         PASSES,
         promise=Promise.NONE,
@@ -54,27 +54,27 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a stop fails with 500, three times",
-        "Sent again.",
+        "stop returns 500, three times",
+        "Retried.",
         PASSES,
         arm=service_fault("stop", "reply", status=500, times=3),
     ),
     Row(
-        "a stop is answered with 404 because the session is gone",
+        "stop returns 404 because the session is gone",
         "There is nothing left to stop.",
         PASSES,
         arm=service_fault("stop", "reply", status=404, carried_out=True),
         status=0,
     ),
     Row(
-        "a stop is answered with 429, twice",
-        "Sent again.",
+        "stop returns 429, twice",
+        "Retried.",
         PASSES,
         arm=service_fault("stop", "reply", status=429, times=2),
     ),
     Row(
-        "a stop is never answered",
-        "Given up after a while and sent again.",
+        "stop never responds",
+        "Aborted after a timeout and retried.",
         PASSES,
         network=True,
         settings={"DEVICE_STOP_TIMEOUT_SECONDS": "60"},
@@ -82,20 +82,20 @@ ROWS: Final = (
         limit=75,
     ),
     Row(
-        "a stop is answered with a session that still runs",
-        "Not believed, sent again.",
+        "stop returns a session that still runs",
+        "Rejected and retried.",
         PASSES,
         arm=service_fault("stop", "reply", status=200, body='{"data": {"status": "in-progress"}}', times=2),
     ),
     Row(
-        "a stop is answered with a login page",
-        "Not believed, sent again.",
+        "stop returns a login page",
+        "Rejected and retried.",
         PASSES,
         arm=service_fault("stop", "reply", status=200, body="<html><body>Welcome", times=2),
     ),
     Row(
-        "every stop is refused with 403",
-        "Nothing can stop it with this token: the run ends red, names the session and its cost; its limit ends it.",
+        "every stop returns 403",
+        "Nothing can stop it with this token: the run fails and names the session and its cost; its limit ends it.",
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("stop", "reply", status=403, times=None),
@@ -104,7 +104,7 @@ ROWS: Final = (
     ),
     Row(
         "the device never boots",
-        "Given up after the time set, and stopped.",
+        "Stopped after the wait timeout.",
         PASSES,
         arm=boots_for_ever,
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "1"},
@@ -112,7 +112,7 @@ ROWS: Final = (
     ),
     Row(
         "the session becomes errored while the run waits",
-        "An error of the infrastructure; the session is stopped once more to be sure.",
+        "An infrastructure error; the session is also stopped, to be safe.",
         PASSES,
         arm=service_fault("boot", "fail", seconds=0.5),
         status=1,
@@ -133,15 +133,15 @@ ROWS: Final = (
         fault=at_once(_happens("fail"), touches("go")),
     ),
     Row(
-        "looking at the session fails with 500 five times",
-        "Borne.",
+        "get returns 500, five times",
+        "Tolerated.",
         PASSES,
         arm=service_fault("get", "reply", status=500, times=5),
         status=0,
     ),
     Row(
-        "looking at the session fails with 401",
-        "Given up and stopped.",
+        "get returns 401",
+        "The run stops waiting and stops the session.",
         PASSES,
         arm=service_fault("get", "reply", status=401, times=None),
         status=1,

@@ -1,4 +1,4 @@
-"""Rows: sessions that tests share, several devices in one test, boots that are tried again."""
+"""Rows: shared sessions, several devices in one test, retried boots."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ _IDLE: Final = files(
     def test_last(device_session): pass
     """
 )
-"""A suite that stands in a test without a device while a session waits for the last one."""
+"""A suite that is in a test without a device while an idle session waits for the last test."""
 
 
 _AHEAD: Final = files(
@@ -45,7 +45,7 @@ _AHEAD: Final = files(
     def test_second(device_session): pass
     """
 )
-"""A suite that stands in a test while the device of the next one boots."""
+"""A suite that is in a test while the device of the next test boots."""
 
 
 def _three(body: str, *, conftest: str = "") -> dict[str, str]:
@@ -108,11 +108,11 @@ ROWS: Final = (
             ("SIGKILL", KILL, NOBODY, nothing),
             ("Ctrl-C", INT, stopped(2), nothing),
             ("SIGTERM", TERM, stopped(2), nothing),
-            ("SIGKILL in mid-create,", KILL, NOBODY, service_fault("create", "delay", seconds=3.0, skip=1)),
+            ("SIGKILL inside create,", KILL, NOBODY, service_fault("create", "delay", seconds=3.0, skip=1)),
         )
     ),
     Row(
-        "SIGKILL while a shared session lies idle",
+        "SIGKILL while a shared session is idle",
         "Stopped by the reaper.",
         _IDLE,
         settings=_SHARED,
@@ -121,7 +121,7 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "Ctrl-C while a shared session lies idle",
+        "Ctrl-C while a shared session is idle",
         "Stopped before the run ends.",
         _IDLE,
         settings=_SHARED,
@@ -130,7 +130,7 @@ ROWS: Final = (
         status=2,
     ),
     Row(
-        "SIGTERM while a shared session lies idle",
+        "SIGTERM while a shared session is idle",
         "The same.",
         _IDLE,
         settings=_SHARED,
@@ -139,8 +139,8 @@ ROWS: Final = (
         status=143,
     ),
     Row(
-        "SIGKILL of a worker while its shared session lies idle",
-        "Stopped; the worker that replaces it has a session of its own.",
+        "SIGKILL of a worker while its shared session is idle",
+        "Stopped; the replacement worker has its own session.",
         _IDLE,
         settings=_SHARED,
         options=("-n1", "--dist=load"),
@@ -151,18 +151,23 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "-x while others need the session", "Stopped.", _three("assert n"), settings=_SHARED, options=("-x",), status=1
+        "-x while other tests need the session",
+        "Stopped.",
+        _three("assert n"),
+        settings=_SHARED,
+        options=("-x",),
+        status=1,
     ),
     Row(
-        "a shared session and a test that ends its process",
+        "a test with a shared session ends its process",
         "Stopped.",
         _three("os._exit(3)"),
         settings=_SHARED,
         told=NOBODY,
     ),
     Row(
-        "workers that hold shared sessions to their end",
-        "Each stops its own.",
+        "workers hold shared sessions until their end",
+        "Each worker stops its own.",
         _three("pass"),
         settings=_SHARED,
         options=("-n2",),
@@ -170,8 +175,8 @@ ROWS: Final = (
         status=0,
     ),
     Row(
-        "a worker's last stop is answered with 503 for a while",
-        "It is tried again until it succeeds.",
+        "a worker's last stop returns 503 for a while",
+        "Retried until it succeeds.",
         _three("pass"),
         settings=_SHARED,
         options=("-n1",),
@@ -179,15 +184,15 @@ ROWS: Final = (
         status=0,
     ),
     Row(
-        "a hook that is told of the stop raises",
-        "Stopped all the same; the error is the test's.",
+        "pytest_device_stopping raises",
+        "Still stopped; the error belongs to the test.",
         _three("pass", conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')"),
         settings=_SHARED,
         status=1,
     ),
     Row(
-        "a hook that is told of the stop raises at a worker's end",
-        "Stopped all the same.",
+        "pytest_device_stopping raises at a worker's end",
+        "Still stopped.",
         _three("pass", conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')"),
         settings=_SHARED,
         options=("-n1",),
@@ -195,7 +200,7 @@ ROWS: Final = (
     ),
     Row(
         "a shared session is kept when a test fails",
-        "Kept; the next test has a new one.",
+        "Kept; the next test gets a new one.",
         _three("assert n"),
         settings=_SHARED,
         options=("--device-keep-on-failure",),
@@ -205,8 +210,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a test is run again after its failure",
-        "Its session is stopped as after any other.",
+        "a test is repeated after its failure",
+        "Its session is stopped as after any other test.",
         _three("assert n"),
         settings=_SHARED,
         options=("--reruns=1",),
@@ -273,7 +278,7 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "Ctrl-C while a boot is tried again",
+        "Ctrl-C while a boot is retried",
         "Both stopped.",
         _three("pass"),
         settings=_AGAIN,
@@ -285,7 +290,7 @@ ROWS: Final = (
         status=2,
     ),
     Row(
-        "SIGKILL while a boot is tried again",
+        "SIGKILL while a boot is retried",
         "Both stopped.",
         _three("pass"),
         settings=_AGAIN,
@@ -295,11 +300,13 @@ ROWS: Final = (
         told=NOBODY,
         sessions=2,
     ),
-    Row("a session of one's own and a test that ends its process", "Stopped.", _own("os._exit(3)"), told=NOBODY),
-    Row("a session of one's own and Ctrl-C", "Stopped.", _own("hold()"), when=in_test, fault=sends(INT), status=2),
-    Row("a session of one's own and SIGKILL", "Stopped.", _own("hold()"), when=in_test, fault=sends(KILL), told=NOBODY),
+    Row("a device_lease session, and a test that ends its process", "Stopped.", _own("os._exit(3)"), told=NOBODY),
+    Row("a device_lease session, and Ctrl-C", "Stopped.", _own("hold()"), when=in_test, fault=sends(INT), status=2),
     Row(
-        "a session that a test created by the client itself and did not stop",
+        "a device_lease session, and SIGKILL", "Stopped.", _own("hold()"), when=in_test, fault=sends(KILL), told=NOBODY
+    ),
+    Row(
+        "a session that a test created with device_client and did not stop",
         "Stopped at the end of the run.",
         files(
             """

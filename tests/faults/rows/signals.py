@@ -1,4 +1,4 @@
-"""Rows: signals to the run, as people, terminals and CI services send them."""
+"""Rows: signals to the run from people, terminals and CI services."""
 
 import os
 import subprocess
@@ -24,13 +24,13 @@ from tests.faults.row import NOBODY, Row
 from tests.faults.suites import HOLDS, suite
 
 _LOGIN: Final = "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-"""Makes the terminal that is standard input the controlling one."""
+"""Makes the terminal on standard input the controlling terminal."""
 _WAITS: Final = "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"
 _PYTEST: Final = ("-m", "pytest", *LEAN)
 
 
 def _on_a_terminal(room: Room) -> None:
-    """Start the run on a terminal of its own, and close that while a test runs."""
+    """Start the run on its own terminal and close it during a test."""
     room.write_suite()
     ours, theirs = os.openpty()
     try:
@@ -43,7 +43,7 @@ def _on_a_terminal(room: Room) -> None:
 
 
 def _into_a_pipe(room: Room) -> None:
-    """Start the run into a pipe whose reader goes away while a test runs."""
+    """Start the run with a pipe whose reader exits during a test."""
     run = room.start("-v", stdout=subprocess.PIPE)
     assert run.stdout
     with run.stdout:
@@ -65,7 +65,7 @@ def _kill_the_job(room: Room) -> None:
 
 
 def _killed_into_a_pipe(room: Room) -> None:
-    """Kill a run while its stop cannot be sent, and see that its output ends with it."""
+    """Kill a run while its stop can't be sent, and check that its output ends with it."""
     run = room.start(stdout=subprocess.PIPE)
     assert run.stdout
     with run.stdout as output:
@@ -85,17 +85,17 @@ def _has_ended(pipe: int) -> bool:
 
 
 ROWS: Final = (
-    Row("Ctrl-C in a test", "Stopped, and the receipt says so.", HOLDS, when=in_test, fault=sends(INT), status=2),
+    Row("Ctrl-C in a test", "Stopped; the receipt confirms it.", HOLDS, when=in_test, fault=sends(INT), status=2),
     Row(
         "Ctrl-C twice in a test",
-        "The second one does not keep the stop from being sent.",
+        "The second Ctrl-C doesn't prevent the stop.",
         HOLDS,
         when=in_test,
         fault=sends(INT, INT, pause=0.05),
     ),
     Row(
         "Ctrl-C three times while the stop is slow",
-        "Impatience is noted, the stop goes on.",
+        "The extra Ctrl-C is recorded; the stop continues.",
         HOLDS,
         arm=slow("stop"),
         when=in_test,
@@ -103,7 +103,7 @@ ROWS: Final = (
     ),
     Row(
         "Ctrl-C six times while the stop is slow",
-        "The fourth is obeyed: the run goes without its receipt. The session is stopped behind it.",
+        "The fourth ends the run at once, without a receipt. The reaper stops the session.",
         HOLDS,
         arm=slow("stop", 4.0),
         when=in_test,
@@ -112,16 +112,16 @@ ROWS: Final = (
     ),
     Row(
         "SIGTERM in a test",
-        "As Ctrl-C, with the exit status that shells expect.",
+        "Like Ctrl-C, with the exit code that shells expect.",
         HOLDS,
         when=in_test,
         fault=sends(TERM),
         status=143,
     ),
-    Row("SIGHUP in a test", "As SIGTERM.", HOLDS, when=in_test, fault=sends(HUP), status=129),
+    Row("SIGHUP in a test", "Like SIGTERM.", HOLDS, when=in_test, fault=sends(HUP), status=129),
     Row(
         "SIGHUP under nohup",
-        "A signal that is ignored stays ignored: the run goes on to its end.",
+        "An ignored signal stays ignored: the run continues to its end.",
         suite(_WAITS, conftest="signal.signal(signal.SIGHUP, signal.SIG_IGN)"),
         when=in_test,
         fault=at_once(sends(HUP), touches("go")),
@@ -129,7 +129,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGTERM in a test that catches every exception",
-        "The test may go on for a while, the session ends with it.",
+        "The test may continue for a while; the session ends with it.",
         suite("try: hold()\nexcept BaseException: pass"),
         when=in_test,
         fault=sends(TERM),
@@ -137,7 +137,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGQUIT in a test",
-        "The run dies at once and says nothing; the session is stopped all the same.",
+        "The run dies at once without output; the session is still stopped.",
         HOLDS,
         when=in_test,
         fault=sends(QUIT),
@@ -146,7 +146,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGKILL of pytest",
-        "The process that was left behind for this stops the session within seconds.",
+        "The reaper stops the session within seconds.",
         HOLDS,
         when=in_test,
         fault=sends(KILL),
@@ -155,7 +155,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGKILL of the whole process group",
-        "The same: the process left behind is in a session of its own.",
+        "The same: the reaper runs in a process session of its own.",
         HOLDS,
         when=in_test,
         fault=sends_group(KILL),
@@ -163,8 +163,8 @@ ROWS: Final = (
         status=-9,
     ),
     Row(
-        "SIGKILL of pytest while somebody reads its output",
-        "The process left behind does not keep the output open: a CI step that reads it ends with the run.",
+        "SIGKILL of pytest while another process reads its output",
+        "The reaper doesn't keep the output open: a CI step that reads it ends with the run.",
         HOLDS,
         arm=slow("stop", 3.0),
         start=_killed_into_a_pipe,
@@ -173,7 +173,7 @@ ROWS: Final = (
     ),
     Row(
         "a CI job is cancelled: INT, TERM and KILL within 2 s",
-        "Stopped, however far the run comes.",
+        "Stopped, however far the run gets.",
         HOLDS,
         arm=slow("stop", 3.0),
         when=in_test,
@@ -189,8 +189,8 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "CI kills every process that carries the job's variable",
-        "The process left behind does not carry it. CI that ends a whole container is another row.",
+        "CI kills every process with the job's environment variable",
+        "The reaper doesn't have the variable. A CI service that ends a whole container is another row.",
         HOLDS,
         when=in_test,
         fault=_kill_the_job,
@@ -199,7 +199,7 @@ ROWS: Final = (
     ),
     Row(
         "the shell that runs pytest is killed",
-        "pytest hears nothing of it and runs on to its end.",
+        "pytest doesn't notice and runs to its end.",
         suite(_WAITS),
         start=_under_a_shell,
         when=in_test,
@@ -207,7 +207,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGTERM for a shell and the pytest that it runs",
-        "As SIGTERM for pytest alone.",
+        "Like SIGTERM for pytest alone.",
         HOLDS,
         start=_under_a_shell,
         when=in_test,
@@ -221,8 +221,8 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "the reader of the output goes away (`pytest | head`)",
-        "Stopped; what is written into a closed pipe is lost.",
+        "the reader of the output exits (`pytest | head`)",
+        "Stopped; output into the closed pipe is lost.",
         suite(_WAITS),
         start=_into_a_pipe,
         told=NOBODY,

@@ -1,4 +1,4 @@
-"""Rows: what one run leaves, another one finds; and what it must leave alone."""
+"""Rows: sessions that one run leaves for another, and sessions that a run must leave alone."""
 
 import shutil
 from typing import Final
@@ -44,7 +44,7 @@ def _with_wrong_token(room: Room) -> None:
 
 
 def _at_another_address(room: Room) -> None:
-    """Run with another name of the same service: as far as anybody can tell, another service."""
+    """Run with another URL of the same service, which makes it a different service for the plugin."""
     room.again(suite=PASSES, DEVICE_URL=room.service.url.replace("127.0.0.1", "localhost"))
 
 
@@ -86,8 +86,8 @@ def _four_runs_beside(room: Room) -> None:
 
 ROWS: Final = (
     Row(
-        "a container is killed whole in a test",
-        "Nobody is left to stop anything: the next run with the same state directory does, and says so.",
+        "a container is killed in a test",
+        "No process is left: the next run with the same state directory stops the session and reports it.",
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,
@@ -95,8 +95,8 @@ ROWS: Final = (
         told=_SWEPT,
     ),
     Row(
-        "a container is killed whole with two workers",
-        "The same, for all that they left.",
+        "a container is killed with two workers",
+        "The same for all their sessions.",
         many(2, "hold()"),
         promise=Promise.SWEPT,
         options=("-n2",),
@@ -106,7 +106,7 @@ ROWS: Final = (
         sessions=2,
     ),
     Row(
-        "a container is killed whole inside our stop",
+        "a container is killed inside stop",
         "The same.",
         PASSES,
         promise=Promise.SWEPT,
@@ -116,8 +116,8 @@ ROWS: Final = (
         told=_SWEPT,
     ),
     Row(
-        "a container is killed whole inside create",
-        "The answer is lost: bounded, and the next run names what may be running.",
+        "a container is killed inside create",
+        "The response is lost: bounded, and the next run names the session that may be running.",
         PASSES,
         promise=Promise.BOUNDED,
         network=True,
@@ -127,8 +127,8 @@ ROWS: Final = (
         told="test_driven",
     ),
     Row(
-        "a container is killed whole, its state directory with it",
-        "Nobody knows of the session any more: its limit ends it.",
+        "a container is killed, and its state directory is lost",
+        "Nobody knows the session any more: its limit ends it.",
         HOLDS,
         promise=Promise.BOUNDED,
         when=in_test,
@@ -136,8 +136,8 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "the next run after a killed container may not stop sessions",
-        "What could not be stopped stays in the ledger, for the run after it.",
+        "the next run after a killed container is not allowed to stop sessions",
+        "The session stays in the ledger for the run after that.",
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,
@@ -156,7 +156,7 @@ ROWS: Final = (
     ),
     Row(
         "the next run after a killed container uses another service",
-        "Its token goes to no other service: the session waits for a run that uses its own.",
+        "A token is never sent to another service: the session waits for a run that uses its own service.",
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,
@@ -165,7 +165,7 @@ ROWS: Final = (
     ),
     Row(
         "`pytest-device stop` after a killed container",
-        "One command instead of a next run.",
+        "The command replaces the next run.",
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,
@@ -174,7 +174,7 @@ ROWS: Final = (
     ),
     Row(
         "a ledger file is damaged",
-        "Never taken for nothing: the next run names the file; the session's limit ends it.",
+        "Never ignored: the next run names the file; the session's limit ends it.",
         HOLDS,
         promise=Promise.BOUNDED,
         when=in_test,
@@ -182,7 +182,7 @@ ROWS: Final = (
         told=r"[0-9a-f]{32}\.json",
     ),
     Row(
-        "two runs at once share a state directory",
+        "two concurrent runs share a state directory",
         "Neither touches the other's sessions.",
         _UNTIL_GO,
         when=in_test,
@@ -191,7 +191,7 @@ ROWS: Final = (
         status=0,
     ),
     Row(
-        "five runs at once share a state directory",
+        "five concurrent runs share a state directory",
         "The same.",
         many(3, "time.sleep(0.1)"),
         fault=_four_runs_beside,
@@ -201,7 +201,7 @@ ROWS: Final = (
     ),
     Row(
         "a run ends while another one holds its session",
-        "What lives is left alone.",
+        "Live sessions are left alone.",
         HOLDS,
         when=in_test,
         fault=at_once(_next_run, _mine_still_runs, _end_first_run),
@@ -209,8 +209,8 @@ ROWS: Final = (
         status=143,
     ),
     Row(
-        "a run starts while another one sleeps (SIGSTOP)",
-        "A sleeping owner is an owner.",
+        "a run starts while another one is suspended (SIGSTOP)",
+        "A suspended owner is still an owner.",
         HOLDS,
         when=in_test,
         fault=at_once(sends_group(STOP), _next_run, _mine_still_runs, _wake_first_run, _end_first_run),
@@ -219,7 +219,7 @@ ROWS: Final = (
     ),
     Row(
         "a failed test's session is kept",
-        "Kept because it was asked for; its limits end it, the receipt counts it.",
+        "Kept as requested; its limits end it, the receipt counts it.",
         _FAILS,
         promise=Promise.KEPT,
         settings=_KEEPS,
@@ -227,7 +227,7 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a kept session, and a next run",
+        "a kept session, and the next run",
         "Not swept.",
         _FAILS,
         promise=Promise.KEPT,
@@ -239,7 +239,7 @@ ROWS: Final = (
     ),
     Row(
         "a kept session, and `pytest-device stop`",
-        "Stopped when asked to.",
+        "Stopped on request.",
         _FAILS,
         settings=_KEEPS,
         fault=at_once(_first_has_ended, lambda room: room.command("stop")),
@@ -247,8 +247,8 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a run that keeps what fails gets SIGKILL",
-        "Nothing has failed yet: stopped.",
+        "SIGKILL of a run with --device-keep-on-failure",
+        "No test has failed yet: stopped.",
         HOLDS,
         settings=_KEEPS,
         when=in_test,

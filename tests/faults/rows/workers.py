@@ -1,4 +1,4 @@
-"""Rows: pytest-xdist, its controlling process and its workers."""
+"""Rows: pytest-xdist, its coordinator and its workers."""
 
 from typing import Final
 
@@ -39,7 +39,7 @@ if not died.exists():
 ROWS: Final = (
     Row(
         "SIGKILL of a worker, which is replaced",
-        "Its session is stopped; the run goes on with another worker.",
+        "Its session is stopped; the run continues with another worker.",
         suite(_DIES_ONCE.format(how="hold()"), marks='@pytest.mark.parametrize("n", range(2))', given=", n"),
         options=_ONE,
         fault=sends_worker(KILL),
@@ -48,15 +48,15 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "a worker crashes and may not be replaced",
+        "a worker crashes and is not replaced",
         "Stopped.",
         suite("reached()\nos._exit(3)"),
         options=(*_ONE, "--max-worker-restart=0"),
         status=1,
     ),
     Row(
-        "workers crash until no more may start",
-        "Each session of each of them is stopped.",
+        "workers crash until the restart limit",
+        "All sessions of all workers are stopped.",
         many(4, "reached()\nos._exit(3)"),
         options=(*_ONE, "--max-worker-restart=1"),
         told=stopped(2),
@@ -72,7 +72,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGKILL of a worker inside create",
-        "Stopped; of a session that no report told of the receipt may know nothing.",
+        "Stopped; the receipt may lack a session that no test report mentions.",
         PASSES,
         options=(*_ONE, "--max-worker-restart=0"),
         network=True,
@@ -84,7 +84,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGTERM of a worker",
-        "It ends in order; the run goes on or ends, its session is stopped.",
+        "The worker ends in order and its session is stopped; the run continues or ends.",
         HOLDS,
         options=(*_ONE, "--max-worker-restart=0"),
         fault=sends_worker(TERM),
@@ -101,7 +101,7 @@ ROWS: Final = (
         status=2,
     ),
     Row(
-        "SIGINT of the controlling process alone",
+        "SIGINT of the coordinator alone",
         "The same.",
         _HOLD_TWO,
         options=_TWO,
@@ -112,8 +112,8 @@ ROWS: Final = (
         status=2,
     ),
     Row(
-        "SIGTERM of the controlling process",
-        "It passes the signal on to its workers.",
+        "SIGTERM of the coordinator",
+        "It forwards the signal to its workers.",
         _HOLD_TWO,
         options=_TWO,
         when=in_two_tests,
@@ -123,7 +123,7 @@ ROWS: Final = (
         status=143,
     ),
     Row(
-        "SIGHUP of the controlling process",
+        "SIGHUP of the coordinator",
         "The same.",
         _HOLD_TWO,
         options=_TWO,
@@ -134,8 +134,8 @@ ROWS: Final = (
         status=129,
     ),
     Row(
-        "SIGKILL of the controlling process",
-        "Stopped at once, although its workers run on for a while.",
+        "SIGKILL of the coordinator",
+        "Stopped at once, although the workers continue for a while.",
         _HOLD_TWO,
         options=_TWO,
         when=in_two_tests,
@@ -146,7 +146,7 @@ ROWS: Final = (
     ),
     Row(
         "SIGKILL of the process group with two workers",
-        "Stopped: each worker has left a process behind.",
+        "Stopped: each worker has its own reaper.",
         _HOLD_TWO,
         options=_TWO,
         when=in_two_tests,
@@ -157,7 +157,7 @@ ROWS: Final = (
     ),
     Row(
         "a CI job with two workers is cancelled: INT, TERM and KILL within 2 s",
-        "Stopped, however far the run comes.",
+        "Stopped, however far the run gets.",
         _HOLD_TWO,
         options=_TWO,
         arm=slow("stop", 3.0),
@@ -167,8 +167,8 @@ ROWS: Final = (
         sessions=2,
     ),
     Row(
-        "a worker's stop takes longer than pytest-xdist lets it live",
-        "The worker is killed after some 10 s; its session is stopped and the run says so.",
+        "a worker's stop takes longer than pytest-xdist waits",
+        "The worker is killed after about 10 s; its session is stopped and the run reports it.",
         PASSES,
         options=_ONE,
         arm=slow("stop", 13.0),
@@ -178,8 +178,8 @@ ROWS: Final = (
         limit=40,
     ),
     Row(
-        "a worker sleeps through SIGTERM of the controlling process (SIGSTOP)",
-        "The controlling process kills it; its session is stopped.",
+        "a worker is suspended (SIGSTOP) during SIGTERM of the coordinator",
+        "The coordinator kills it; its session is stopped.",
         HOLDS,
         options=_ONE,
         when=in_test,
@@ -188,8 +188,8 @@ ROWS: Final = (
         limit=40,
     ),
     Row(
-        "SIGSTOP of all for 3 s, then SIGCONT, with two workers",
-        "The run goes on as if nothing had been.",
+        "SIGSTOP of all processes for 3 s, then SIGCONT, with two workers",
+        "The run continues as if nothing had happened.",
         many(2, "hold(1)"),
         options=_TWO,
         when=in_two_tests,
