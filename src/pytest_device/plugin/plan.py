@@ -47,20 +47,20 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
 def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
     history = history_of(config)
     needs = Numbers()
-    lineup = Lineup.of(tests, needs, needs_of, may_order=settings.reorder.value)
+    lineup = Lineup.of(tests, needs, needs_of, may_order=settings.reorder)
     if not lineup.has_devices():
         yield NO_DEVICE
         return
     nodeids = [test.nodeid for test in tests]
     boots = lineup.boots(history)
-    most = settings.max_sessions.value
+    most = settings.max_sessions
     dealer = lineup.dealer(
         nodeids,
         history,
         boots,
         width=width,
         most=inf if most is None else most,
-        fresh_ahead=settings.prefetch.value,
+        fresh_ahead=settings.prefetch,
     )
     steps = played(dealer, width)
     lasting, by_number = dealer.estimates.boots(), list(needs)

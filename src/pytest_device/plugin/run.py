@@ -89,7 +89,7 @@ class DeviceRun:
         """Tell what is missing to run the tests."""
         if not will_run(self._config) or only_tells(self._config):
             return []
-        attended = self.settings.keep_on_failure.value and self._attendance.is_given()
+        attended = self.settings.keep_on_failure and self._attendance.is_given()
         return list(self.settings.service_problems(attended=attended))
 
     def register(self, ordered: Sequence[pytest.Item]) -> None:
@@ -115,7 +115,7 @@ class DeviceRun:
 
     def keeps(self, item: pytest.Item) -> bool:
         """Tell whether the sessions of a test are to be left running because it failed."""
-        return self.settings.keep_on_failure.value and item.stash.get(FAILED, False) and not self._attendance.is_given()
+        return self.settings.keep_on_failure and item.stash.get(FAILED, False) and not self._attendance.is_given()
 
     def _tell(self, event: Event) -> None:
         event = replace(event, text=self._redactor.text(event.text), url=self._redactor.text(event.url))
@@ -141,8 +141,8 @@ class DeviceRun:
         places = [self._places.get(item, -1) for item in session.items]
         may_order = bool(self._places) and places == sorted(places)  # others may order after us, as --ff does
         lineup = Lineup.of(session.items, needs, needs_of, may_order=may_order)
-        is_limited = self.settings.max_sessions.value is not None
-        prefetch = self.settings.prefetch.value
+        is_limited = self.settings.max_sessions is not None
+        prefetch = self.settings.prefetch
         history = history_of(self._config)
         self._outlook = Dealt(session.items, line, needs, history, prefetch=prefetch, is_limited=is_limited)
         line.send((os.getpid(), lineup.plain(), self._config.stash.get(SHARD_LINE, "")))
@@ -167,7 +167,7 @@ class DeviceRun:
             emit=self._tell,
             sleep=self._progress.sleep if self._progress else time.sleep,
             tell=self._terminal.show if self._terminal else self._say,
-            outlook=self._outlook or WholeRun(session.items, history, self.settings.prefetch.value),
+            outlook=self._outlook or WholeRun(session.items, history, self.settings.prefetch),
         )
 
     def _say(self, text: str) -> None:
@@ -184,18 +184,18 @@ class DeviceRun:
     def _opened(self, items: Sequence[pytest.Item]) -> Access:
         given, settings = self._input(), self.settings
         worker: str | None = given.get("workerid")
-        if settings.local.value:
+        if settings.local:
             show = self._terminal.show if self._terminal else print
             types = {str(need.request.type) for item in items for need in needs_of(item).values()}
             return LocalAccess(settings, given.get(LOCAL), show, types)
         if self._terminal:
-            service = service_at(str(settings.url.value), settings.token)
+            service = service_at(str(settings.url), settings.token)
             self._household = Household(settings, service, self.name, self._terminal)
             run = self._household.run
         else:
             run = joined(settings, self.name, str(worker), self._note)
             if run and not run.is_joined_by(MAIN):  # on a machine of its own
-                self._sweeping = Sweeping(settings, service_at(str(settings.url.value), settings.token), run.name)
+                self._sweeping = Sweeping(settings, service_at(str(settings.url), settings.token), run.name)
         return RemoteAccess(settings, run=run, worker=worker, tell=self._note)
 
     @pytest.hookimpl(tryfirst=True)
@@ -315,7 +315,7 @@ class DeviceRun:
         """Show a person where the device of a failed test is, and wait for them when asked to."""
         if self._devices is None or not isinstance(node, pytest.Item) or not (taken := self._devices.taken(node)):
             return
-        if self._attendance.attend(taken, keep=self.settings.keep_on_failure.value):
+        if self._attendance.attend(taken, keep=self.settings.keep_on_failure):
             self._devices.spend(node)  # whoever looked at it may have left anything behind
 
     def pytest_keyboard_interrupt(self) -> None:
@@ -329,7 +329,7 @@ class DeviceRun:
             return
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
-        until = time.monotonic() + self.settings.stop_timeout_seconds.value
+        until = time.monotonic() + self.settings.stop_timeout_seconds
         try:
             if self._devices:
                 broken_off = is_broken_off(session, by_signal=self._signals.exit_status is not None)
@@ -358,7 +358,7 @@ class DeviceRun:
             output[EVENTS] = events
 
     def _closed(self, access: Access) -> list[Event]:
-        seconds = self.settings.stop_timeout_seconds.value
+        seconds = self.settings.stop_timeout_seconds
         if not self._terminal:
             return access.close(min(seconds, WORKER_STOP_SECONDS))
         if pending := access.pending():

@@ -15,8 +15,8 @@ class Telling:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Say what was asked for, in place of the tests."""
-        if self._settings.dry_run.value:
+        if self._settings.dry_run:
             dry_run.show(session.items, session.config)
-        if self._settings.plan.value:
+        if self._settings.plan:
             plan.show(session.items, session.config, self._settings)
         return True

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import httpx
 
+from pytest_device.addresses import checked_url
 from pytest_device.errors import (
     ConfigError,
     NoCapacityError,
@@ -28,7 +29,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import no_answer, read_session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.salvage import session_id_in
-from pytest_device.settings import checked_token, checked_url
+from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, VENDOR
 
 ATTEMPTS: Final = 3
