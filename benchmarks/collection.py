@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # its own modules, however i
 from benchmarks.parallel.cells import KINDS
 from benchmarks.parallel.service import APP_ID, TOKEN, service
 
-from pytest_device.option_table import REORDER, TOKEN_VARIABLE
+from pytest_device.options import TOKEN_VARIABLE, Options
 
 PLANNING_BAR: Final = 0.02
 """Of the time of collection, for the order of device tests, and for their distribution."""
@@ -84,8 +84,8 @@ def _order(tests: int, repeats: int) -> tuple[list[str], bool]:
         collect = ("--collect-only", "-qq")
         ways: Ways = {
             "ordered": lambda: _seconds(suite, *WITH, *collect),
-            "order left alone": lambda: _seconds(suite, *WITH, *collect, REORDER.option),
-            "order left alone again": lambda: _seconds(suite, *WITH, *collect, REORDER.option),
+            "order left alone": lambda: _seconds(suite, *WITH, *collect, Options.reorder.flag),
+            "order left alone again": lambda: _seconds(suite, *WITH, *collect, Options.reorder.flag),
             "without the plugin": lambda: _seconds(suite, *collect),
         }
         medians = _medians(ways, repeats)

@@ -9,7 +9,7 @@ import pytest
 
 import pytest_device
 from pytest_device import DeviceArguments, errors, plugin
-from pytest_device.option_table import OPTIONS, Option
+from pytest_device.options import OPTIONS, Option
 from pytest_device.plugin import fixtures, hookspecs
 from pytest_device.sessions.request import SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
@@ -31,7 +31,7 @@ def first_column(title: str) -> list[str]:
 
 def row_of(option: Option[Any]) -> str:
     default = "" if option.default in (None, ()) else f"`{str(option.default).removesuffix('.0').lower()}`"
-    return f"| `{option.option}` | `{option.variable}` | `{option.ini}` | {default} | {option.help} |"
+    return f"| `{option.flag}` | `{option.variable}` | `{option.ini}` | {default} | {option.help} |"
 
 
 def test_every_marker_argument_is_listed() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from pytest_device.addresses import checked_slots_url, checked_url
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import ARTIFACTS_DIR, IDENTIFIER, OPTIONS, Option
-from pytest_device.settings import LOCAL_APP_ID, Settings, checked_slots_url, checked_token, checked_url, resolve
+from pytest_device.options import OPTIONS, Option, Options
+from pytest_device.settings import LOCAL_APP_ID, Settings, checked_token, resolve
 
-_TEXTS = (ARTIFACTS_DIR, IDENTIFIER)
+_TEXTS = (Options.artifacts_dir, Options.identifier)
 """Options that any text is a good value of."""
 APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
@@ -27,18 +28,18 @@ def resolved(
 def test_the_command_line_comes_before_the_environment_and_that_before_the_ini_file() -> None:
     sources = ({"device_url": "https://a"}, {"DEVICE_URL": "https://b"}, {"device_url": "https://c"})
 
-    assert resolved(*sources).url.value == "https://a"
-    assert resolved({}, *sources[1:]).url.value == "https://b"
-    assert resolved({}, {}, sources[2]).url.value == "https://c"
+    assert resolved(*sources).url == "https://a"
+    assert resolved({}, *sources[1:]).url == "https://b"
+    assert resolved({}, {}, sources[2]).url == "https://c"
 
 
 def test_each_value_remembers_what_gave_it() -> None:
     settings = resolved({"device_url": "https://a"}, {"DEVICE_APP_ID": APP_ID}, {"device_vendor": "acme"})
 
-    assert settings.url.source == "--device-url"
-    assert settings.app_id.source == "DEVICE_APP_ID"
-    assert settings.vendor.source == "device_vendor in the ini file"
-    assert settings.max_duration_minutes.source == "default"
+    assert settings.source("url") == "--device-url"
+    assert settings.source("app_id") == "DEVICE_APP_ID"
+    assert settings.source("vendor") == "device_vendor in the ini file"
+    assert settings.source("max_duration_minutes") == "default"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_value_at_fault_is_told_with_its_source(key: str, text: str) -> None:
     option = next(option for option in OPTIONS if option.ini == key)
 
     for sources, source in (
-        (({key: text}, {}, {}), option.option),
+        (({key: text}, {}, {}), option.flag),
         (({}, {option.variable: text}, {}), option.variable),
         (({}, {}, {key: text}), f"{key} in the ini file"),
     ):
@@ -110,17 +111,17 @@ def test_all_values_at_fault_are_told_at_once() -> None:
 
 
 def test_an_empty_text_is_no_value() -> None:
-    assert resolved({}, {"DEVICE_URL": ""}, {"device_url": "https://c"}).url.value == "https://c"
+    assert resolved({}, {"DEVICE_URL": ""}, {"device_url": "https://c"}).url == "https://c"
 
 
 def test_the_stronger_source_names_the_service() -> None:
     local_first = resolved({"device_local": "true"}, {"DEVICE_URL": "https://b"})
     url_first = resolved({"device_url": "https://a"}, {"DEVICE_LOCAL": "1"})
 
-    assert local_first.local.value
-    assert local_first.url.value is None
-    assert not url_first.local.value
-    assert url_first.url.value == "https://a"
+    assert local_first.local
+    assert local_first.url is None
+    assert not url_first.local
+    assert url_first.url == "https://a"
 
 
 def test_two_services_from_one_source_are_refused() -> None:
@@ -131,15 +132,15 @@ def test_two_services_from_one_source_are_refused() -> None:
 def test_a_local_service_needs_no_app_id_and_is_polled_faster() -> None:
     settings = resolved({"device_local": "true"})
 
-    assert settings.app_id.value == LOCAL_APP_ID
-    assert settings.poll_interval_seconds.value < resolved().poll_interval_seconds.value
+    assert settings.app_id == LOCAL_APP_ID
+    assert settings.poll_interval_seconds < resolved().poll_interval_seconds
     assert not list(settings.service_problems())
 
 
 def test_a_chosen_pace_holds_for_the_local_service_too() -> None:
     settings = resolved({"device_local": "true"}, {}, {"device_poll_interval_seconds": "2"})
 
-    assert settings.poll_interval_seconds.value == 2
+    assert settings.poll_interval_seconds == 2
 
 
 def test_builds_are_for_a_local_service_that_may_work_elsewhere() -> None:
@@ -265,7 +266,7 @@ def test_a_redis_address_without_a_scheme_is_told_as_it_was_typed(url: str, show
 def test_a_redis_address_may_hold_credentials_where_nobody_reads_them(url: str) -> None:
     settings = resolved({}, {"DEVICE_SLOTS_URL": url, "DEVICE_MAX_SESSIONS": "3"})
 
-    assert settings.slots_url.value == url
+    assert settings.slots_url == url
     assert "sesame" not in repr(settings)
 
 
@@ -293,7 +294,7 @@ def test_a_redis_address_needs_a_number_of_sessions(sources: tuple[dict[str, str
 
     options, environ, ini = sources
     settings = resolved(options, environ, {**ini, "device_max_sessions": "3"})
-    assert settings.slots_url.value == "redis://redis.example"
+    assert settings.slots_url == "redis://redis.example"
 
 
 @pytest.mark.parametrize("token", ["", "  ", "sesame open", "sesame\n", "sésame"])
@@ -311,20 +312,20 @@ URL = {"DEVICE_URL": "https://a"}
 def test_the_ini_file_keeps_nothing_warm_in_ci(variable: str) -> None:
     settings = resolved({}, {**URL, variable: "1"}, {"device_keep_warm": "5"})
 
-    assert settings.keep_warm.value == 0
+    assert settings.keep_warm == 0
     assert settings.not_warm.startswith("device_keep_warm in the ini file is ignored: in CI")
-    assert settings.max_idle_time_minutes.is_default
+    assert settings.is_default("max_idle_time_minutes")
 
 
 @pytest.mark.parametrize(("options", "environ"), [({"device_keep_warm": "5"}, {}), ({}, {"DEVICE_KEEP_WARM": "5"})])
 def test_what_is_asked_for_in_ci_itself_is_kept_warm(options: dict[str, str], environ: dict[str, str]) -> None:
-    assert resolved(options, {**URL, "CI": "1", **environ}).keep_warm.value == 5
+    assert resolved(options, {**URL, "CI": "1", **environ}).keep_warm == 5
 
 
 def test_a_local_service_that_ends_with_the_run_keeps_nothing_warm() -> None:
     settings = resolved({"device_local": "true"}, {"DEVICE_KEEP_WARM": "5"})
 
-    assert settings.keep_warm.value == 0
+    assert settings.keep_warm == 0
     assert settings.not_warm == "DEVICE_KEEP_WARM is ignored: the local service ends with the run"
     assert not list(settings.service_problems())
 
@@ -342,4 +343,4 @@ def test_an_idle_limit_that_nobody_has_set_outlasts_the_time_of_a_warm_device(
 ) -> None:
     settings = resolved({"device_keep_warm": "20"}, {**URL, **given})
 
-    assert settings.max_idle_time_minutes.value == minutes
+    assert settings.max_idle_time_minutes == minutes

@@ -18,7 +18,7 @@ from benchmarks.parallel.cells import KINDS, Cell, Suite
 from benchmarks.parallel.service import APP_ID, TOKEN, Service, service
 from benchmarks.parallel.suite import STAMPS, write_by_hand, write_marked
 
-from pytest_device.option_table import TOKEN_VARIABLE
+from pytest_device.options import TOKEN_VARIABLE
 
 RUN_SECONDS: Final = 600.0
 """After which a run is broken off."""

@@ -94,6 +94,12 @@ def _spelt(secret: str) -> Iterator[str]:
         yield quote(secret, safe=safe, errors="replace")
 
 
+def shown(text: str) -> str:
+    """Return a value without what it may hide: credentials, and the query, which signs many an archive's address."""
+    start, query, _ = Redactor().text(text).partition("?")
+    return f"{start}?…" if query else start
+
+
 def is_loopback(host: str) -> bool:
     """Tell whether a host name or address, without brackets, means this machine."""
     import ipaddress  # here, since a run that only has a token to hide needs the rest of this module alone

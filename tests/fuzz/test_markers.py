@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis.strategies import characters, dictionaries, fixed_dictionaries, lists, sampled_from, text
 
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import APP_ID, MAX_DURATION_MINUTES, MAX_IDLE_TIME_MINUTES
+from pytest_device.options import Options
 from pytest_device.plugin.markers import CI_RUN_VARIABLES, ONLY, Names, devices_of, need_of
 from pytest_device.service.rules import InvalidBodyError, check
 from pytest_device.sessions.request import SessionRequest
@@ -25,9 +25,9 @@ argument_names = sampled_from([snake_case(option) for option in NEAR if option !
 marks = lists(bodies().map(arguments) | dictionaries(argument_names, any_json, max_size=2), max_size=2)
 limits = fixed_dictionaries(
     {
-        MAX_DURATION_MINUTES.ini: sampled_from(["1", "2", "30", "115"]),
-        MAX_IDLE_TIME_MINUTES.ini: sampled_from(["1", "10", "114"]),
-        APP_ID.ini: sampled_from([ID]),
+        Options.max_duration_minutes.ini: sampled_from(["1", "2", "30", "115"]),
+        Options.max_idle_time_minutes.ini: sampled_from(["1", "10", "114"]),
+        Options.app_id.ini: sampled_from([ID]),
     }
 )
 names_of_tests = text(characters(codec=None), min_size=1) | sampled_from(["test[" + "x" * 300 + "]", "\udcff", " "])

@@ -18,10 +18,11 @@ from hypothesis.strategies import (
     text,
 )
 
+from pytest_device.addresses import checked_url
 from pytest_device.errors import ConfigError, NotFoundError
-from pytest_device.option_table import OPTIONS, TOKEN_VARIABLE
+from pytest_device.options import OPTIONS, TOKEN_VARIABLE
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.settings import Settings, checked_token, checked_url, resolve
+from pytest_device.settings import Settings, checked_token, resolve
 
 ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
@@ -46,7 +47,7 @@ def given_texts(names: list[str]) -> SearchStrategy[dict[str, str]]:
 
 INI_KEYS = [option.ini for option in OPTIONS]
 VARIABLES = [option.variable for option in OPTIONS]
-NAMES = {*INI_KEYS, *VARIABLES, *(option.option for option in OPTIONS), "service"}
+NAMES = {*INI_KEYS, *VARIABLES, *(option.flag for option in OPTIONS), "service"}
 
 
 @given(given_texts(INI_KEYS), given_texts(VARIABLES), given_texts(INI_KEYS))

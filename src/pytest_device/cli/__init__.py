@@ -15,7 +15,7 @@ from pytest_device.cli.serve import SERVE
 from pytest_device.cli.sessions import SESSIONS
 from pytest_device.cli.stop import STOP
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import TOKEN_VARIABLE
+from pytest_device.options import TOKEN_VARIABLE
 
 COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP)
 USAGE_ERROR: Final = 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import STATE_DIR
+from pytest_device.options import Options
 from pytest_device.settings import as_given, default_state_dir
 
 
@@ -58,7 +58,9 @@ def add_state_dir(parser: argparse.ArgumentParser, what: str) -> None:
     """Add ``--state-dir``."""
     default = str(default_state_dir(os.environ)).replace("%", "%%")
     parser.add_argument(
-        "--state-dir", metavar="DIR", help=f"{what}, an absolute path (default: {STATE_DIR.variable}, else {default})"
+        "--state-dir",
+        metavar="DIR",
+        help=f"{what}, an absolute path (default: {Options.state_dir.variable}, else {default})",
     )
 
 
@@ -95,4 +97,4 @@ def _named_state_dir(parsed: argparse.Namespace) -> tuple[str, str]:
     """Return the option or variable that names a directory, and the name; empty where none does."""
     if parsed.state_dir:
         return "--state-dir", parsed.state_dir
-    return STATE_DIR.variable, os.environ.get(STATE_DIR.variable, "")
+    return Options.state_dir.variable, os.environ.get(Options.state_dir.variable, "")

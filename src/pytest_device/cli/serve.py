@@ -13,7 +13,7 @@ from typing import Final
 from pytest_device.cli.command import Command, add_json, add_state_dir, state_dir_of
 from pytest_device.cli.masked import masked
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import APP_ID, BUILDS_DIR, POLL_INTERVAL_SECONDS, TOKEN_VARIABLE, URL
+from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.redact import is_loopback
 from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
 
@@ -33,8 +33,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--builds-dir",
         type=_directory,
         metavar="DIR",
-        default=os.environ.get(BUILDS_DIR.variable) or None,
-        help=f"where the builds lie that it installs by their build id (default: {BUILDS_DIR.variable})",
+        default=os.environ.get(Options.builds_dir.variable) or None,
+        help=f"where the builds lie that it installs by their build id (default: {Options.builds_dir.variable})",
     )
     add_state_dir(parser, "where it remembers its sessions, one service at a time")
     add_json(parser)
@@ -113,9 +113,9 @@ def _how_to_use(url: str, app_id: str, token_path: Path) -> str:
 The local service answers at {url}. Ctrl-C ends it, and every session with it.
 In another terminal:
 
-    export {URL.variable}={url} {APP_ID.variable}={app_id}
+    export {Options.url.variable}={url} {Options.app_id.variable}={app_id}
     export {TOKEN_VARIABLE}="$(cat {shlex.quote(str(token_path))})"
-    export {POLL_INTERVAL_SECONDS.variable}={LOCAL_POLL_INTERVAL_SECONDS}
+    export {Options.poll_interval_seconds.variable}={LOCAL_POLL_INTERVAL_SECONDS}
     pytest
 """
 

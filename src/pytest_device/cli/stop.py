@@ -11,7 +11,7 @@ from uuid import UUID
 from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in, state_dir_of
 from pytest_device.cli.sessions import ONLY_HERE, unusable
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import STOP_TIMEOUT_SECONDS, TOKEN_VARIABLE, URL
+from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.settings import resolve
 
 if TYPE_CHECKING:
@@ -23,13 +23,17 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("ids", nargs="*", default=[], type=UUID, metavar="ID", help="stop these sessions only")
     which.add_argument("--all", action="store_true", help="stop those of live runs, too")
-    parser.add_argument("--url", default=os.environ.get(URL.variable), help=f"{URL.help} (default: {URL.variable})")
+    parser.add_argument(
+        "--url",
+        default=os.environ.get(Options.url.variable),
+        help=f"{Options.url.help} (default: {Options.url.variable})",
+    )
     parser.add_argument(
         "--timeout-seconds",
         type=_seconds,
         metavar="SECONDS",
         help="how long to go on trying what does not succeed at once "
-        f"(default: {STOP_TIMEOUT_SECONDS.variable}, else {STOP_TIMEOUT_SECONDS.default:g})",
+        f"(default: {Options.stop_timeout_seconds.variable}, else {Options.stop_timeout_seconds.default:g})",
     )
     add_state_dir(parser, "where the runs wrote their sessions down")
     add_json(parser)
@@ -39,13 +43,13 @@ def _seconds(text: str) -> float:
     try:
         return _timeout_seconds(text)
     except ConfigError as error:
-        rule = str(error).removeprefix(f"{STOP_TIMEOUT_SECONDS.variable}=")
+        rule = str(error).removeprefix(f"{Options.stop_timeout_seconds.variable}=")
         raise argparse.ArgumentTypeError(rule) from None
 
 
 def _timeout_seconds(text: str) -> float:
     """Return the time limit by the rule that the settings have for it."""
-    return resolve(_no_text, {STOP_TIMEOUT_SECONDS.variable: text}, _no_text).stop_timeout_seconds.value
+    return resolve(_no_text, {Options.stop_timeout_seconds.variable: text}, _no_text).stop_timeout_seconds
 
 
 def _no_text(_name: str) -> None:
@@ -57,9 +61,11 @@ def _run(parsed: argparse.Namespace) -> int:
     from pytest_device.sessions.network import endpoint_at
 
     if not parsed.url:
-        raise ConfigError(f"which service? Give --url or {URL.variable}; `pytest-device sessions` tells each session's")
+        raise ConfigError(
+            f"which service? Give --url or {Options.url.variable}; `pytest-device sessions` tells each session's"
+        )
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
-    seconds = parsed.timeout_seconds or _timeout_seconds(os.environ.get(STOP_TIMEOUT_SECONDS.variable, ""))
+    seconds = parsed.timeout_seconds or _timeout_seconds(os.environ.get(Options.stop_timeout_seconds.variable, ""))
     choice = Choice(frozenset(map(str, parsed.ids)), with_live_runs=parsed.all)
     try:
         state_dir = state_dir_of(parsed) if choice.ids else known_state_dir(parsed)

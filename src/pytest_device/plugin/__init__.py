@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from pytest_device.option_table import SLOTS_URL, TOKEN_VARIABLE
+from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.fixtures import (
     MAKING,
     OF_ONE,
@@ -94,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; hide the token."""
     config.addinivalue_line("markers", _MARKER_LINE)
     # There is something to hide from now on: also in the names of tests.
-    if os.environ.get(TOKEN_VARIABLE) or os.environ.get(SLOTS_URL.variable):
+    if os.environ.get(TOKEN_VARIABLE) or os.environ.get(Options.slots_url.variable):
         from pytest_device.plugin.output.secrets import hide_token
 
         hide_token(config)

@@ -57,9 +57,9 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         return  # told when all are
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
         return
-    if settings.spread.value and settings.platform.rank <= 1:  # what the run is not for is not chosen
-        platforms = tuple(platform for platform in platforms if platform in settings.platform.value) or platforms
-    if settings.spread.value:  # by the test's name: the same one in every process, and in a run of this test alone
+    if settings.spread and settings.is_of_this_run("platform"):  # what the run is not for is not chosen
+        platforms = tuple(platform for platform in platforms if platform in settings.platform) or platforms
+    if settings.spread:  # by the test's name: the same one in every process, and in a run of this test alone
         platforms = (platforms[crc32(metafunc.definition.nodeid.encode()) % len(platforms)],)
     if PLATFORM_ARGUMENT not in metafunc.fixturenames:
         metafunc.fixturenames.append(PLATFORM_ARGUMENT)
@@ -80,7 +80,7 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
         run = DeviceRun(config, settings)
         problems = [*_rivals(config), *run.missing(), *_read(wanted, run)]
         if not problems:
-            may_order = may_order and settings.reorder.value and not config.getoption("stepwise", default=False)
+            may_order = may_order and settings.reorder and not config.getoption("stepwise", default=False)
             _choose(config, items, settings)
             grouping = Grouping()
             if may_order:
@@ -116,7 +116,7 @@ def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings
     """Leave out what this run is not for, and size the sessions of the rest."""
     _deselect(config, items, settings)
     select(config, items, settings, needs_of)
-    if settings.size_durations.value:
+    if settings.size_durations:
         _size(config, items, settings)
 
 
@@ -140,7 +140,7 @@ def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings")
         for item in items
         for name, need in needs_of(item).items()
     ]
-    requests = sized(uses, history_of(config).test_seconds, settings.test_minutes.value)
+    requests = sized(uses, history_of(config).test_seconds, settings.test_minutes)
     for item in items:
         if needs := needs_of(item):
             sizes = {name: replace(need, request=requests.get(need, need.request)) for name, need in needs.items()}
@@ -215,8 +215,8 @@ def _wrong_fixtures(item: pytest.Item, devices: Collection[str], needs: Mapping[
 
 def _too_many(needs: Mapping[str, "Need"], settings: "Settings") -> Iterator[str]:
     most = settings.max_sessions
-    if most.value is not None and len(needs) > most.value:
-        yield f"needs {len(needs)} devices at once, and {most.source} allows {most.value}"
+    if most is not None and len(needs) > most:
+        yield f"needs {len(needs)} devices at once, and {settings.source('max_sessions')} allows {most}"
 
 
 def _provide(item: pytest.Item) -> None:
@@ -228,9 +228,9 @@ def _provide(item: pytest.Item) -> None:
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
     """Leave out tests for other platforms than those that the command line or the environment names."""
-    if not settings.platform.value or settings.platform.rank > 1:
+    if not settings.platform or not settings.is_of_this_run("platform"):
         return
-    others = [item for item in items if _platforms(item) - set(settings.platform.value)]
+    others = [item for item in items if _platforms(item) - set(settings.platform)]
     if others:
         config.hook.pytest_deselected(items=others)
         gone = set(others)

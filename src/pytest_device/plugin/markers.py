@@ -12,7 +12,7 @@ from pytest_device.spec import DURATION_MAX_MINUTES, NAME_MAX_LENGTH, Platform, 
 
 if TYPE_CHECKING:
     from pytest_device.sessions.pool import Need
-    from pytest_device.settings import Setting, Settings
+    from pytest_device.settings import Settings
 
 CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
 """Where common CI services name the run; the first that is set is used."""
@@ -90,7 +90,7 @@ def _name_of(mark: pytest.Mark) -> str:
 
 def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
     """Return the platforms that a device may have, by its marker, else by the settings, right or wrong."""
-    match arguments.get("platform", settings.platform.value):
+    match arguments.get("platform", settings.platform):
         case str(platform):
             return (platform,)
         case platforms if isinstance(platforms, list | tuple):
@@ -137,7 +137,7 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
     Raises ConfigError.
     """
     marks = marks_of(item)
-    if not marks and not settings.platform.value:
+    if not marks and not settings.platform:
         raise ConfigError(
             "asks for a device without saying which: add @pytest.mark.device(platform=...), or set --device-platform, "
             "DEVICE_PLATFORM or device_platform in the ini file"
@@ -202,16 +202,16 @@ def need_of(
 
 
 def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
-    share = sharing.get("share", settings.share.value)
+    share = sharing.get("share", settings.share)
     if isinstance(share, str) and share in list(Share):
         return str(share), []
-    return settings.share.value, [f"share={share!r} must be one of {', '.join(Share)}"]
+    return settings.share, [f"share={share!r} must be one of {', '.join(Share)}"]
 
 
 def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
     """Return how many minutes have to be left for the test; problems are added to ``problems``."""
     if "test_minutes" not in sharing:
-        return _minutes_of_setting(settings.test_minutes, share, duration, problems)
+        return _minutes_of_setting(settings, share, duration, problems)
     minutes = sharing["test_minutes"]
     if type(minutes) is not int or not 1 <= minutes <= DURATION_MAX_MINUTES:
         problems.append(f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}")
@@ -223,19 +223,18 @@ def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int
     return minutes
 
 
-def _minutes_of_setting(setting: "Setting[int]", share: str, duration: int, problems: list[str]) -> int:
+def _minutes_of_setting(settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
     """Return what the setting says; the default, and any where nothing is shared, gives way to sessions that are short.
 
     What somebody has set and a session cannot give would boot a device for each test.
     """
-    from pytest_device.settings import as_given
-
-    if setting.is_default:
-        return min(setting.value, duration // 2)
-    if setting.value > duration and share != Share.TEST:
-        given = as_given(setting.source, setting.value)
+    minutes = settings.test_minutes
+    if settings.is_default("test_minutes"):
+        return min(minutes, duration // 2)
+    if minutes > duration and share != Share.TEST:
+        given = settings.given("test_minutes")
         problems.append(f"{given} must not be above max_duration_minutes={duration}, its session's limit")
-    return min(setting.value, duration)
+    return min(minutes, duration)
 
 
 def _among(item: pytest.Item, share: str) -> str:
@@ -256,19 +255,19 @@ def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]
     from pytest_device.sessions.request import SOURCES
 
     fallback: dict[str, Any] = {
-        "app_id": settings.app_id.value or _NO_APP,  # reported apart when missing
-        "type": settings.type.value,
-        "device_identifier": settings.identifier.value,
+        "app_id": settings.app_id or _NO_APP,  # reported apart when missing
+        "type": settings.type,
+        "device_identifier": settings.identifier,
     }
     if not any(arguments.get(source) for source in SOURCES):
-        fallback["build_id"] = settings.build_id.value
-        fallback["application_archive_url"] = settings.application_archive_url.value
+        fallback["build_id"] = settings.build_id
+        fallback["application_archive_url"] = settings.application_archive_url
     return {**fallback, **dict(_bounds(fallback | dict(arguments), settings))}
 
 
 def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, int]]:
     """Yield the limits; no idle limit where the document forbids it: without a controller, or with a short duration."""
-    longest = arguments.get("max_duration_minutes", settings.max_duration_minutes.value)
+    longest = arguments.get("max_duration_minutes", settings.max_duration_minutes)
     yield "max_duration_minutes", longest
     if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and isinstance(longest, int) and longest > 1:
-        yield "max_idle_time_minutes", min(settings.max_idle_time_minutes.value, longest - 1)
+        yield "max_idle_time_minutes", min(settings.max_idle_time_minutes, longest - 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
-from pytest_device.option_table import BUILDS_DIR, DRY_RUN, LOCAL, OPTIONS, PLAN, SHARD, TOKEN_VARIABLE, URL
+from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Options
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
@@ -28,17 +28,17 @@ def add(parser: pytest.Parser) -> None:
         metavar = option.metavar
         if isinstance(option.default, bool):
             group.addoption(
-                option.option,
+                option.flag,
                 dest=option.ini,
                 action="store_const",
                 const=str(not option.default).lower(),
                 help=f"do not {told}" if option.default else told,
             )
         elif isinstance(option.default, tuple):
-            group.addoption(option.option, dest=option.ini, action="append", metavar=metavar, help=told)
+            group.addoption(option.flag, dest=option.ini, action="append", metavar=metavar, help=told)
         else:
             default = "" if option.default is None else f", default {_shown(option.default)}"
-            group.addoption(option.option, dest=option.ini, metavar=metavar, help=f"{told}{default}")
+            group.addoption(option.flag, dest=option.ini, metavar=metavar, help=f"{told}{default}")
         parser.addini(option.ini, option.help, default=None)
 
 
@@ -61,12 +61,12 @@ def settings_of(config: pytest.Config) -> "Settings":
 def _from_ini(config: pytest.Config, name: str) -> str | None:
     """Return a value of the ini file; a path there begins at the file's own directory, as pytest's paths do."""
     text = _text(config.getini(name))
-    return str(config.rootpath / text) if text and name == BUILDS_DIR.ini else text
+    return str(config.rootpath / text) if text and name == Options.builds_dir.ini else text
 
 
 def header(config: pytest.Config) -> list[str]:
     """Return lines that name service, app and limits, none when no service is configured; with ``-v`` all sources."""
-    if not any(_is_given(config, option.ini, option.variable) for option in (URL, LOCAL)):
+    if not any(_is_given(config, option.ini, option.variable) for option in (Options.url, Options.local)):
         return []  # as for most runs, which need not load the settings
     from pytest_device.errors import ConfigError
 
@@ -74,44 +74,26 @@ def header(config: pytest.Config) -> list[str]:
         settings = settings_of(config)
     except ConfigError:
         return []  # said in full when a test needs a device, and not at all otherwise
-    if settings.url.value is None and not settings.local.value:
+    if settings.url is None and not settings.local:
         return []
     return [f"device: {', '.join(_facts(settings))}", *(_sources(settings) if config.get_verbosity() > 0 else ())]
 
 
 def _facts(settings: "Settings") -> Iterator[str]:
-    if settings.local.value:
-        yield f"local service ({settings.local.source})"
+    if settings.local:
+        yield f"local service ({settings.source('local')})"
     else:
-        yield f"{settings.url.value} ({settings.url.source})"
-        yield f"app {settings.app_id.value or 'not set'}"
-    yield f"sessions up to {settings.max_duration_minutes.value} min (idle {settings.max_idle_time_minutes.value})"
-    if settings.max_sessions.value:
-        yield f"at most {settings.max_sessions.value} at once"
+        yield f"{settings.url} ({settings.source('url')})"
+        yield f"app {settings.app_id or 'not set'}"
+    yield f"sessions up to {settings.max_duration_minutes} min (idle {settings.max_idle_time_minutes})"
+    if settings.max_sessions:
+        yield f"at most {settings.max_sessions} at once"
 
 
 def _sources(settings: "Settings") -> Iterator[str]:
-    for option in OPTIONS:
-        name = option.ini.removeprefix("device_")
-        setting = getattr(settings, name)
-        if not setting.is_default and setting.value is not None and option not in {URL, LOCAL}:
-            yield f"device {name.replace('_', ' ')}: {_value(setting.value)} ({setting.source})"
-
-
-def _value(value: object) -> str:
-    """Return a setting's value without what it may hide: addresses of archives are often signed in their query."""
-    match value:
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ", ".join(map(str, cast("tuple[object, ...]", value)))
-        case str():
-            from pytest_device.redact import Redactor
-
-            shown, query, _ = Redactor().text(value).partition("?")
-            return (shown if shown.isprintable() else repr(shown)) + ("?…" if query else "")
-        case _:
-            return _shown(value)
+    for option, value in settings.chosen():
+        if option not in {Options.url, Options.local}:
+            yield f"device {option.word.replace('_', ' ')}: {value} ({settings.source(option.word)})"
 
 
 def only_tells(config: pytest.Config) -> bool:
@@ -124,17 +106,17 @@ def only_tells(config: pytest.Config) -> bool:
         settings = settings_of(config)
     except ConfigError:
         return False
-    return settings.dry_run.value or settings.plan.value
+    return settings.dry_run or settings.plan
 
 
 def is_to_tell(config: pytest.Config) -> bool:
     """Tell whether anything is said of a run that only tells, which the settings, if they are right, say in full."""
-    return any(_is_given(config, option.ini, option.variable) for option in (DRY_RUN, PLAN))
+    return any(_is_given(config, option.ini, option.variable) for option in (Options.dry_run, Options.plan))
 
 
 def is_sharded(config: pytest.Config) -> bool:
     """Tell whether only one part of the suite is to run."""
-    return _is_given(config, SHARD.ini, SHARD.variable)
+    return _is_given(config, Options.shard.ini, Options.shard.variable)
 
 
 def note_distribution(config: pytest.Config) -> None:

@@ -39,7 +39,7 @@ class DeviceTests:
 
     def keeps(self, item: pytest.Item) -> bool:
         """Tell whether the sessions of a test are to be left running because it failed."""
-        return self._settings.keep_on_failure.value and item.stash.get(FAILED, False) and not self._pause.is_given()
+        return self._settings.keep_on_failure and item.stash.get(FAILED, False) and not self._pause.is_given()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
@@ -151,7 +151,7 @@ class DeviceTests:
         """Show a person where the device of a failed test is, and wait for them when asked to."""
         if not isinstance(node, pytest.Item) or not (taken := self.devices.taken(node)):
             return
-        if self._pause.attend(taken, keep=self._settings.keep_on_failure.value):
+        if self._pause.attend(taken, keep=self._settings.keep_on_failure):
             self.devices.spend(node)  # whoever looked at it may have left anything behind
 
 

@@ -48,7 +48,7 @@ class DeviceRun:
         """Return what is missing to run the tests."""
         if not will_run(self._config) or only_tells(self._config):
             return []
-        attended = self.settings.keep_on_failure.value and self._pause.is_given()
+        attended = self.settings.keep_on_failure and self._pause.is_given()
         return list(self.settings.service_problems(attended=attended))
 
     def register(self, ordered: Sequence[pytest.Item], grouping: Grouping) -> None:

@@ -36,12 +36,12 @@ def select(
     needs_of: Callable[[pytest.Item], Mapping[str, "Need"]],
 ) -> None:
     """Leave the tests of other shards out of ``items``; raises ConfigError where shards would lose or repeat tests."""
-    shard = settings.shard.value
+    shard = settings.shard
     if shard is None:
         return
     number, count = map(int, shard.split("/"))
     if problems := [why for option, why in _LOSES_TESTS.items() if config.getoption(option, default=None)]:
-        raise ConfigError(*(f"{settings.shard.source}={shard}: {problem}" for problem in problems))
+        raise ConfigError(*(f"{settings.source('shard')}={shard}: {problem}" for problem in problems))
     known = read_durations(config.rootpath / DURATIONS_FILE)
     tests = [(item.nodeid, tuple(needs_of(item).values()) or None) for item in items]
     parts = split(weighed(tests, known), count)

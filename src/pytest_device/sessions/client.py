@@ -14,6 +14,7 @@ from uuid import UUID
 
 import httpx
 
+from pytest_device.addresses import checked_url
 from pytest_device.errors import (
     ConfigError,
     NoCapacityError,
@@ -34,7 +35,7 @@ from pytest_device.sessions.retry_policy import (
     pause_after,
     retry_after,
 )
-from pytest_device.settings import checked_token, checked_url
+from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, VENDOR
 
 MAX_REPLY_BYTES: Final = 1024 * 1024

@@ -8,10 +8,11 @@ from urllib.request import getproxies, proxy_bypass
 
 import certifi
 
+from pytest_device.addresses import checked_url
 from pytest_device.errors import ConfigError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.reaper.messages import Endpoint
-from pytest_device.settings import checked_token, checked_url
+from pytest_device.settings import checked_token
 
 _PROXY_VARIABLES: Final = "HTTPS_PROXY, ALL_PROXY"
 

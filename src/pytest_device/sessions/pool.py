@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
-from pytest_device.option_table import MAX_SESSIONS
+from pytest_device.options import Options
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.held import Held, Need
 from pytest_device.sessions.life import Life
@@ -307,7 +307,7 @@ class Pool:
         if in_use + len(parts) > most:
             raise ConfigError(
                 f"{missing} more beside {in_use + len(parts) - missing} of this process that are in use would be more "
-                f"sessions than {MAX_SESSIONS.option} allows ({most}), and none of them ends before: allow more"
+                f"sessions than {Options.max_sessions.flag} allows ({most}), and none of them ends before: allow more"
             )
 
     # What is ended.

@@ -3,7 +3,7 @@
 from typing import Final
 
 from pytest_device.errors import LeaseTimeoutError, NoCapacityError
-from pytest_device.option_table import MAX_SESSIONS, WAIT_TIMEOUT_SECONDS
+from pytest_device.options import Options
 from pytest_device.sessions.lifecycle import WaitPolicy
 
 RETRY_AFTER_MOST_SECONDS: Final = 300.0
@@ -49,7 +49,7 @@ class Queueing:
         if left <= 0:
             raise LeaseTimeoutError(
                 f"the service had no capacity for {waited_seconds:.0f} s. Its last answer: {self._last}. Wait longer "
-                f"({WAIT_TIMEOUT_SECONDS.option}), or use fewer sessions at once ({MAX_SESSIONS.option})"
+                f"({Options.wait_timeout_seconds.flag}), or use fewer sessions at once ({Options.max_sessions.flag})"
             )
         return max(min(self._due - waited_seconds, left), _SOON_SECONDS)
 

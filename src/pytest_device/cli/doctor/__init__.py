@@ -45,11 +45,11 @@ def _findings() -> Iterator[Finding]:
     configuration = read_configuration()
     yield from configuration.findings
     settings = configuration.settings
-    if settings and settings.url.value:
-        yield from check_service(settings.url.value, settings.token)
+    if settings and settings.url:
+        yield from check_service(settings.url, settings.token)
     if settings:
         yield from check_ledger(settings)
-    yield from check_local(os.environ, Path.home(), is_needed=bool(settings and settings.local.value))
+    yield from check_local(os.environ, Path.home(), is_needed=bool(settings and settings.local))
 
 
 def _is_coloured() -> bool:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from io import StringIO
-from typing import Final, cast
+from typing import Final
 
 import pytest
 
@@ -12,9 +12,9 @@ import pytest_device.plugin
 from pytest_device.cli.doctor.finding import Finding, fail, ok
 from pytest_device.cli.doctor.plugins import check_plugins
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import APP_ID, TOKEN_VARIABLE, URL
+from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.options import settings_of
-from pytest_device.settings import Setting, Settings, shown
+from pytest_device.settings import Settings
 
 _NAME: Final = "configuration"
 _ARGUMENTS: Final = ("--assert=plain",)
@@ -72,36 +72,18 @@ def _read(config: pytest.Config) -> Configuration:
 
 def _given(settings: Settings) -> Iterator[Finding]:
     """Yield each setting that is not a default."""
-    for field in fields(settings):
-        value: object = getattr(settings, field.name)
-        if isinstance(value, Setting):
-            setting = cast("Setting[object]", value)
-            if not setting.is_default and setting.value is not None:
-                yield ok("setting", f"device_{field.name} = {_shown(setting.value)}, from {setting.source}")
-
-
-def _shown(value: object) -> str:
-    match value:
-        case tuple():
-            return ",".join(map(str, cast("tuple[object, ...]", value)))
-        case bool():
-            return str(value).lower()
-        case float():
-            return f"{value:g}"
-        case _:
-            return shown(str(value))
+    for option, value in settings.chosen():
+        yield ok("setting", f"{option.ini} = {value}, from {settings.source(option.word)}")
 
 
 def _missing(settings: Settings) -> Iterator[Finding]:
-    if settings.local.value:
+    if settings.local:
         for problem in settings.service_problems():
             yield fail(_NAME, problem, "take one of the two away")
-    elif settings.url.value is None:
-        fix = (
-            f"set {URL.variable}, {APP_ID.variable} and {TOKEN_VARIABLE}, or run on this machine: pytest --device-local"
-        )
+    elif settings.url is None:
+        needed = f"{Options.url.variable}, {Options.app_id.variable} and {TOKEN_VARIABLE}"
+        fix = f"set {needed}, or run on this machine: pytest {Options.local.flag}"
         yield fail(_NAME, "no device service is configured", fix)
-    elif settings.app_id.value is None:
-        yield fail(
-            _NAME, f"no app id for {settings.url.value}", f"set {APP_ID.variable} or {APP_ID.ini} in the ini file"
-        )
+    elif settings.app_id is None:
+        fix = f"set {Options.app_id.variable} or {Options.app_id.ini} in the ini file"
+        yield fail(_NAME, f"no app id for {settings.url}", fix)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
-from pytest_device.option_table import STATE_DIR
+from pytest_device.options import Options
 from pytest_device.sessions.inventory import opened
 from pytest_device.sessions.ledger import STOPPED
 from pytest_device.sessions.runs import OwnRun, new_run
@@ -16,17 +16,19 @@ _NAME: Final = "state directory"
 
 def check_ledger(settings: Settings) -> Iterator[Finding]:
     """Yield whether runs can write their sessions down, and what earlier ones have left."""
-    if settings.state_dir.value is None:
-        yield fail(_NAME, "this user has no home directory to keep it in", f"set {STATE_DIR.variable}")
+    if settings.state_dir is None:
+        yield fail(_NAME, "this user has no home directory to keep it in", f"set {Options.state_dir.variable}")
         return
-    state_dir = Path(settings.state_dir.value)
+    state_dir = Path(settings.state_dir)
     try:
-        if not settings.local.value:  # whose sessions end with the run, and are not written down
+        if not settings.local:  # whose sessions end with the run, and are not written down
             OwnRun.join(state_dir, new_run(), "doctor").leave()
             yield ok(_NAME, f"{state_dir} can be written to")
         yield from _left(state_dir)
     except OSError as error:
-        yield fail(_NAME, f"{state_dir} cannot be used: {error}", f"make it writable, or set {STATE_DIR.variable}")
+        yield fail(
+            _NAME, f"{state_dir} cannot be used: {error}", f"make it writable, or set {Options.state_dir.variable}"
+        )
 
 
 def _left(state_dir: Path) -> Iterator[Finding]:

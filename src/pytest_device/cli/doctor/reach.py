@@ -18,7 +18,7 @@ from pytest_device.errors import (
     UnauthorizedError,
     UnexpectedReplyError,
 )
-from pytest_device.option_table import TOKEN_VARIABLE, URL
+from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import checked_token
@@ -28,9 +28,7 @@ LIMIT_SECONDS: Final = 10.0
 _NAME: Final = "service"
 _UNAUTHORIZED: Final = 401
 _A_PAGE: Final = "a page of HTML"
-_ADDRESS_FIX: Final = (
-    f"give the service's own address, up to and without /v2 ({URL.option}, {URL.variable} or {URL.ini})"
-)
+_ADDRESS_FIX: Final = f"give the service's own address, up to and without /v2 ({Options.url.spellings})"
 _ROADBLOCK_FIX: Final = "see whether a firewall stands between, or the proxy that HTTPS_PROXY names"
 _FIXES: Final = (
     (r"CERTIFICATE_VERIFY_FAILED", "name the authority that signs the service's certificate in SSL_CERT_FILE"),

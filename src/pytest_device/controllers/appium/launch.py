@@ -7,8 +7,8 @@ from pytest_device.controllers.appium.connection import capability, client_error
 from pytest_device.controllers.appium.options import BROWSER
 from pytest_device.controllers.appium.refusal import told_without
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
+from pytest_device.redact import shown
 from pytest_device.sessions.models import Session
-from pytest_device.settings import shown
 from pytest_device.spec import Platform
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from pytest_device.controllers.appium.options import APP
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
+from pytest_device.redact import shown
 from pytest_device.sessions.models import AppiumConfig, Session
-from pytest_device.settings import shown
 
 _AUTOMATION: Final = "appium:automationName"
 _FAKE: Final = "fake"

@@ -9,11 +9,11 @@ from zlib import crc32
 
 import pytest
 
-from pytest_device.option_table import ARTIFACTS_DIR
+from pytest_device.options import Options
 from pytest_device.plugin.state import DRIVERS, USES
-from pytest_device.redact import Redactor
+from pytest_device.redact import Redactor, shown
 from pytest_device.sessions.models import Session
-from pytest_device.settings import Settings, shown
+from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_device.report.receipt import Receipt
@@ -69,7 +69,7 @@ def save_receipt(settings: Settings, receipt: "Receipt", config: pytest.Config) 
 
 
 def _root(settings: Settings, config: pytest.Config) -> Path | None:
-    given = settings.artifacts_dir.value
+    given = settings.artifacts_dir
     return None if given is None else config.invocation_params.dir / given
 
 
@@ -84,7 +84,7 @@ def _file_name(name: str) -> str:
 def _not_saved(root: Path, error: OSError) -> str:
     """Return the same text for all tests, so that the run notes it once."""
     reason = error.strerror or error
-    return f"artifacts cannot be saved in {root} ({reason}): make it writable, or change {ARTIFACTS_DIR.option}"
+    return f"artifacts cannot be saved in {root} ({reason}): make it writable, or change {Options.artifacts_dir.flag}"
 
 
 def _write(place: Path, evidence: Iterator[tuple[str, bytes]], redactor: Redactor) -> None:

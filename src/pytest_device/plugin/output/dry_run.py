@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from pytest_device.plugin.state import needs_of
+from pytest_device.redact import shown
 from pytest_device.sessions.pool import Need
-from pytest_device.settings import shown
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _HIDDEN: Final = frozenset({"launch_args", "open_url"})

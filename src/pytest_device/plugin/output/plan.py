@@ -33,9 +33,9 @@ class DryRunReporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Say what was asked for, in place of the tests."""
-        if self._settings.dry_run.value:
+        if self._settings.dry_run:
             dry_run.show(session.items, session.config)
-        if self._settings.plan.value:
+        if self._settings.plan:
             show(session.items, session.config, self._settings)
         return True
 
@@ -65,20 +65,20 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
 def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
     history = history_of(config)
     grouping = Grouping()
-    plan = grouping.plan(tests, may_order=settings.reorder.value)
+    plan = grouping.plan(tests, may_order=settings.reorder)
     if not plan.has_devices():
         yield NO_DEVICE
         return
     nodeids = [test.nodeid for test in tests]
     boots = plan.boots(history)
-    most = settings.max_sessions.value
+    most = settings.max_sessions
     dispatcher = plan.dispatcher(
         nodeids,
         history,
         boots,
         width=width,
         max_devices=inf if most is None else most,
-        prefetch=settings.prefetch.value,
+        prefetch=settings.prefetch,
     )
     steps = simulated(dispatcher, width)
     lasting, by_number = dispatcher.estimates.boots(), list(grouping.needs)

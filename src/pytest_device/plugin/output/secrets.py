@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from pytest_device.option_table import SLOTS_URL, TOKEN_VARIABLE
+from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.redact import Redactor
 
 _SECRETS: Final = pytest.StashKey["Secrets"]()
@@ -32,7 +32,7 @@ def _of_environment() -> list[str]:
     """Return the access token, and the password of the server that counts slots."""
     secrets = [os.environ.get(TOKEN_VARIABLE, "")]
     with suppress(ValueError):  # an address that is none: told when it is used
-        address = urlsplit(os.environ.get(SLOTS_URL.variable, ""))
+        address = urlsplit(os.environ.get(Options.slots_url.variable, ""))
         secrets.append(unquote(address.password or ""))
     return list(filter(None, secrets))
 

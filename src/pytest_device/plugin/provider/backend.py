@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
-from pytest_device.option_table import STATE_DIR
+from pytest_device.options import Options
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.life import Sessions, may_have_created
@@ -88,9 +88,7 @@ class LocalAccess:
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path: Path | None = Path(given["log_path"])
         self.service = Endpoint(given["url"], given["token"])
-        self._client = self._open.enter_context(
-            DeviceClient(given["url"], given["token"], vendor=settings.vendor.value)
-        )
+        self._client = self._open.enter_context(DeviceClient(given["url"], given["token"], vendor=settings.vendor))
 
     def sessions(self) -> Sessions:
         """Return the client."""
@@ -128,7 +126,7 @@ class RemoteAccess:
     def __init__(
         self, settings: Settings, *, run: OwnRun | None, worker: str | None, tell: Callable[[str], None]
     ) -> None:
-        self.service = endpoint_at(str(settings.url.value), settings.token)
+        self.service = endpoint_at(str(settings.url), settings.token)
         self._settings, self._run, self._worker, self._tell = settings, run, worker, tell
         self._pid = os.getpid()
         self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
@@ -141,18 +139,18 @@ class RemoteAccess:
         client = DeviceClient(
             self.service.url,
             self.service.token,
-            reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds.value),
+            reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds),
         )
         return ReaperClient(
             client,
             self.service,
-            vendor=self._settings.vendor.value,
+            vendor=self._settings.vendor,
             run=run,
             config=ReaperConfig(
-                detached=self._settings.reaper.value,
+                detached=self._settings.reaper,
                 follow=(os.getppid(),) if self._has_somebody_behind() else (),
                 leaves_tombstones=self._is_settled or os.getpid() != self._pid,
-                stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds.value),
+                stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds),
             ),
             warn=self._tell,
         )
@@ -179,21 +177,23 @@ class RemoteAccess:
         """Count in the state directory, which all runs of this user share."""
         if self._shares_slots():
             return _slots_of(_OnFirstUse(self._store), self._settings, holder, tell)
-        directory = self._settings.state_dir.value
+        directory = self._settings.state_dir
         return _slots_in(Path(directory) if directory else None, self._settings, self.service.url, holder, tell)
 
     def _shares_slots(self) -> bool:
-        return None not in (self._settings.slots_url.value, self._settings.max_sessions.value)
+        return None not in (self._settings.slots_url, self._settings.max_sessions)
 
     def _store(self) -> "LeaseStore":
-        url = self._settings.slots_url
+        source = self._settings.source("slots_url")
         try:
             from pytest_device.sessions.quota import leases
         except ImportError as error:
             raise ConfigError(
-                f"{url.source} needs the client of Redis ({error}): pip install 'pytest-device[redis]'"
+                f"{source} needs the client of Redis ({error}): pip install 'pytest-device[redis]'"
             ) from None
-        return leases.LeaseStore(leases.Terms(str(url.value), url.source, key_of(self.service.url), warn=self._tell))
+        return leases.LeaseStore(
+            leases.Terms(str(self._settings.slots_url), source, key_of(self.service.url), warn=self._tell)
+        )
 
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
@@ -224,26 +224,28 @@ class _OnFirstUse:
 def _slots_in(
     state_dir: Path | None, settings: Settings, url: str, holder: str, tell: Callable[[str], None]
 ) -> Slots | None:
-    if settings.max_sessions.value is None:
+    if settings.max_sessions is None:
         return None
     if state_dir is None:
-        raise ConfigError(f"{settings.max_sessions.source} needs a directory to count in: set {STATE_DIR.option}")
+        raise ConfigError(
+            f"{settings.source('max_sessions')} needs a directory to count in: set {Options.state_dir.flag}"
+        )
     return _slots_of(slots_directory(state_dir, url), settings, holder, tell)
 
 
 def _slots_of(place: Path | Store, settings: Settings, holder: str, tell: Callable[[str], None]) -> Slots | None:
-    most, timeout = settings.max_sessions.value, settings.wait_timeout_seconds.value
+    most, timeout = settings.max_sessions, settings.wait_timeout_seconds
     return Slots(place, most, holder=holder, timeout_seconds=timeout, tell=tell) if most else None
 
 
 def joined(settings: Settings, run_name: str, owner: str, tell: Callable[[str], None]) -> OwnRun | None:
     """Return this process's part of the run in the state directory, None where that cannot be written."""
-    state_dir = settings.state_dir.value
+    state_dir = settings.state_dir
     reason = "this user has no home directory"
     if state_dir is not None:
         try:
             return OwnRun.join(Path(state_dir), run_name, owner)
         except OSError as error:
             reason = str(error)
-    tell(f"no ledger ({reason}): what this run cannot stop, no later run will. Set {STATE_DIR.option}")
+    tell(f"no ledger ({reason}): what this run cannot stop, no later run will. Set {Options.state_dir.flag}")
     return None

@@ -60,7 +60,7 @@ class Connection:
             emit=self._log.add,
             sleep=self._log.sleep,
             tell=show,
-            lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch.value),
+            lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch),
         )
         return self._devices
 
@@ -68,23 +68,23 @@ class Connection:
         given: dict[str, Any] = getattr(self._config, "workerinput", {})
         settings = self._settings
         worker: str | None = given.get("workerid")
-        if settings.local.value:
+        if settings.local:
             show = self._terminal.show if self._terminal else print
             requests = {need.request for item in items for need in needs_of(item).values()}
             return LocalAccess(settings, given.get(LOCAL), show, requests)
         if self._terminal:
-            service = endpoint_at(str(settings.url.value), settings.token)
+            service = endpoint_at(str(settings.url), settings.token)
             self._household = Household(settings, service, self._run_name, self._terminal)
             run = self._household.run
         else:
             run = joined(settings, self._run_name, str(worker), self._log.note)
             if run and not run.is_joined_by(MAIN):  # on a machine of its own
-                self._sweeping = Sweeping(settings, endpoint_at(str(settings.url.value), settings.token), run.name)
+                self._sweeping = Sweeping(settings, endpoint_at(str(settings.url), settings.token), run.name)
         return RemoteAccess(settings, run=run, worker=worker, tell=self._log.note)
 
     def close(self, session: pytest.Session, *, by_signal: bool) -> None:
         """Stop what is left, and report what happened since the last report: an interrupted test has none."""
-        until = time.monotonic() + self._settings.stop_timeout_seconds.value
+        until = time.monotonic() + self._settings.stop_timeout_seconds
         try:
             if self._devices:
                 self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
@@ -103,7 +103,7 @@ class Connection:
                 self._terminal.count([Event(Kind.NOTE, text=note).to_json()])
 
     def _closed(self, access: Access) -> list[Event]:
-        seconds = self._settings.stop_timeout_seconds.value
+        seconds = self._settings.stop_timeout_seconds
         if not self._terminal:
             return access.close(min(seconds, WORKER_STOP_SECONDS))
         if pending := access.pending():

@@ -86,8 +86,8 @@ class Devices:
 
     def policy(self) -> WaitPolicy:
         """Return how to wait where the suite does not say otherwise."""
-        timeout, interval = self.settings.wait_timeout_seconds.value, self.settings.poll_interval_seconds.value
-        return WaitPolicy(timeout, interval, learned=self.settings.polling.value == "learned")
+        timeout, interval = self.settings.wait_timeout_seconds, self.settings.poll_interval_seconds
+        return WaitPolicy(timeout, interval, learned=self.settings.polling == "learned")
 
     def take(self, item: pytest.Item, defaults: Mapping[str, Any], policy: WaitPolicy) -> Mapping[str, Session]:
         """Return the test's sessions by its devices' names, the same ones until ``release``."""
@@ -301,7 +301,7 @@ class Devices:
                 sleep=self._sleep,
                 leaves_unknown=self.access.leaves_unknown,
                 stopping=self._stopping,
-                start_attempts=self.settings.start_attempts.value,
+                start_attempts=self.settings.start_attempts,
                 slots=self.access.slots(self._names.holder(), self._tell),
                 relay=self._relay,
                 found=self.warm.found,

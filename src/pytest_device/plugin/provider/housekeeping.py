@@ -32,7 +32,7 @@ class Sweeping:
         self._thread.start()
 
     def _sweep(self) -> None:
-        state_dir = self._settings.state_dir.value
+        state_dir = self._settings.state_dir
         if state_dir is None:
             return
         try:
@@ -40,7 +40,7 @@ class Sweeping:
                 Path(state_dir),
                 self._service,
                 but=self._run_name,
-                timeout_seconds=self._settings.stop_timeout_seconds.value,
+                timeout_seconds=self._settings.stop_timeout_seconds,
             )
         except OSError as error:
             self._notes.append(f"what earlier runs have left could not be looked at: {error}")
@@ -61,7 +61,7 @@ class Household:
         self._notes: list[str] = []
         self.run: OwnRun | None = None
         self._sweeping: Sweeping | None = None
-        if settings.local.value:
+        if settings.local:
             return
         self.run = joined(settings, run_name, MAIN, self._notes.append)
         self._sweeping = Sweeping(settings, service, self.run.name if self.run else "")

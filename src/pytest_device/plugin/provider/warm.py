@@ -42,12 +42,12 @@ class WarmDevices:
         """Return what the settings make of it; ``emit`` is told once why nothing is kept though that was asked for."""
         if settings.not_warm:
             emit(Event(Kind.NOTE, text=settings.not_warm))
-        if not settings.keep_warm.value or settings.state_dir.value is None or not _owner(access):
+        if not settings.keep_warm or settings.state_dir is None or not _owner(access):
             return cls()
         slots = access.slots("a look at warm devices", lambda _text: None)
         terms = Terms(
-            settings.keep_warm.value,
-            Path(settings.state_dir.value),
+            settings.keep_warm,
+            Path(settings.state_dir),
             has_room=lambda sessions: _has_room(slots, sessions),
         )
         return cls(Warm(terms, _world(access, begin, emit)))

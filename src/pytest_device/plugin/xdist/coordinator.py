@@ -47,8 +47,8 @@ def _is_here(node: _Worker) -> bool:
 
 
 def _check_place(settings: "Settings", node: _Worker) -> None:
-    if settings.local.value and not _is_here(node):
-        raise ConfigError(f"{settings.local.source} serves this machine alone, and --tx names another one")
+    if settings.local and not _is_here(node):
+        raise ConfigError(f"{settings.source('local')} serves this machine alone, and --tx names another one")
 
 
 def _new_run() -> str:
@@ -84,12 +84,12 @@ class Coordinator:
         self._channels[node] = WorkerChannel(channel, self._terminal.show)
         try:
             settings = settings_of(self._config)
-            if not (settings.local.value or settings.url.value):
+            if not (settings.local or settings.url):
                 return
             _check_place(settings, node)
             self._signals.install()
             node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
-            if settings.local.value and will_run(self._config):
+            if settings.local and will_run(self._config):
                 node.workerinput[LOCAL] = self._started(settings)
             if self._household is None and will_run(self._config) and not any(settings.service_problems()):
                 self._household = self._kept(settings)
@@ -109,7 +109,7 @@ class Coordinator:
         from pytest_device.plugin.provider.housekeeping import Household
         from pytest_device.sessions.network import endpoint_at
 
-        url, token = str(settings.url.value), settings.token
+        url, token = str(settings.url), settings.token
         if self._service is not None:
             url, token = self._service.url, self._service.token
         else:
@@ -130,8 +130,8 @@ class Coordinator:
             log,
             channels=self._channels,
             history=self._terminal.history,
-            max_devices=settings.max_sessions.value,
-            prefetch=settings.prefetch.value,
+            max_devices=settings.max_sessions,
+            prefetch=settings.prefetch,
         )
 
     @pytest.hookimpl(optionalhook=True)
@@ -174,7 +174,7 @@ class Coordinator:
         A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
         """
         if self._household:
-            seconds = settings_of(self._config).stop_timeout_seconds.value
+            seconds = settings_of(self._config).stop_timeout_seconds
             until, by_signal = time.monotonic() + seconds, self._signals.exit_status is not None
             self._household.finish(session, until=until, others=True, by_signal=by_signal)
             self._save_receipt()

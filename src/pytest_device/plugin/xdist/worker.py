@@ -52,8 +52,8 @@ class WorkerLink:
             self._channel,
             needs,
             history_of(self._config),
-            prefetch=settings.prefetch.value,
-            is_limited=settings.max_sessions.value is not None,
+            prefetch=settings.prefetch,
+            is_limited=settings.max_sessions is not None,
         )
 
 

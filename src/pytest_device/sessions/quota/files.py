@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import filelock
 
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import MAX_SESSIONS, STATE_DIR
+from pytest_device.options import Options
 from pytest_device.sessions.quota.claim import Obstacle
 
 T = TypeVar("T")
@@ -170,8 +170,8 @@ class FileClaim:
             return act() if self._turn.try_lock(_TURN_SECONDS) else None
         except OSError as error:
             raise ConfigError(
-                f"{MAX_SESSIONS.option} cannot be kept: {self._directory} cannot be used ({error}). "
-                f"Name another place with {STATE_DIR.option}"
+                f"{Options.max_sessions.flag} cannot be kept: {self._directory} cannot be used ({error}). "
+                f"Name another place with {Options.state_dir.flag}"
             ) from error
         finally:
             self._turn.release()

@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from pytest_device.errors import ConfigError
-from pytest_device.option_table import MAX_SESSIONS
+from pytest_device.options import Options
 from pytest_device.redact import Redactor
 from pytest_device.sessions.quota.claim import Obstacle
 from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
@@ -108,7 +108,7 @@ class Server:
         try:
             self._run(self._drop, "nobody", "")
         except RedisError as error:
-            raise ConfigError(f"{MAX_SESSIONS.option} cannot be kept: {self.told(error)}") from None
+            raise ConfigError(f"{Options.max_sessions.flag} cannot be kept: {self.told(error)}") from None
 
 
 class LeaseSlot:
@@ -183,7 +183,7 @@ class Heart:
         if lost:
             self._terms.warn(
                 f"{len(lost)} of this run's slots went to others while {self._terms.source} was away for more than "
-                f"{self._terms.lease_seconds:g} s: there may be more sessions than {MAX_SESSIONS.option} allows"
+                f"{self._terms.lease_seconds:g} s: there may be more sessions than {Options.max_sessions.flag} allows"
             )
         return True
 
@@ -191,7 +191,7 @@ class Heart:
         if self._terms.clock() - self._beat_at >= self._terms.lease_seconds and not self._is_warned:
             self._is_warned = True
             self._terms.warn(
-                f"{MAX_SESSIONS.option} is not kept for now: for {self._terms.lease_seconds:g} s "
+                f"{Options.max_sessions.flag} is not kept for now: for {self._terms.lease_seconds:g} s "
                 f"{self._server.told(error)}"
             )
 
@@ -251,7 +251,7 @@ class LeaseClaim:
     def _explain(self, error: RedisError) -> None:
         told = self._server.told(error)
         if not self._server.has_answered:
-            raise ConfigError(f"{MAX_SESSIONS.option} cannot be kept: {told}") from None
+            raise ConfigError(f"{Options.max_sessions.flag} cannot be kept: {told}") from None
         self._obstacle = Obstacle((f"nobody knows whom, since {told}",), 0)
 
     def queue(self, *, urgent: bool) -> None:

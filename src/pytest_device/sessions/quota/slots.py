@@ -8,7 +8,7 @@ from random import SystemRandom
 from typing import Final
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError
-from pytest_device.option_table import MAX_SESSIONS, WAIT_TIMEOUT_SECONDS
+from pytest_device.options import Options
 from pytest_device.sessions.quota.claim import Claim, Slot, Store
 from pytest_device.sessions.quota.files import FileStore
 
@@ -66,7 +66,7 @@ class Slots:
         """
         if count > self.most:
             raise ConfigError(
-                f"{count} sessions are needed at once, {MAX_SESSIONS.option} allows {self.most}: "
+                f"{count} sessions are needed at once, {Options.max_sessions.flag} allows {self.most}: "
                 "allow more, or use fewer devices in one test"
             )
         if not count:
@@ -102,8 +102,8 @@ class Slots:
             now = self._clock()
             if now >= deadline:
                 raise LeaseTimeoutError(
-                    f"{self._waited(claim, now - started)}. Allow more with {MAX_SESSIONS.option}, "
-                    f"or a longer wait with {WAIT_TIMEOUT_SECONDS.option}"
+                    f"{self._waited(claim, now - started)}. Allow more with {Options.max_sessions.flag}, "
+                    f"or a longer wait with {Options.wait_timeout_seconds.flag}"
                 )
             if now >= word_at:
                 word_at = now + _HEARTBEAT_SECONDS
@@ -129,6 +129,6 @@ class Slots:
         found = claim.obstacle()
         holders = ", ".join(f"{number} by {holder}" for holder, number in Counter(found.held).items())
         return (
-            f"waited {seconds:.0f} s for {claim.count} of the {self.most} sessions that {MAX_SESSIONS.option} allows "
-            f"at once; held: {holders or 'none'}; place in the queue: {found.ahead + 1}"
+            f"waited {seconds:.0f} s for {claim.count} of the {self.most} sessions that {Options.max_sessions.flag} "
+            f"allows at once; held: {holders or 'none'}; place in the queue: {found.ahead + 1}"
         )

@@ -1,0 +1,65 @@
+"""Checks the addresses of services."""
+
+from urllib.parse import urlsplit
+
+from pytest_device.errors import ConfigError
+from pytest_device.redact import MASK, Redactor, is_loopback
+
+
+def checked_url(url: str) -> str:
+    """Return the service's base address without a slash at its end.
+
+    Raises ConfigError unless it is ``https://`` (``http://`` on loopback only, since the token travels with every
+    request) and holds nothing but host, port and path.
+    """
+    shown = Redactor().text(url).partition("?")[0]
+    try:
+        parts = urlsplit(url.strip())
+        host, _port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"service address {shown!r}: {error}") from None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise ConfigError(f"service address {shown!r} must look like https://host or https://host/path")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise ConfigError(f"service address {shown!r} would send the access token unencrypted: use https://")
+    if parts.username or parts.password:
+        raise ConfigError(f"service address {shown!r} must not hold credentials: the access token is given apart")
+    if not url.strip().isprintable() or " " in url.strip() or not _encodes(host):
+        raise ConfigError(f"service address {shown!r} holds characters that no address has")
+    if "?" in url or "#" in url:
+        raise ConfigError(f"service address {shown!r} must end with its path: leave out ?query and #fragment")
+    base = url.strip().rstrip("/")
+    if parts.path.rstrip("/").endswith("/v2"):
+        raise ConfigError(f"service address {shown!r} must end before /v2, which belongs to each call")
+    return base
+
+
+def _encodes(host: str) -> bool:
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def checked_slots_url(url: str) -> str:
+    """Return the address of a Redis server: ``redis://host:port/number``, or ``rediss://`` for an encrypted one.
+
+    Raises ConfigError, without showing credentials, unless it holds nothing else, and for credentials that would cross
+    a network unencrypted.
+    """
+    scheme, sign, rest = url.strip().partition("://") if "://" in url else ("", "", url.strip())
+    credentials, at, place = rest.rpartition("@")  # a slash or blank in a password does not end it here
+    shown = f"{scheme}{sign}{MASK if credentials else ''}{at}{place.partition('?')[0]}"
+    try:
+        parts = urlsplit(url.strip())
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    number = parts.path.strip("/")
+    if parts.scheme not in {"redis", "rediss"} or not host or "/" in number or (number and not number.isdecimal()):
+        raise ConfigError(f"Redis address {shown!r} must look like rediss://host, rediss://host:port or …/number")
+    if not url.strip().isprintable() or any(sign in url.strip() for sign in " '\"?#"):
+        raise ConfigError(f"Redis address {shown!r} must end with its number, and hold no blank, quote, ? or #")
+    if "@" in parts.netloc and parts.scheme == "redis" and not is_loopback(host):
+        raise ConfigError(f"Redis address {shown!r} would send its credentials unencrypted: use rediss://")
+    return url.strip()

@@ -1,0 +1,130 @@
+"""Parses the texts of options: a function for each kind, which raises ValueError with the rule that a text breaks."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pytest_device.addresses import checked_slots_url as slots_address
+from pytest_device.addresses import checked_url as address
+from pytest_device.spec import (
+    ARCHIVE_URL_MAX_LENGTH,
+    DURATION_MAX_MINUTES,
+    IDLE_MAX_MINUTES,
+    IDLE_MIN_MINUTES,
+    REQUESTABLE_SESSION_TYPES,
+    Platform,
+    SessionType,
+    Share,
+)
+
+__all__ = ["address", "slots_address"]
+
+T = TypeVar("T")
+
+_SECONDS_MAX: Final = 1_000_000
+"""More than any session lasts, and less than what a system can wait for."""
+_SHARDS_MAX: Final = 1_000
+_SWITCH: Final = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+
+
+def _parsed(text: str, rule: str, convert: Callable[[str], T], is_valid: Callable[[T], object] = lambda _: True) -> T:
+    try:
+        value = convert(text)
+        if is_valid(value):
+            return value
+    except (ValueError, KeyError):
+        pass  # the rule says more
+    raise ValueError(rule)
+
+
+def text(text: str) -> str:
+    return text
+
+
+def switch(text: str) -> bool:
+    return _parsed(text.strip().lower(), "true or false", _SWITCH.__getitem__)
+
+
+def number(text: str, least: int, most: int, of: str = "") -> int:
+    return _parsed(text, f"a whole number{of} from {least} to {most}", int, lambda value: least <= value <= most)
+
+
+def minutes(text: str, least: int = 1) -> int:
+    return number(text, least, DURATION_MAX_MINUTES, " of minutes")
+
+
+def idle_minutes(text: str) -> int:
+    return number(text, IDLE_MIN_MINUTES, IDLE_MAX_MINUTES, " of minutes")
+
+
+def seconds(text: str) -> float:
+    rule = f"a number of seconds above 0 and up to {_SECONDS_MAX}"
+    return _parsed(text, rule, float, lambda value: 0 < value <= _SECONDS_MAX)
+
+
+def uuid(text: str, of: str) -> str:
+    return _parsed(text, of, lambda text: str(UUID(text)))
+
+
+def choice(text: str, *words: str) -> str:
+    return _parsed(text, " or ".join(words), str, words.__contains__)
+
+
+def platforms(text: str) -> tuple[Platform, ...]:
+    rule = " or ".join((*Platform, "both, with a comma"))
+    return _parsed(text, rule, lambda text: tuple(dict.fromkeys(Platform(word.strip()) for word in text.split(","))))
+
+
+def session_type(text: str) -> SessionType:
+    rule = f"one of {', '.join(REQUESTABLE_SESSION_TYPES)}"
+    return _parsed(text, rule, SessionType, REQUESTABLE_SESSION_TYPES.__contains__)
+
+
+def share(text: str) -> Share:
+    return _parsed(text, f"one of {', '.join(Share)}", Share)
+
+
+def shard(text: str) -> str:
+    rule = f"a part of the whole, such as 2/4, of up to {_SHARDS_MAX}"
+    index, total = _parsed(text, rule, _fraction, lambda shard: 1 <= shard[0] <= shard[1] <= _SHARDS_MAX)
+    return f"{index}/{total}"
+
+
+def _fraction(text: str) -> tuple[int, int]:
+    index, total = map(int, text.split("/"))
+    return index, total
+
+
+def archive_address(text: str) -> str:
+    rule = f"an HTTP or HTTPS URL of at most {ARCHIVE_URL_MAX_LENGTH} characters"
+    return _parsed(text, rule, str, lambda text: len(text) <= ARCHIVE_URL_MAX_LENGTH and _is_http(text))
+
+
+def _is_http(text: str) -> bool:
+    parts = urlsplit(text)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+
+
+def path(text: str) -> str:
+    value = _parsed(text, "a path", Path, lambda _: "\0" not in text)
+    return str(value.absolute())  # whoever reads it may work elsewhere
+
+
+def absolute_path(text: str) -> str:
+    return _parsed(text, "an absolute path", str, lambda text: "\0" not in text and Path(text).is_absolute())
+
+
+def word(text: str) -> str:
+    is_word = text.isascii() and text.isalpha() and text.islower()
+    return _parsed(text, "a word of lower-case letters", str, lambda _: is_word)
