@@ -1,6 +1,7 @@
 """Fixtures of all test packages."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path == place or place in item.path.parents for place in places):
             item.add_marker(pytest.mark.programs)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _default_signals_in_children() -> None:
+    """Start the processes of tests with default signals, also under ``nohup`` and as a shell's background job.
+
+    A program inherits what its parent ignores, but not what its parent handles: so the signal is handled, by doing
+    nothing. The tests themselves are to survive a logout, as before.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda _number, _frame: None)
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -77,12 +78,13 @@ def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> No
     typed = {
         alias.name: node.module
         for node in ast.walk(ast.parse((SRC / "__init__.py").read_text()))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pytest_device.")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_device.")
         for alias in node.names
     }
 
-    assert typed == {name: f"pytest_device.{module}" for name, module in pytest_device._MODULE_OF.items()}
-    assert all(hasattr(pytest_device, name) for name in typed)
+    assert typed.keys() == set(dir(pytest_device)) - vars(pytest_device).keys()
+    for name, module in typed.items():
+        assert getattr(pytest_device, name) is getattr(import_module(module), name)
 
 
 def heavy(modules: list[str]) -> set[str]:

@@ -232,7 +232,7 @@ def test_no_repr_and_no_message_shows_address_or_token(far: Controller) -> None:
     with pytest.raises(AgentDeviceError) as caught:
         device.press("label=Go")
 
-    shown = f"{device!r} {device.environment!r} {device._transport!r} {caught.value}"
+    shown = f"{device!r} {device.environment!r} {vars(device)!r} {caught.value}"
     assert TOKEN not in shown
     assert far.url not in shown
 

@@ -1,13 +1,14 @@
 """The live preview over HTTP: who may look and touch, and what is answered."""
 
 import asyncio
+import gc
 from collections.abc import Mapping
 
 import httpx
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.preview.screens import KEEP_SECONDS, SECONDS_BETWEEN, SHARE, Screens
+from pytest_device.service.preview.screens import KEEP_SECONDS, SECONDS_BETWEEN, SHARE, Picture, Screens
 from pytest_device.service.runners.base import Running
 from tests.service.stage import HEIGHT, WIDTH, DrawnDevice, Stage
 from tests.service.world import UNKNOWN_ID, Clock
@@ -310,11 +311,18 @@ def test_what_is_done_while_a_picture_is_taken_is_seen_in_the_next() -> None:
 def test_a_picture_that_nobody_asks_for_is_not_held_for_ever() -> None:
     clock = Clock()
     screens = Screens(clock)
-    asyncio.run(screens.picture("1", DrawnDevice()))
+    data = asyncio.run(screens.picture("1", DrawnDevice())).data
+    assert is_held(data)
     clock.now += KEEP_SECONDS + 1
     asyncio.run(screens.picture("2", DrawnDevice()))
 
-    assert list(screens._screens) == ["2"]
+    assert not is_held(data)
+
+
+def is_held(data: bytes) -> bool:
+    """Return whether a picture with these data is still in memory."""
+    gc.collect()
+    return any(one.data is data for one in gc.get_objects() if type(one) is Picture)
 
 
 def test_what_is_no_picture_is_not_shown_as_one() -> None:

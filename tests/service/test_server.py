@@ -320,16 +320,19 @@ def test_answers_are_sent_without_waiting_for_more_to_send() -> None:
 
 def test_signals_end_the_service_except_those_that_its_parent_ignores() -> None:
     ended: list[str] = []
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    given = {signal.SIGHUP: signal.SIG_IGN, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in given.items()}
     try:
         with _signals(lambda: ended.append("once")):
-            signal.raise_signal(signal.SIGHUP)
-            signal.raise_signal(signal.SIGTERM)
+            for number in given:
+                signal.raise_signal(number)
+        after = {number: signal.getsignal(number) for number in given}
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     assert ended == ["once"]
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert after == given
 
 
 def test_an_error_of_the_work_before_the_service_is_ready_is_told() -> None:

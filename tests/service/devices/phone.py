@@ -56,9 +56,9 @@ class Phone:
         """Wait until an expression is worth what is expected."""
         return self.do(self._says_in_time(expression, expected))
 
-    def calls(self, method: str, **params: Any) -> Mapping[str, Any]:
+    def calls(self, method: str, *, limit_seconds: float = LIMIT_SECONDS, **params: Any) -> Mapping[str, Any]:
         """Carry out a command on the page that is in front, as a controller does."""
-        return self.do(self._calls(method, params))
+        return self.do(self._calls(method, params, limit_seconds))
 
     async def _says(self, expression: str) -> Any:
         how = {"expression": expression, "returnByValue": True, "awaitPromise": True}
@@ -78,9 +78,11 @@ class Phone:
         except (ControllerError, KeyError):  # the page is just being closed, or there is none
             return False
 
-    async def _calls(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _calls(
+        self, method: str, params: Mapping[str, Any], limit_seconds: float = LIMIT_SECONDS
+    ) -> Mapping[str, Any]:
         async with self._page() as page:
-            return await page.call(method, params)
+            return await page.call(method, params, limit_seconds=limit_seconds)
 
     @asynccontextmanager
     async def _page(self) -> AsyncGenerator[Connection, None]:

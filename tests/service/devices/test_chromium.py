@@ -13,6 +13,7 @@ from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState
 from pytest_device.service.runners.processes import working_for
 from tests.service.devices.phone import APP, Phone, booted
+from tests.waiting import eventually
 
 STORE = """
 localStorage.kept = sessionStorage.kept = 'yes'; document.cookie = 'kept=yes; max-age=600';
@@ -354,15 +355,17 @@ def test_a_touch_beside_the_button_does_not_press_it(phone: Phone) -> None:
 
 
 def ask(phone: Phone) -> None:
-    """Let the page open a dialog, and wait until the device knows."""
+    """Let the page open a dialog, and wait until the device knows: then it refuses to be turned."""
     phone.says("setTimeout(() => { window.answer = confirm('Sure?') })")
-    phone.do(opened(phone))
+    assert eventually(lambda: has_dialog(phone))
 
 
-async def opened(phone: Phone) -> None:
-    async with asyncio.timeout(20):
-        while (await phone.device._tabs.front())._dialog is None:  # noqa: ASYNC110  it tells nobody
-            await asyncio.sleep(0.02)
+def has_dialog(phone: Phone) -> bool:
+    try:
+        phone.do(phone.device.rotate("PORTRAIT"))
+    except ControllerError as error:
+        return "dialog" in str(error)
+    return False
 
 
 def test_while_a_dialog_is_open_there_is_no_picture(phone: Phone) -> None:
@@ -485,7 +488,7 @@ def test_pictures_are_taken_while_apps_come_and_go(phone: Phone) -> None:
 def test_a_page_that_crashes_is_told(tmp_path: Path) -> None:
     with booted(tmp_path / "session", deviceIdentifier="chromium") as phone:
         with pytest.raises(ControllerError):
-            phone.do(phone.do(phone.device._tabs.main()).call("Page.crash", limit_seconds=1))
+            phone.calls("Page.crash", limit_seconds=1)
 
         assert phone.do(phone.device.ended()) == "the page has crashed (crashed)"
 
