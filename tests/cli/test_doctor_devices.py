@@ -70,7 +70,7 @@ def test_without_a_browser_it_is_said_what_the_first_session_installs(tmp_path: 
 def test_the_browser_that_was_installed_is_named_and_a_chromium_without_chromedriver_serves_the_others(
     tmp_path: Path, script: Script
 ) -> None:
-    script("chromium")
+    script("chromium", "")
     pinned = Pinned(cache_directory({}, tmp_path))
     for program in (pinned.program, pinned.chromedriver):
         program.parent.mkdir(parents=True)
