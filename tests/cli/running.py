@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -16,10 +17,12 @@ COMMAND = [sys.executable, "-c", CODE]
 WITHOUT_EXTRA = f"import sys; sys.modules |= dict.fromkeys(('starlette', 'uvicorn', 'psutil')); {CODE}"
 
 
-def run(*arguments: str, code: str = CODE, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own."""
+def run(
+    *arguments: str, code: str = CODE, cwd: Path | None = None, before: Sequence[str] = (), **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, by the command ``before``."""
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [*before, sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         check=False,

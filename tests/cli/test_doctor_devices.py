@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_device.cli.doctor.devices import check_devices
+from pytest_device.service.config import cache_directory
+from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from tests.cli.running import run
 
 Script = Callable[[str, str], None]
@@ -28,7 +31,7 @@ def script(tmp_path: Path) -> Script:
 
 def found(directory: Path) -> dict[str, tuple[str, str, str]]:
     """Return status, text and fix of each finding."""
-    findings = check_devices({"PATH": str(directory / "bin")}, directory)
+    findings = check_devices({"PATH": str(directory / "bin")}, directory)  # with a cache in this home
     return {one.name: (one.status, one.text, one.fix) for one in findings}
 
 
@@ -47,16 +50,49 @@ def test_a_browser_serves_sessions_of_every_type(tmp_path: Path, script: Script)
 
     programs = f"{tmp_path}/bin/chromium, {tmp_path}/bin/chromedriver"
     assert findings["ios: chromium"] == ("ok", f"for sessions of every type, {programs}", "")
-    assert findings["ios: fake"] == ("ok", "not used", "")
+    assert findings["ios: fake"][1] == "for appium sessions that ask for it by name: device_identifier='fake'"
 
 
-def test_without_a_browser_appium_gets_the_fake_device_and_it_is_told_what_to_install(tmp_path: Path) -> None:
-    findings = found(tmp_path)
+@pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
+def test_without_a_browser_it_is_said_what_the_first_session_installs(tmp_path: Path) -> None:
+    status, text, fix = found(tmp_path)["android: chromium"]
 
-    status, text, fix = findings["android: chromium"]
-    assert (status, text) == ("warn", "not used: no Chromium is on PATH, chromedriver is not on PATH")
-    assert "install" in fix
-    assert findings["android: fake"] == ("ok", "for appium sessions", "")
+    assert status == "warn"
+    assert text == (
+        "for sessions of every type: the first session that needs a browser installs "
+        "Chromium 153.0.0 and chromedriver 153.0.8010.52 (at most 120 MB to download, 240 MB on the disk)"
+    )
+    assert fix.startswith("run a session while the network is there, or ")
+    assert not (tmp_path / ".cache").exists()
+
+
+@pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
+def test_the_browser_that_was_installed_is_named_and_a_chromium_without_chromedriver_serves_the_others(
+    tmp_path: Path, script: Script
+) -> None:
+    script("chromium", "")
+    pinned = Pinned(cache_directory({}, tmp_path))
+    for program in (pinned.program, pinned.chromedriver):
+        program.parent.mkdir(parents=True)
+        program.touch()
+
+    status, text, _ = found(tmp_path)["ios: chromium"]
+
+    about = f"Chromium 153.0.0, installed by pytest-device; {tmp_path}/bin/chromium is not used: "
+    browsers = f"{tmp_path}/bin/chromium; {pinned.program}, {pinned.chromedriver} ({about}chromedriver is not on PATH)"
+    assert (status, text) == ("ok", f"for sessions of every type, {browsers}")
+
+
+def test_on_another_processor_it_is_said_how_a_browser_is_had(tmp_path: Path) -> None:
+    other = shutil.which("setarch") or pytest.skip("setarch is missing")
+    (tmp_path / "bin").mkdir()
+
+    environ = {"PATH": str(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path)}
+    told = run("doctor", "--json", cwd=tmp_path, before=(other, "i686"), DEVICE_LOCAL="1", **environ)
+
+    [one] = [one for one in json.loads(told.stdout)["findings"] if one["name"] == "android: chromium"]
+    assert (one["status"], one["text"]) == ("warn", "not used: no Chromium is on PATH, chromedriver is not on PATH")
+    assert "install" in one["fix"]
 
 
 def test_a_real_device_without_appium_s_driver_serves_the_others(tmp_path: Path, script: Script) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import struct
 import threading
 import time
@@ -10,6 +9,7 @@ import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -22,14 +22,18 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.apps.base import App
+from pytest_device.service.config import cache_directory
+from pytest_device.service.devices import browsers
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.keys import Keys
 from pytest_device.service.preview import routes
 from pytest_device.service.runners.base import Boot, Booting, Failed, Moment, Running
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.service.server import answer, listen
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
-from pytest_device.spec import Platform
+from pytest_device.spec import Platform, SessionType
 from tests.service.world import ACCOUNTS, APP_ID
 
 PATIENCE_SECONDS: Final = 60.0
@@ -215,13 +219,10 @@ def on_stage(**more: Any) -> Generator[Stage]:
 
 @contextmanager
 def browser() -> Generator[webdriver.Chrome]:
-    """Start a Chromium without a window; the test is skipped where there is none."""
-    binary = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not binary or not driver:
-        pytest.skip("Chromium or chromedriver is missing")
+    """Start the browser that a session would get, without a window; the test is skipped where there is none."""
+    binary, driver = asyncio.run(_programs())
     options = Options()
-    options.binary_location = binary
+    options.binary_location = str(binary)
     for argument in (
         "--headless=new",
         "--disable-gpu",
@@ -233,8 +234,24 @@ def browser() -> Generator[webdriver.Chrome]:
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = webdriver.Chrome(options, Chromedriver(driver))
+    chrome = webdriver.Chrome(options, Chromedriver(str(driver)))
     try:
         yield chrome
     finally:
         chrome.quit()
+
+
+async def _programs() -> tuple[Path, Path]:
+    guard = Guard(environ=os.environ, log=print)
+    toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
+    found = await browsers.look(
+        os.environ, SessionType.APPIUM, cache_dir=toolbox.cache_dir, built_for=browsers.hardware()
+    )
+    if found.missing or not (found.program and found.chromedriver):
+        pytest.skip(f"{found.missing}: {found.fix}")
+    try:
+        if found.to_install:
+            await browsers.Pinned(toolbox.cache_dir).install(toolbox, SessionType.APPIUM, print)
+    finally:
+        guard.close()
+    return found.program, found.chromedriver

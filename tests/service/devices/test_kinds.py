@@ -116,7 +116,7 @@ def test_a_session_never_gets_another_device_than_it_asked_for(
         ([NO_ANDROIDS, CHROMIUM, FAKE], "pixel_7", CHROMIUM),
         ([ANDROIDS, CHROMIUM, FAKE], "chromium", CHROMIUM),
         ([ANDROIDS, CHROMIUM, FAKE], "fake", FAKE),
-        ([NO_ANDROIDS, NO_CHROMIUM, FAKE], "pixel_7", FAKE),
+        ([NO_ANDROIDS, NO_CHROMIUM, FAKE], "fake", FAKE),
     ],
 )
 def test_a_kind_stands_in_where_the_better_ones_are_missing_and_when_asked_for(
@@ -133,6 +133,7 @@ def test_a_kind_stands_in_where_the_better_ones_are_missing_and_when_asked_for(
             None,
             r"no android device .* \(emulator: adb is not on PATH; chromium: no Chromium is on PATH\): apt-get install",
         ),
+        ([NO_ANDROIDS, NO_CHROMIUM, FAKE], "pixel_7", r"adb is not on PATH; .*\): apt-get install chromium$"),
         ([ANDROIDS, NO_CHROMIUM], "chromium", r"\(chromium: no Chromium is on PATH\): apt-get install chromium$"),
         ([ANDROIDS, CHROMIUM], "fake", "'fake': that device serves appium sessions only"),
     ],
@@ -284,19 +285,21 @@ def test_a_device_is_lent_to_one_session_at_a_time_and_again_later(devices: Devi
     assert asyncio.run(scenario()) == ["emulator-5554", "2B131FDH2000ST"] * 2
 
 
-def test_the_fake_device_stands_in_for_appium_and_the_log_tells_why(
+def test_the_fake_device_serves_who_asks_for_it_by_name_and_nobody_else(
     devices: Devices, tmp_path: Path, told: list[str]
 ) -> None:
-    async def scenario() -> Device:
-        async with lent(devices, tmp_path, type="appium") as device:
+    async def scenario(**request: Any) -> Device:
+        async with lent(devices, tmp_path, type="appium", **request) as device:
             return device
 
-    device = asyncio.run(scenario())
+    device = asyncio.run(scenario(deviceIdentifier="fake"))
 
-    assert (device.kind, device.name) == ("fake", "fake android device")
-    [line] = told
-    assert line.startswith("the device is fake android device (fake); no emulator: appium-uiautomator2-driver is not")
-    assert "; no chromium: no Chromium is on PATH, chromedriver is not on PATH" in line
+    assert (device.kind, device.name) == ("fake", "fake")
+    no_emulator = f"no emulator: appium-uiautomator2-driver is not installed in {tmp_path}/.appium"
+    no_browser = "no chromium: no Chromium is on PATH, chromedriver is not on PATH"
+    assert told == [f"the device is fake (fake); {no_emulator}; {no_browser}"]
+    with pytest.raises(ControllerError, match=r"no android device for the session .* no Chromium is on PATH"):
+        asyncio.run(scenario())
 
 
 def test_a_session_without_a_type_is_one_of_agent_device(devices: Devices, tmp_path: Path) -> None:

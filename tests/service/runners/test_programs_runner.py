@@ -15,12 +15,13 @@ import psutil
 import pytest
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Boot, Booting, Failed, Running
 from pytest_device.service.runners.processes import end, working_for
 from pytest_device.service.runners.programs import Folders, ProgramsRunner, check
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
-from pytest_device.spec import SessionType
+from pytest_device.spec import REQUESTABLE_SESSION_TYPES, SessionType
 from tests.service.runners.programs import alive, eventually, guards
 
 pytestmark = pytest.mark.usefixtures("tools")  # everything is installed
@@ -230,25 +231,21 @@ def test_a_session_can_be_stopped_while_it_boots(moment: float, make_runner: Mak
     assert not working_for([state_dir / "programs/one"])
 
 
-@pytest.mark.parametrize("session_type", ["agent-device", "argent", "web-preview-only"])
-def test_without_a_browser_a_session_fails_with_the_line_to_install_one(
-    session_type: str, make_runner: MakeRunner, tmp_path: Path
+@pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
+@pytest.mark.parametrize("session_type", sorted(REQUESTABLE_SESSION_TYPES))
+def test_without_a_browser_on_path_the_pinned_one_serves_sessions_of_every_type(
+    session_type: str, make_runner: MakeRunner, cache_dir: Path, tmp_path: Path
 ) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/sh").symlink_to("/bin/sh")
+    pinned = Pinned(cache_dir)
+
     async def scenario() -> None:
-        async with prepared(make_runner(PATH=str(tmp_path))) as runner:
+        async with prepared(make_runner(PATH=str(tmp_path / "bin"))) as runner:
             runner.start("one", {"platform": "ios", "type": session_type})
-            why = await failed(runner, "one")
-            assert "no Chromium is on PATH" in why
-            assert "install" in why
-
-    asyncio.run(scenario())
-
-
-def test_without_a_browser_appium_has_its_fake_device(make_runner: MakeRunner, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with prepared(make_runner(PATH=str(tmp_path))) as runner:
-            runner.start("one", {"platform": "ios", "type": "appium"})
-            assert (await booted(runner, "one"))["capabilities"]["platformName"] == "Fake"
+            await booted(runner, "one")
+            [device] = [text for text in told(runner, "one") if text.startswith("the device is")]
+            assert f"(chromium: {pinned.program}, Chromium 153.0.0, installed by pytest-device)" in device
 
     asyncio.run(scenario())
 
@@ -297,6 +294,7 @@ def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner,
 SERVICE = """
 import asyncio, os, sys
 from pathlib import Path
+from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Booting
 from pytest_device.service.runners.programs import Folders, ProgramsRunner

@@ -13,9 +13,9 @@ from pytest_device.service.runners import node, toolchain
 from pytest_device.service.runners.cache import Installer
 from pytest_device.service.runners.environment import for_installers
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, Project, Toolchain
+from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, CHROMIUM, Project, Toolchain
 
-PROJECTS = (APPIUM, AGENT_DEVICE, ARGENT)
+PROJECTS = (APPIUM, AGENT_DEVICE, ARGENT, CHROMIUM)
 REFUSING = "http://127.0.0.1:9"
 
 Script = Callable[[str, str], Path]

@@ -49,15 +49,15 @@ def _finding(platform: Platform, kind: str, founds: Mapping[SessionType, Sequenc
 
 
 def _later(name: str, text: str, rows: Sequence["Found"]) -> Finding:
-    """Return that it serves, and what is installed for that by the first session."""
+    """Return that it serves, and what the first session has to install for that."""
     to_install = next((found for found in rows if found.to_install), None)
     if to_install is None:
         return ok(name, text)
     from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
 
     size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on the disk"
-    first = f"the first session that needs a browser installs {to_install.to_install} ({size})"
-    return warn(name, f"{text}; {first}", f"run a session while the network is there, or {to_install.fix}")
+    later = f"the first session that needs a browser installs {to_install.to_install} ({size})"
+    return warn(name, f"{text}: {later}", f"run a session while the network is there, or {to_install.fix}")
 
 
 def _used(founds: Sequence["Found"]) -> str | None:
@@ -67,12 +67,13 @@ def _used(founds: Sequence["Found"]) -> str | None:
 
 
 def _users(titles: Sequence[str], rows: Sequence["Found"]) -> str:
-    """Say which sessions a kind serves, and with what: where these differ, each browser is named."""
+    """Say which sessions a kind serves and by what; of two browsers each is named."""
     if not titles:
         return "not used"
     sessions = "sessions of every type" if len(titles) == len(_TYPES) else f"{titles[0]} sessions"
+    there = {found.program: found for found in reversed(rows) if found.program and not found.to_install}
     devices = ", ".join(device.udid for device in rows[-1].devices)
-    what = devices or "; ".join(dict.fromkeys(_programs(found) for found in rows if found.program))
+    what = devices or "; ".join(_programs(found) for found in there.values())
     return f"for {sessions}{what and f', {what}'}"
 
 

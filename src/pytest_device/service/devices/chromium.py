@@ -146,7 +146,7 @@ class Chromium:
         origins = {origin_of(base) for base in cleared}
         others = {origin_of(app.base) for app in self._apps.values()} - origins
         origins |= self._tabs.visited - others  # nobody can name a page that an app has led to
-        await (await self._tabs.main()).forget(origins)
+        await (await self._tabs.main()).forget(origins, keep_others=bool(others))
         self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:

@@ -35,11 +35,16 @@ _FIXES: Final = (
         "{by_hand}: this system lacks what the program needs",
     ),
     (
+        r"Decompression failed|unexpected end of file",
+        "an archive is broken: empty npm's cache (npm cache clean --force)",
+    ),
+    (
         r"EINTEGRITY|DO NOT MATCH THE HASHES",
         "a package is not the one that was pinned: find out what the registry or proxy in use changed",
     ),
     (r"\bE401\b|\bE403\b", "log in to the registry in use, or choose another (npm config get registry)"),
-    (r"\bE404\b|ETARGET|No matching distribution", "choose a registry that has these packages"),
+    (r"\bE404\b|ETARGET", "choose a registry that has these packages"),
+    (r"No matching distribution", "check the network and the package index in use (pip config list)"),
 )
 
 # npm and pip mask most credentials themselves; this is how their configuration files spell the others.

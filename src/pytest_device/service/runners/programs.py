@@ -103,8 +103,6 @@ class ProgramsRunner:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"{self._directory} cannot be made: {error.strerror or error}") from error
-        for launcher in [self._launchers[one] for one in types if one in self._launchers]:
-            await self._toolbox.get(launcher.project, progress)
         said = set[str]()
         for request in requests:
             try:
@@ -114,6 +112,8 @@ class ProgramsRunner:
             if used and used not in said:
                 progress(used)
             said.add(used)
+        for launcher in [self._launchers[one] for one in types if one in self._launchers]:
+            await self._toolbox.get(launcher.project, progress)
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no device for a create request, None where it has one."""

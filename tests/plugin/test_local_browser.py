@@ -1,0 +1,59 @@
+"""Runs on a machine where no browser can be had: one of another processor, with nothing on PATH."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SUITE = """
+import pytest
+
+@pytest.fixture
+def device_appium_options():
+    return {"appium:app": "web-build"}
+
+@pytest.mark.device(platform="android", type="appium")
+def test_driven(device_driver): pass
+
+@pytest.mark.device(platform="android", type="web-preview-only")
+def test_seen(device_session): pass
+"""
+REASON = (
+    "this machine has no android device for the session (emulator: adb is not on PATH; *; "
+    "chromium: no Chromium is on PATH*): *install *"
+)
+
+
+@pytest.fixture(autouse=True)
+def _bare(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("ANDROID_HOME", raising=False)
+    pytester.makepyfile(test_it=SUITE)
+
+
+def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    setarch = shutil.which("setarch", path="/usr/bin:/bin")
+    if not setarch or subprocess.run([setarch, "i686", "/bin/true"], check=False).returncode:
+        pytest.skip("this machine cannot pass for another")
+    return pytester.run(setarch, "i686", sys.executable, "-m", "pytest", "--device-local", *arguments)
+
+
+def test_a_run_ends_before_its_first_session_with_the_line_to_run(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    result = run(pytester)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: the local service did not start: {REASON}"])
+    assert "created" not in result.stdout.str()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_in_a_worker_too_nothing_is_created_and_configuration_is_to_blame(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "-n", "1")
+
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines([f"*config: *{REASON}"])
+    assert "sessions: created" not in result.stdout.str()
