@@ -9,7 +9,7 @@ import pytest
 from tests.bare.blocks import ROOT, commands_of_readme
 from tests.bare.world import World
 
-pytestmark = pytest.mark.timeout(900)  # everything is installed for a user who has nothing
+pytestmark = pytest.mark.timeout(1500)  # everything is installed for a user who has nothing
 EXAMPLES = commands_of_readme("python3 -m venv")[0]
 
 
