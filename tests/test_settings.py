@@ -11,6 +11,7 @@ from pytest_device.addresses import checked_slots_url, checked_url
 from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, Option, Options
 from pytest_device.settings import LOCAL_APP_ID, Settings, checked_token, resolve
+from pytest_device.spec import Platform, SessionType, Share
 
 _TEXTS = (Options.artifacts_dir, Options.identifier)
 """Options that any text is a good value of."""
@@ -40,6 +41,57 @@ def test_each_value_remembers_what_gave_it() -> None:
     assert settings.source("app_id") == "DEVICE_APP_ID"
     assert settings.source("vendor") == "device_vendor in the ini file"
     assert settings.source("max_duration_minutes") == "default"
+
+
+GOOD = {
+    "url": ("https://devices.example/", "https://devices.example"),
+    "app_id": (APP_ID.upper(), APP_ID),
+    "platform": ("ios, android", (Platform.IOS, Platform.ANDROID)),
+    "type": ("appium", SessionType.APPIUM),
+    "build_id": (APP_ID, APP_ID),
+    "application_archive_url": ("https://archives.example/a.zip", "https://archives.example/a.zip"),
+    "identifier": ("Pixel 9", "Pixel 9"),
+    "share": ("class", Share.CLASS),
+    "shard": ("02/4", "2/4"),
+    "slots_url": ("rediss://redis.example/1", "rediss://redis.example/1"),
+    "polling": ("learned", "learned"),
+    "artifacts_dir": ("artifacts", "artifacts"),
+    "builds_dir": ("builds", str(Path.cwd() / "builds")),
+    "state_dir": ("/var/state", "/var/state"),
+    "vendor": ("acme", "acme"),
+}
+"""Texts with their values, for the options that are neither a switch nor a number."""
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.word)
+def test_a_text_becomes_a_value_of_its_kind(option: Option[Any]) -> None:
+    text, value = GOOD.get(option.word, ("true", True) if isinstance(option.default, bool) else ("5", 5))
+
+    parsed = option.parse(text)
+
+    assert parsed == value
+    assert isinstance(parsed, object if option.default is None else type(option.default))
+
+
+def test_settings_without_arguments_are_the_defaults() -> None:
+    settings = Settings()
+
+    assert {option.word: getattr(settings, option.word) for option in OPTIONS} == {
+        option.word: option.default for option in OPTIONS
+    }
+    assert not list(settings.chosen())
+
+
+def test_settings_with_values_are_the_defaults_but_for_these() -> None:
+    settings = Settings(values={"max_sessions": 3})
+
+    assert settings.max_sessions == 3
+    assert settings.prefetch == Options.prefetch.default
+
+
+def test_the_source_of_an_unknown_option_is_a_mistake() -> None:
+    with pytest.raises(AttributeError, match="max_session"):
+        Settings().source("max_session")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +177,7 @@ def test_the_stronger_source_names_the_service() -> None:
 
 
 def test_two_services_from_one_source_are_refused() -> None:
-    with pytest.raises(ConfigError, match="--device-url and --device-local exclude each other"):
+    with pytest.raises(ConfigError, match="--device-url and --device-local are mutually exclusive"):
         resolved({"device_url": "https://a", "device_local": "true"})
 
 
@@ -155,7 +207,7 @@ def test_builds_for_another_service_are_a_mistake_on_the_command_line_only() -> 
 
     (problem,) = resolved(service[0] | {"device_builds_dir": "builds"}, service[1]).service_problems()
 
-    assert "--device-builds-dir is for the local service" in problem
+    assert "--device-builds-dir only applies to the local service" in problem
     assert not list(resolved(*service, {"device_builds_dir": "builds"}).service_problems())
 
 
@@ -203,12 +255,12 @@ def test_an_address_loses_the_slash_at_its_end(url: str, base: str) -> None:
         ("http://devices.example", "unencrypted"),
         ("http://127.0.0.1.devices.example", "unencrypted"),
         ("https://u:secretive@devices.example", "credentials"),
-        ("https://devices.example?x=1", "leave out"),
-        ("https://devices.example/p?", "leave out"),
-        ("https://devices.example?token=secretive", "leave out"),
+        ("https://devices.example?x=1", "remove the"),
+        ("https://devices.example/p?", "remove the"),
+        ("https://devices.example?token=secretive", "remove the"),
         ("https://devices.example/\0", "characters"),
         ("https://devices example/", "characters"),
-        ("https://devices.example/#x", "leave out"),
+        ("https://devices.example/#x", "remove the"),
         ("https://devices.example/v2", "before /v2"),
         ("https://devices.example/v2/", "before /v2"),
     ],
@@ -231,7 +283,7 @@ def test_an_address_that_cannot_work_is_refused_with_its_rule(url: str, rule: st
         ("rediss://:secret/secretive@redis.example", "must look like"),
         ("rediss://:secret secretive@redis.example", "no blank"),
         ('rediss://:secret"secretive@redis.example', "no blank"),
-        ("rediss://redis.example/1?password=secretive", "end with its number"),
+        ("rediss://redis.example/1?password=secretive", "end with its database number"),
         ("redis://:secretive@redis.example", "unencrypted: use rediss://"),
     ],
 )
@@ -253,7 +305,7 @@ def test_a_redis_address_that_cannot_work_is_refused_without_its_credentials(url
     ],
 )
 def test_a_redis_address_without_a_scheme_is_told_as_it_was_typed(url: str, shown: str) -> None:
-    with pytest.raises(ConfigError, match=f"^Redis address {re.escape(repr(shown))} must look like") as caught:
+    with pytest.raises(ConfigError, match=f"^Redis URL {re.escape(repr(shown))} must look like") as caught:
         checked_slots_url(url)
 
     assert "secretive" not in str(caught.value)
@@ -274,7 +326,7 @@ def test_a_redis_address_may_hold_credentials_where_nobody_reads_them(url: str) 
 def test_a_redis_address_with_credentials_is_for_the_environment(source: str) -> None:
     given = {"device_slots_url": "rediss://:open-sesame@redis.example"}
 
-    with pytest.raises(ConfigError, match=f"{source} must not hold credentials, .* by DEVICE_SLOTS_URL") as caught:
+    with pytest.raises(ConfigError, match=f"{source} must not contain credentials, .* set DEVICE_SLOTS_URL") as caught:
         resolved(given if source.startswith("--") else {}, {}, given)
 
     assert "sesame" not in str(caught.value)
@@ -289,7 +341,7 @@ def test_a_redis_address_with_credentials_is_for_the_environment(source: str) ->
     ],
 )
 def test_a_redis_address_needs_a_number_of_sessions(sources: tuple[dict[str, str], ...], source: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{source} bounds nothing without a number: give --device-max-sessions"):
+    with pytest.raises(ConfigError, match=f"^{source} has no effect without a limit: set --device-max-sessions"):
         resolved(*sources)
 
     options, environ, ini = sources
@@ -334,7 +386,7 @@ def test_what_the_command_line_asks_of_a_local_service_in_vain_is_told() -> None
     settings = resolved({"device_local": "true", "device_keep_warm": "5"})
 
     (problem,) = settings.service_problems()
-    assert problem.startswith("--device-keep-warm needs a service that outlives the run")
+    assert problem.startswith("--device-keep-warm needs a remote service")
 
 
 @pytest.mark.parametrize(("given", "minutes"), [({}, 21), ({"DEVICE_MAX_IDLE_TIME_MINUTES": "7"}, 7)])

@@ -1,4 +1,4 @@
-"""Parses the texts of options: a function for each kind, which raises ValueError with the rule that a text breaks."""
+"""Parses the texts of options: one function per kind, which raises ValueError with the rule that a text breaks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ __all__ = ["address", "slots_address"]
 T = TypeVar("T")
 
 _SECONDS_MAX: Final = 1_000_000
-"""More than any session lasts, and less than what a system can wait for."""
+"""Longer than any session, and short enough for every system's timers."""
 _SHARDS_MAX: Final = 1_000
 _SWITCH: Final = {
     "1": True,
@@ -44,7 +44,7 @@ def _parsed(text: str, rule: str, convert: Callable[[str], T], is_valid: Callabl
         if is_valid(value):
             return value
     except (ValueError, KeyError):
-        pass  # the rule says more
+        pass  # the rule says more than the conversion's own error
     raise ValueError(rule)
 
 
@@ -69,7 +69,7 @@ def idle_minutes(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    rule = f"a number of seconds above 0 and up to {_SECONDS_MAX}"
+    rule = f"a number of seconds greater than 0, at most {_SECONDS_MAX}"
     return _parsed(text, rule, float, lambda value: 0 < value <= _SECONDS_MAX)
 
 
@@ -78,11 +78,11 @@ def uuid(text: str, of: str) -> str:
 
 
 def choice(text: str, *words: str) -> str:
-    return _parsed(text, " or ".join(words), str, words.__contains__)
+    return _parsed(text, " or ".join(map(repr, words)), str, words.__contains__)
 
 
 def platforms(text: str) -> tuple[Platform, ...]:
-    rule = " or ".join((*Platform, "both, with a comma"))
+    rule = f"{', '.join(map(repr, map(str, Platform)))} or {','.join(Platform)!r}"
     return _parsed(text, rule, lambda text: tuple(dict.fromkeys(Platform(word.strip()) for word in text.split(","))))
 
 
@@ -96,7 +96,7 @@ def share(text: str) -> Share:
 
 
 def shard(text: str) -> str:
-    rule = f"a part of the whole, such as 2/4, of up to {_SHARDS_MAX}"
+    rule = f"INDEX/TOTAL, for example 2/4, with TOTAL up to {_SHARDS_MAX}"
     index, total = _parsed(text, rule, _fraction, lambda shard: 1 <= shard[0] <= shard[1] <= _SHARDS_MAX)
     return f"{index}/{total}"
 
@@ -118,7 +118,7 @@ def _is_http(text: str) -> bool:
 
 def path(text: str) -> str:
     value = _parsed(text, "a path", Path, lambda _: "\0" not in text)
-    return str(value.absolute())  # whoever reads it may work elsewhere
+    return str(value.absolute())  # the local service has its own working directory
 
 
 def absolute_path(text: str) -> str:
@@ -127,4 +127,4 @@ def absolute_path(text: str) -> str:
 
 def word(text: str) -> str:
     is_word = text.isascii() and text.isalpha() and text.islower()
-    return _parsed(text, "a word of lower-case letters", str, lambda _: is_word)
+    return _parsed(text, "lowercase letters only", str, lambda _: is_word)

@@ -95,7 +95,7 @@ def _spelt(secret: str) -> Iterator[str]:
 
 
 def shown(text: str) -> str:
-    """Return a value without what it may hide: credentials, and the query, which signs many an archive's address."""
+    """Return a value without credentials, and without its query, which often signs the URL of an archive."""
     start, query, _ = Redactor().text(text).partition("?")
     return f"{start}?…" if query else start
 

@@ -1,4 +1,4 @@
-"""What a run is told about the service: frozen settings that remember their source."""
+"""The settings of a run: frozen values that remember their source."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,15 +12,15 @@ from pytest_device.redact import shown
 from pytest_device.spec import IDLE_MAX_MINUTES
 
 LOCAL_POLL_INTERVAL_SECONDS: Final = 0.2
-"""For the local service: it is on this machine and serves nobody else."""
+"""For the local service, which runs on this machine for this run only."""
 LOCAL_APP_ID: Final = "00000000-0000-4000-8000-000000000001"
-"""The project of a local service that is told no other."""
+"""The default project of a local service."""
 CI_VARIABLES: Final = ("CI", "BUILD_NUMBER")
-"""By which pytest, too, knows a CI service."""
+"""The variables by which pytest detects a CI service."""
 
 
 class Rank(IntEnum):
-    """What comes before what."""
+    """The order of sources: the lower, the stronger."""
 
     COMMAND_LINE = 0
     ENVIRONMENT = 1
@@ -29,7 +29,7 @@ class Rank(IntEnum):
 
 
 class Origin(NamedTuple):
-    """What gave a value: an option, an environment variable, an ini key, or ``default``."""
+    """Where a value comes from: an option, an environment variable, an ini key or ``default``."""
 
     source: str
     rank: Rank
@@ -40,52 +40,48 @@ _DEFAULT: Final = Origin("default", Rank.DEFAULT)
 
 @dataclass(frozen=True)
 class Settings(Options):
-    """Everything a run is told; without arguments the defaults."""
+    """All settings of one run; ``Settings()`` has the defaults."""
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    """May hold credentials: those of ``slots_url`` when it is from the environment."""
+    """May contain credentials, in ``slots_url``."""
     origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
     token: str = field(default="", repr=False)
-    """The access token, empty when there is none. It comes from the environment only."""
+    """The access token, empty if there is none. It comes from the environment only."""
     not_warm: str = ""
-    """Why nothing is kept warm although that was asked for; empty where there is no reason."""
+    """Why ``keep_warm`` is ignored; empty if it is not."""
 
     def source(self, word: str) -> str:
-        """Return what gave a value: ``--device-url``, ``DEVICE_URL``, ``device_url in the ini file`` or ``default``."""
+        """Return where a value comes from: ``--device-url``, ``DEVICE_URL``, ``device_url in the ini file``."""
         return self._origin(word).source
 
     def rank(self, word: str) -> Rank:
-        """Return how strong the source of a value is: the lower, the stronger."""
+        """Return how strong the source of a value is."""
         return self._origin(word).rank
 
     def is_default(self, word: str) -> bool:
-        """Return whether nothing gave the value."""
+        """Return whether a value was not set."""
         return self.rank(word) == Rank.DEFAULT
 
     def is_of_this_run(self, word: str) -> bool:
-        """Return whether the command line or the environment gave the value, not a file of the project."""
+        """Return whether a value was set for this run, by the command line or the environment, not in the ini file."""
         return self.rank(word) <= Rank.ENVIRONMENT
 
-    def given(self, word: str) -> str:
-        """Return how a value was given, by the name of what gave it: ``device_vendor='acme' in the ini file``."""
-        return as_given(self.source(word), getattr(self, word))
-
     def chosen(self) -> Iterator[tuple[Option[Any], str]]:
-        """Yield each option that something gave a value, with that value as text without what it may hide."""
+        """Yield each option that was set, with its value as redacted text."""
         for option in OPTIONS:
             value = getattr(self, option.word)
             if not self.is_default(option.word) and value is not None:
                 yield option, _text(value)
 
     def but(self, origin_of: str, **values: object) -> "Settings":
-        """Return these settings with other values, as if what gave the option ``origin_of`` had given these, too."""
+        """Return these settings with other values, which get the source of the option ``origin_of``."""
         origins = dict.fromkeys(values, self._origin(origin_of))
         return replace(self, values={**self.values, **values}, origins={**self.origins, **origins})
 
     def service_problems(self, *, attended: bool = False) -> Iterator[str]:
-        """Tell what is missing to reach a service; nothing when a session could be created.
+        """Yield what is missing to use a service; nothing if sessions can be created.
 
-        ``attended`` says that a person waits at the terminal, so that a session can be kept while the run lasts.
+        ``attended``: a person is at the terminal, so a session can be kept while the run lasts.
         """
         if self.local:
             if self.keep_on_failure and not attended:
@@ -95,29 +91,29 @@ class Settings(Options):
             return
         if self.rank("builds_dir") == Rank.COMMAND_LINE:
             source = self.source("builds_dir")
-            yield f"{source} is for the local service: give {Options.local.flag}, too, or leave it out"
+            yield f"{source} only applies to the local service: add {Options.local.flag} or remove it"
         if self.url is None:
             yield (
-                f"no device service is configured: give its address ({Options.url.spellings}) with {TOKEN_VARIABLE} "
-                f"and an app id, or run on this machine with {Options.local.flag}"
+                f"no device service is configured: set its URL ({Options.url.spellings}), {TOKEN_VARIABLE} and an "
+                f"app ID, or run on this machine with {Options.local.flag}"
             )
             return
         if self.app_id is None:
-            yield f"no app id for {self.url}: set {Options.app_id.spellings}"
+            yield f"no app ID for {self.url}: set {Options.app_id.spellings}"
         try:
             checked_token(self.token)
         except ConfigError as error:
             yield from error.problems
 
     def of_local_service(self) -> dict[str, Any]:
-        """Return what a local service of this run is told about it."""
+        """Return the configuration of this run's local service."""
         return {"app_id": str(self.app_id), "builds_dir": self.builds_dir}
 
     def _origin(self, word: str) -> Origin:
         return self.origins.get(getattr(Options, word).word, _DEFAULT)
 
 
-_OUTLIVES: Final = "needs a service that outlives the run: the local one ends with it"
+_OUTLIVES: Final = "needs a remote service: the local one ends with the run"
 
 
 def _text(value: object) -> str:
@@ -137,10 +133,10 @@ Lookup = Callable[[str], str | None]
 
 
 def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Settings:
-    """Return the settings; for each the command line comes before the environment, that before the ini file.
+    """Return the settings: the command line overrides the environment, which overrides the ini file.
 
-    ``options`` and ``ini`` look up a raw text by ini key (``device_url``), None when it was not given.
-    Raises ConfigError that tells every value at fault, with its source and its rule.
+    ``options`` and ``ini`` look up a text by ini key (``device_url``), None if it is not set.
+    Raises ConfigError with every invalid value, its source and its rule.
     """
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
@@ -164,7 +160,7 @@ def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Setting
 
 
 def _given(option: Option[Any], options: Lookup, environ: Mapping[str, str], ini: Lookup) -> list[tuple[str, Origin]]:
-    """Return the texts that an option is given, and what gives them, the strongest first."""
+    """Return the texts set for an option with their origins, the strongest first."""
     given = (
         (options(option.ini), Origin(option.flag, Rank.COMMAND_LINE)),
         (environ.get(option.variable), Origin(option.variable, Rank.ENVIRONMENT)),
@@ -174,22 +170,24 @@ def _given(option: Option[Any], options: Lookup, environ: Mapping[str, str], ini
 
 
 def as_given(source: str, value: object) -> str:
-    """Return how a value was given, by the name of what gave it: ``device_vendor='acme' in the ini file``."""
+    """Return a value with its source as a user writes it: ``device_vendor='acme' in the ini file``."""
     name, blank, where = source.partition(" ")
     return f"{name}={value!r}{blank}{where}"
 
 
 def checked_token(token: str) -> str:
-    """Return the access token; raises ConfigError, without showing it, when no header can carry it."""
+    """Return the access token; raise ConfigError, without showing it, if it is not valid in a header."""
     if not token.strip():
         raise ConfigError(f"no access token: set the environment variable {TOKEN_VARIABLE}")
     if not (token.isascii() and token.isprintable()) or " " in token:
-        raise ConfigError(f"the access token in {TOKEN_VARIABLE} holds blanks or unprintable characters: copy it again")
+        raise ConfigError(
+            f"the access token in {TOKEN_VARIABLE} contains blanks or unprintable characters: copy it again"
+        )
     return token
 
 
 def default_state_dir(environ: Mapping[str, str]) -> Path | None:
-    """Return where this user's programs keep what they have to remember, None for a user without a home."""
+    """Return the directory for this user's state, None for a user without a home directory."""
     base = environ.get("XDG_STATE_HOME") or environ.get("LOCALAPPDATA")  # the latter on Windows
     try:
         return (Path(base) if base else Path.home() / ".local" / "state") / "pytest-device"
@@ -200,29 +198,31 @@ def default_state_dir(environ: Mapping[str, str]) -> Path | None:
 def _exclusions(settings: Settings) -> Iterator[str]:
     source, rank = settings.source, settings.rank
     if settings.local and settings.url is not None and rank("local") == rank("url"):
-        yield f"{source('url')} and {source('local')} exclude each other: name one service"
+        yield f"{source('url')} and {source('local')} are mutually exclusive: choose one service"
     if "@" in (settings.slots_url or "") and rank("slots_url") != Rank.ENVIRONMENT:
         yield (
-            f"{source('slots_url')} must not hold credentials, since others read it: give the address by "
-            f"{Options.slots_url.variable}"
+            f"{source('slots_url')} must not contain credentials, because others can read it: set "
+            f"{Options.slots_url.variable} instead"
         )
     if settings.slots_url is not None and settings.max_sessions is None:
-        yield f"{source('slots_url')} bounds nothing without a number: give {Options.max_sessions.flag}, too"
+        yield f"{source('slots_url')} has no effect without a limit: set {Options.max_sessions.flag}"
     if settings.build_id and settings.application_archive_url:
         yield (
-            f"{source('build_id')} and {source('application_archive_url')} exclude each other: give at most one "
+            f"{source('build_id')} and {source('application_archive_url')} are mutually exclusive: choose one "
             "application source"
         )
 
 
 def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    """Keep nothing warm where no next run is to be expected; else let a session that lies idle live for as long."""
+    """Ignore ``keep_warm`` if no next run is expected; otherwise raise the idle timeout to at least as long."""
     if not settings.keep_warm:
         return settings
     if reason := _why_not_warm(settings, environ):
         not_warm = f"{settings.source('keep_warm')} is ignored: {reason}"
         return replace(settings.but("keep_warm", keep_warm=0), not_warm=not_warm)
-    minutes = min(settings.keep_warm + 1, IDLE_MAX_MINUTES)  # a test's last command comes before its end
+    minutes = min(
+        settings.keep_warm + 1, IDLE_MAX_MINUTES
+    )  # the idle time starts at a test's last command, before its end
     if not settings.is_default("max_idle_time_minutes") or settings.max_idle_time_minutes >= minutes:
         return settings
     return settings.but("keep_warm", max_idle_time_minutes=minutes)
@@ -230,15 +230,15 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
 
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
     rank = settings.rank("keep_warm")
-    if settings.local and rank > Rank.COMMAND_LINE:  # where it is a mistake
+    if settings.local and rank > Rank.COMMAND_LINE:  # on the command line it is an error
         return "the local service ends with the run"
     if rank > Rank.ENVIRONMENT and any(map(environ.get, CI_VARIABLES)):
-        return f"in CI only {Options.keep_warm.flag} or {Options.keep_warm.variable} keeps a device warm"
+        return f"in CI, only {Options.keep_warm.flag} or {Options.keep_warm.variable} keeps sessions warm"
     return ""
 
 
 def _one_service(settings: Settings) -> Settings:
-    """Let the service named by the stronger source win, and fill in what a local one needs."""
+    """Choose the service with the stronger source, and complete the settings of a local one."""
     if not settings.local:
         return settings
     if settings.rank("url") < settings.rank("local"):

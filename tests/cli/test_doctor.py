@@ -170,7 +170,7 @@ def test_every_value_at_fault_is_a_finding(doctor: Doctor) -> None:
 def test_a_missing_app_id_is_told(doctor: Doctor, service: FaultyService) -> None:
     findings = doctor.found("configuration", DEVICE_URL=service.url, DEVICE_TOKEN=service.token)
 
-    assert ("fail", f"no app id for {service.url}") in [(one["status"], one["text"]) for one in findings]
+    assert ("fail", f"no app ID for {service.url}") in [(one["status"], one["text"]) for one in findings]
 
 
 def test_what_the_local_service_cannot_do_is_told(doctor: Doctor) -> None:

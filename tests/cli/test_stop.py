@@ -213,7 +213,7 @@ def test_stop_tells_programs_of_all_that_the_ledger_knows(ledgers: Ledgers) -> N
         (("not-an-id",), {}, "not-an-id"),
         (("--all", str(uuid4())), {}, "not allowed with"),
         (("--timeout-seconds", "-1"), {}, "-1"),
-        (("--timeout-seconds", "0"), {}, "'0' must be a number of seconds above 0 and up to 1000000"),
+        (("--timeout-seconds", "0"), {}, "'0' must be a number of seconds greater than 0, at most 1000000"),
         (("--timeout-seconds", "inf"), {}, "inf"),
         (("--timeout-seconds", "1000001"), {}, "1000001"),
         ((), {"DEVICE_STOP_TIMEOUT_SECONDS": "soon"}, "DEVICE_STOP_TIMEOUT_SECONDS='soon' must be"),

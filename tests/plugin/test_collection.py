@@ -184,7 +184,7 @@ def test_wrong_configuration_is_told_when_a_test_needs_a_device_and_not_before(p
     pytester.makepyfile(test_driven=ANDROID)
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*device_url in the ini file: service address 'ftp://devices.example' must*"])
+    result.stderr.fnmatch_lines(["*device_url in the ini file: service URL 'ftp://devices.example' must*"])
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--setup-plan", "--fixtures", "--fixtures-per-test", "--markers"])

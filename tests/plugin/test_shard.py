@@ -169,7 +169,7 @@ def test_a_shard_that_cannot_be_is_refused(pytester: pytest.Pytester, shard: str
     result = pytester.runpytest(f"--device-shard={shard}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --device-shard='{shard}' must be a part of the whole, such as 2/4, *"])
+    result.stderr.fnmatch_lines([f"ERROR: --device-shard='{shard}' must be INDEX/TOTAL, for example 2/4, *"])
 
 
 @pytest.mark.usefixtures("shared")

@@ -55,4 +55,4 @@ def test_a_pace_that_there_is_not_is_refused(pytester: pytest.Pytester) -> None:
 
     result = pytester.runpytest("--device-polling=fast")
 
-    result.stderr.fnmatch_lines(["*--device-polling='fast' must be fixed or learned*"])
+    result.stderr.fnmatch_lines(["*--device-polling='fast' must be 'fixed' or 'learned'*"])

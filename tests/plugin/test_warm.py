@@ -155,7 +155,7 @@ def test_the_command_line_cannot_ask_it_of_a_service_that_ends_with_the_run(
     mistaken = pytester.runpytest("--device-local", KEEP)
 
     assert mistaken.ret == pytest.ExitCode.USAGE_ERROR
-    mistaken.stderr.fnmatch_lines(["ERROR: --device-keep-warm needs a service that outlives the run: *"])
+    mistaken.stderr.fnmatch_lines(["ERROR: --device-keep-warm needs a remote service: *"])
 
 
 def test_an_idle_limit_that_nobody_has_set_is_as_long_as_a_device_is_kept_warm(

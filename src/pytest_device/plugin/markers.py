@@ -228,11 +228,13 @@ def _minutes_of_setting(settings: "Settings", share: str, duration: int, problem
 
     What somebody has set and a session cannot give would boot a device for each test.
     """
+    from pytest_device.settings import as_given
+
     minutes = settings.test_minutes
     if settings.is_default("test_minutes"):
         return min(minutes, duration // 2)
     if minutes > duration and share != Share.TEST:
-        given = settings.given("test_minutes")
+        given = as_given(settings.source("test_minutes"), minutes)
         problems.append(f"{given} must not be above max_duration_minutes={duration}, its session's limit")
     return min(minutes, duration)
 

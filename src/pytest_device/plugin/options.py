@@ -1,12 +1,12 @@
-"""The table of options at pytest's edge: options and ini keys in, Settings out."""
+"""The options at pytest's edge: command line and ini file in, Settings out."""
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Options
+from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
@@ -14,41 +14,36 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 CHOSEN_DIST: Final = pytest.StashKey[str]()
-"""How the user wants pytest-xdist to distribute tests, ``no`` where they do not say."""
+"""The user's ``--dist``, before pytest-xdist completes it; ``no`` if not given."""
 WIDTH: Final = pytest.StashKey[int]()
-"""How many workers of pytest-xdist run tests, 0 where this process does."""
+"""The number of pytest-xdist workers, 0 without."""
 _SETTINGS: Final = pytest.StashKey["Settings"]()
 
 
 def add(parser: pytest.Parser) -> None:
-    """Add each option of the table to the command line and the ini file."""
+    """Register each option on the command line and in the ini file."""
     group = parser.getgroup("device", f"remote devices (access token: {TOKEN_VARIABLE} in the environment)")
     for option in OPTIONS:
-        told = f"{option.help} [{option.variable}]"
-        metavar = option.metavar
-        if isinstance(option.default, bool):
-            group.addoption(
-                option.flag,
-                dest=option.ini,
-                action="store_const",
-                const=str(not option.default).lower(),
-                help=f"do not {told}" if option.default else told,
-            )
-        elif isinstance(option.default, tuple):
-            group.addoption(option.flag, dest=option.ini, action="append", metavar=metavar, help=told)
-        else:
-            default = "" if option.default is None else f", default {_shown(option.default)}"
-            group.addoption(option.flag, dest=option.ini, metavar=metavar, help=f"{told}{default}")
+        default, help_text = option.default, option.help
+        takes = {"metavar": option.metavar}
+        if isinstance(default, bool):
+            takes = {"action": "store_const", "const": str(not default).lower()}
+            help_text = f"do not {help_text}" if default else help_text
+        elif isinstance(default, tuple):
+            takes["action"] = "append"
+        elif default is not None:
+            help_text += f" (default: {default:g})" if isinstance(default, float) else f" (default: {default})"
+        group.addoption(option.flag, dest=option.ini, help=f"{help_text} [{option.variable}]", **takes)
         parser.addini(option.ini, option.help, default=None)
 
 
 def will_run(config: pytest.Config) -> bool:
-    """Tell whether the tests will run: under some options pytest only looks at them."""
+    """Return whether the tests will run: some options of pytest only list them."""
     return not any(config.getoption(option, default=False) for option in _LOOKING)
 
 
 def settings_of(config: pytest.Config) -> "Settings":
-    """Return the settings of this run; raises ConfigError telling all values at fault."""
+    """Return the settings of this run; raise ConfigError with all invalid values."""
     from pytest_device.settings import resolve
 
     if _SETTINGS not in config.stash:
@@ -59,21 +54,21 @@ def settings_of(config: pytest.Config) -> "Settings":
 
 
 def _from_ini(config: pytest.Config, name: str) -> str | None:
-    """Return a value of the ini file; a path there begins at the file's own directory, as pytest's paths do."""
+    """Return a value of the ini file; paths are relative to the rootdir, as pytest's own are."""
     text = _text(config.getini(name))
     return str(config.rootpath / text) if text and name == Options.builds_dir.ini else text
 
 
 def header(config: pytest.Config) -> list[str]:
-    """Return lines that name service, app and limits, none when no service is configured; with ``-v`` all sources."""
-    if not any(_is_given(config, option.ini, option.variable) for option in (Options.url, Options.local)):
-        return []  # as for most runs, which need not load the settings
+    """Return header lines with service, app and limits, none if no service is configured; with ``-v`` all settings."""
+    if not _is_set(config, Options.url, Options.local):
+        return []  # most runs: without loading the settings
     from pytest_device.errors import ConfigError
 
     try:
         settings = settings_of(config)
     except ConfigError:
-        return []  # said in full when a test needs a device, and not at all otherwise
+        return []  # reported in full if a test needs a device
     if settings.url is None and not settings.local:
         return []
     return [f"device: {', '.join(_facts(settings))}", *(_sources(settings) if config.get_verbosity() > 0 else ())]
@@ -97,7 +92,7 @@ def _sources(settings: "Settings") -> Iterator[str]:
 
 
 def only_tells(config: pytest.Config) -> bool:
-    """Tell whether the run is only to say what it would do; not when the settings are wrong, which is told later."""
+    """Return whether the run only reports what it would do; False if the settings are invalid."""
     if not is_to_tell(config):
         return False
     from pytest_device.errors import ConfigError
@@ -110,19 +105,19 @@ def only_tells(config: pytest.Config) -> bool:
 
 
 def is_to_tell(config: pytest.Config) -> bool:
-    """Tell whether anything is said of a run that only tells, which the settings, if they are right, say in full."""
-    return any(_is_given(config, option.ini, option.variable) for option in (Options.dry_run, Options.plan))
+    """Return whether a dry run or plan is set at all, on or off, without loading the settings."""
+    return _is_set(config, Options.dry_run, Options.plan)
 
 
 def is_sharded(config: pytest.Config) -> bool:
-    """Tell whether only one part of the suite is to run."""
-    return _is_given(config, Options.shard.ini, Options.shard.variable)
+    """Return whether only one shard of the suite runs."""
+    return _is_set(config, Options.shard)
 
 
 def note_distribution(config: pytest.Config) -> None:
-    """Remember what the user wants of pytest-xdist, before it completes that itself."""
+    """Store the user's options for pytest-xdist before it completes them."""
     config.stash[CHOSEN_DIST] = str(config.getoption("dist"))
-    if only_tells(config):  # in this process alone
+    if only_tells(config):  # which needs no workers
         config.stash[WIDTH] = _width(config)
         config.option.numprocesses = 0
 
@@ -140,7 +135,7 @@ def _width(config: pytest.Config) -> int:
 
 
 def others_that_assign(config: pytest.Config, *, workers: bool = True) -> list[str]:
-    """Return what keeps tests from being assigned by their devices, in words; some only where there are workers."""
+    """Return what prevents assigning tests to workers by their devices; some apply only with workers."""
     chosen = config.stash.get(CHOSEN_DIST, "no")
     others = {
         f"--dist {chosen}": workers and chosen != "no",
@@ -151,26 +146,26 @@ def others_that_assign(config: pytest.Config, *, workers: bool = True) -> list[s
 
 
 def _has_scheduler(config: pytest.Config) -> bool:
-    """Tell whether the suite, or another plugin, has a scheduler of its own."""
+    """Return whether the suite or another plugin has its own scheduler."""
     known = [config.pluginmanager.get_plugin(name) for name in ("dsession", "device-coordinator")]
     hook = getattr(config.hook, "pytest_xdist_make_scheduler", None)
     return hook is not None and any(found.plugin not in known for found in hook.get_hookimpls())
 
 
 def usage_error(problems: Iterable[str]) -> pytest.UsageError:
-    """Return the error that shows each problem on a line of its own; pytest itself marks the first one only."""
+    """Return an error with each problem on its own line; pytest itself prefixes only the first."""
     return pytest.UsageError("\nERROR: ".join(problems))
 
 
-def _is_given(config: pytest.Config, ini: str, variable: str) -> bool:
-    return bool(config.getoption(ini) or os.environ.get(variable) or config.getini(ini))
+def _is_set(config: pytest.Config, *options: Option[Any]) -> bool:
+    """Return whether any of the options is set, without loading the settings, which most runs never need."""
+    return any(
+        config.getoption(option.ini) or os.environ.get(option.variable) or config.getini(option.ini)
+        for option in options
+    )
 
 
 def _text(value: object) -> str | None:
     if isinstance(value, list):
         return ",".join(map(str, cast("list[object]", value)))
     return None if value is None else str(value)
-
-
-def _shown(default: object) -> str:
-    return f"{default:g}" if isinstance(default, float | int) else str(default)

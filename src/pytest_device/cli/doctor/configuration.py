@@ -86,4 +86,4 @@ def _missing(settings: Settings) -> Iterator[Finding]:
         yield fail(_NAME, "no device service is configured", fix)
     elif settings.app_id is None:
         fix = f"set {Options.app_id.variable} or {Options.app_id.ini} in the ini file"
-        yield fail(_NAME, f"no app id for {settings.url}", fix)
+        yield fail(_NAME, f"no app ID for {settings.url}", fix)

@@ -28,7 +28,7 @@ LIMIT_SECONDS: Final = 10.0
 _NAME: Final = "service"
 _UNAUTHORIZED: Final = 401
 _A_PAGE: Final = "a page of HTML"
-_ADDRESS_FIX: Final = f"give the service's own address, up to and without /v2 ({Options.url.spellings})"
+_ADDRESS_FIX: Final = f"set the service's own URL, without /v2 ({Options.url.spellings})"
 _ROADBLOCK_FIX: Final = "see whether a firewall stands between, or the proxy that HTTPS_PROXY names"
 _FIXES: Final = (
     (r"CERTIFICATE_VERIFY_FAILED", "name the authority that signs the service's certificate in SSL_CERT_FILE"),
