@@ -1,11 +1,11 @@
-"""Waiting for a condition of another process, with an end."""
+"""Polls conditions that other processes fulfil, within a time limit."""
 
 import time
 from collections.abc import Callable
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Return True as soon as the condition holds, False when it does not within the time."""
+    """Poll until the condition holds; return False when the time limit passes first."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

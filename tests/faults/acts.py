@@ -1,4 +1,4 @@
-"""The moments that rows wait for and the blows they strike, by name."""
+"""The moments that rows wait for and the faults they trigger, by name."""
 
 import signal
 import time
@@ -19,11 +19,11 @@ INT, TERM, HUP, QUIT, KILL, STOP, CONT = (
     signal.SIGCONT,
 )
 SLOW_SECONDS: Final = 1.5
-"""How long a call under way is held, so that a fault can strike inside it."""
+"""How long a request is delayed, so that a fault can strike during it."""
 
 
 def at_once(*acts: Act) -> Act:
-    """Return an act that does all of these, one after the other."""
+    """Return an act that performs several acts in order."""
 
     def act(room: Room) -> None:
         for one in acts:
@@ -38,63 +38,63 @@ def in_test(room: Room) -> None:
 
 
 def in_two_tests(room: Room) -> None:
-    """Wait until two processes hold a session each."""
+    """Wait until two processes each hold a session."""
     room.wait_reached(2)
 
 
 def while_booting(room: Room) -> None:
-    """Wait until a session is there and not ready."""
+    """Wait until a session exists and is not ready."""
     room.wait_status("new")
 
 
 def beside_one_ahead(room: Room) -> None:
-    """Wait until a test holds its session, and the next one's is created."""
+    """Wait until a test holds its session and the session of the next test is created."""
     room.wait_reached()
     room.wait_requests("create", 2)
 
 
 def boots_for_ever(room: Room) -> None:
-    """Let no device become ready."""
+    """Make all boots take forever."""
     room.service.add_fault("boot", "delay", seconds=3600, times=None)
 
 
 def inside(operation: str) -> Act:
-    """Wait until a call is under way."""
+    """Wait until a request is in progress."""
     return lambda room: room.wait_request(operation)
 
 
 def slow(operation: str, seconds: float = SLOW_SECONDS) -> Act:
-    """Let the first call of an operation take its time before the service carries it out."""
+    """Delay the first request of an operation before the service carries it out."""
     return lambda room: room.service.add_fault(operation, "delay", seconds=seconds)
 
 
 def service_fault(operation: str, effect: str, **options: Any) -> Act:
-    """Let the service misbehave."""
+    """Add a fault to the service."""
     return lambda room: room.service.add_fault(operation, effect, **options)
 
 
 def network_strikes(room: Room) -> None:
-    """Wait until the network has played a trick."""
-    room.wait_for(lambda: room.network_struck_at() is not None, "a trick of the network")
+    """Wait until the network has interfered."""
+    room.wait_for(lambda: room.network_struck_at() is not None, "interference by the network")
 
 
 def trick(operation: str, play: Trick, *, times: int = 1) -> Act:
-    """Let the network play a trick."""
+    """Make the network interfere with requests of an operation."""
     return lambda room: room.network.play(operation, play, times=times)
 
 
 def sends(*numbers: signal.Signals, pause: float = 0.3) -> Act:
-    """Send signals to pytest itself, with a pause between two."""
+    """Send signals to pytest itself, with a pause in between (seconds)."""
     return lambda room: _in_turn(room, room.send, numbers, pause)
 
 
 def sends_group(*numbers: signal.Signals, pause: float = 0.3) -> Act:
-    """Send signals to the process group, with a pause between two."""
+    """Send signals to the process group, with a pause in between (seconds)."""
     return lambda room: _in_turn(room, room.send_group, numbers, pause)
 
 
 def sends_worker(number: signal.Signals) -> Act:
-    """Send a signal to one process that is inside its test."""
+    """Send a signal to a process that is running its test."""
     return lambda room: room.send_to(room.wait_reached()[0], number)
 
 
@@ -109,7 +109,7 @@ def sends_reapers(number: signal.Signals, count: int = 1) -> Act:
 
 
 def network_becomes(state: str, seconds: float | None = None) -> Act:
-    """Let the network be down, for so many seconds or for good."""
+    """Change the state of the network, for some seconds or permanently."""
 
     def act(room: Room) -> None:
         room.strike()
@@ -122,12 +122,12 @@ def network_becomes(state: str, seconds: float | None = None) -> Act:
 
 
 def waits(seconds: float) -> Act:
-    """Let time pass: how long a fault lasts."""
+    """Wait while a fault lasts (seconds)."""
     return lambda _room: time.sleep(seconds)
 
 
 def touches(name: str) -> Act:
-    """Let the suite, which waits for a file, go on."""
+    """Create the file that the suite is waiting for."""
     return lambda room: (room.directory / name).touch()
 
 

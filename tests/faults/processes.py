@@ -1,4 +1,4 @@
-"""Every process that a row has started, however far it has gone away from its parents."""
+"""Finds every process that a row started, including those that left their parent."""
 
 import ctypes
 import os
@@ -12,22 +12,22 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 def adopt_orphans() -> None:
-    """Let whatever loses its parent below this process become its child, so that nothing is lost sight of."""
+    """Become the parent of all orphaned descendants, so that none escapes from view."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def below() -> list[psutil.Process]:
-    """Return the processes below this one, without those that have ended."""
+    """Return the live descendants of this process."""
     return [process for process in psutil.Process().children(recursive=True) if _lives(process)]
 
 
 def orphans() -> list[psutil.Process]:
-    """Return the direct children of this process, without those that have ended."""
+    """Return the live direct children of this process."""
     return [process for process in psutil.Process().children() if _lives(process)]
 
 
 def kill_at_once(processes: list[psutil.Process]) -> None:
-    """End processes so that none sees another one end: as when a container is killed."""
+    """Kill processes so that none notices the end of another, as when a container is killed."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for process in processes:
             with suppress(psutil.NoSuchProcess):
@@ -35,7 +35,7 @@ def kill_at_once(processes: list[psutil.Process]) -> None:
 
 
 def bury(known: set[int]) -> None:
-    """Collect the exit status of adopted processes; those in ``known`` have somebody else who does."""
+    """Reap adopted processes that have exited, except those in ``known``, which others wait for."""
     for child in psutil.Process().children():
         if child.pid not in known:
             with suppress(ChildProcessError):
@@ -43,14 +43,14 @@ def bury(known: set[int]) -> None:
 
 
 def described(process: psutil.Process) -> str:
-    """Return a process as a person knows it."""
+    """Return the process ID and command line of a process, for messages."""
     with suppress(psutil.Error):
         return f"{process.pid} {' '.join(process.cmdline())[:150]}"
     return str(process.pid)
 
 
 def has_variable(process: psutil.Process, name: str) -> bool:
-    """Tell whether a process was started with a variable in its environment."""
+    """Return whether a process was started with an environment variable."""
     with suppress(psutil.Error):
         return name in process.environ()
     return False

@@ -1,4 +1,4 @@
-"""What a row of the table of faults is: a run, what strikes it and when, and what must hold afterwards."""
+"""A row of the fault table: a run, the fault that strikes it and when, and what must hold afterwards."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from tests.faults.room import Room
 
 NOBODY: Final = ""
-"""What is told when nobody is left to tell."""
+"""For runs that end without output."""
 
 
 class Promise(StrEnum):
-    """What must have become of the sessions."""
+    """What must happen to the sessions."""
 
     STOPPED = "stopped"
-    """By whom need not matter."""
+    """By the run or by the reaper."""
     SWEPT = "stopped by the next run"
     BOUNDED = "ends at its limit"
-    """Nothing can find it or nothing can stop it: the run says so."""
+    """Nothing can find or stop the session, and the run reports that."""
     KEPT = "kept on purpose"
     NONE = "none was created"
 
@@ -34,7 +34,7 @@ def plainly(room: "Room") -> None:
 
 
 def stopped(count: int = 1) -> str:
-    """Return the pattern of a receipt of so many sessions, all proven stopped."""
+    """Return the pattern of a receipt with ``count`` sessions, all confirmed stopped."""
     return rf"created {count}, proven stopped {count}, unknown 0"
 
 
@@ -45,14 +45,14 @@ Act = Callable[["Room"], None]
 class Row:
     """One fault.
 
-    ``arm`` prepares it, ``start`` starts the run, ``when`` waits for its moment, ``fault`` lets it strike. ``told`` is
-    a pattern that a line of the output must match. ``limit`` is how many seconds run and stop take at most
-    on a machine that does nothing else.
+    ``arm`` prepares it, ``start`` starts the run, ``when`` waits for its moment, ``fault`` triggers it. ``told`` is a
+    pattern that a line of the output must match. ``limit`` is the maximum duration in seconds of run and stop on a
+    quiet machine.
     """
 
     name: str
     words: str
-    """What this promises, and what it does not, for whoever reads the table."""
+    """What the row promises and what it does not, for readers of the table."""
     suite: Mapping[str, str]
     promise: Promise = Promise.STOPPED
     told: str = field(default_factory=stopped)
@@ -63,9 +63,9 @@ class Row:
     when: Act = nothing
     fault: Act = nothing
     sessions: int = 1
-    """How many must have been created, or the row would show nothing."""
+    """How many sessions must be created, else the row would prove nothing."""
     status: int | None = None
-    """What the run must end with."""
+    """The expected exit status."""
     network: bool = False
     """Whether the run reaches the service through a network that can fail."""
     limit: float = 30.0
@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Record:
-    """What a row showed."""
+    """The result of a row."""
 
     name: str
     stopped: bool
@@ -85,5 +85,5 @@ class Record:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Record":
-        """Return the record that became these values."""
+        """Return the record that was saved as these values."""
         return cls(**{**values, "problems": tuple(values["problems"])})

@@ -1,4 +1,4 @@
-"""The small suites that the rows run: one test with a session, and what it does there."""
+"""The small suites that the rows run, most of them one test with a session."""
 
 from collections.abc import Mapping
 from textwrap import dedent, indent
@@ -11,7 +11,7 @@ import pytest
 ROOM = pathlib.Path(os.environ["FAULT_ROOM"])
 
 def reached():
-    """Tell that the moment has come, and in which process."""
+    """Report that this process has reached its moment."""
     (ROOM / f"reached-{os.getpid()}").touch()
 
 def hold(seconds=60):
@@ -27,7 +27,7 @@ def suite(
 ) -> Mapping[str, str]:
     """Return the files of a suite whose one test has a session.
 
-    ``before`` stands above the test, ``marks`` are more decorators, ``given`` more arguments.
+    ``before`` precedes the test, ``marks`` adds decorators, ``given`` adds arguments.
     """
     test = dedent(
         """
@@ -52,5 +52,5 @@ PASSES: Final = suite()
 
 
 def many(count: int, body: str) -> Mapping[str, str]:
-    """Return a suite of so many tests that do the same, each with a session of its own and its number as ``n``."""
+    """Return a suite of ``count`` identical tests, each with its own session and its number as ``n``."""
     return suite(body, marks=f'@pytest.mark.parametrize("n", range({count}))', given=", n")

@@ -1,4 +1,4 @@
-"""Every fault of the table, as a real tree of processes, judged by what the service says of each session."""
+"""Every fault of the table, as real processes, judged by what the service reports about each session."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.faults.row import Row
 from tests.faults.rows import ROWS
 
 RECORDS: Final = "FAULT_RECORDS"
-"""Names the directory that a record of each row is left in, for the table."""
+"""The environment variable with the directory for the records of all rows."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphaned processes are followed by a call of Linux")
 
