@@ -1,7 +1,8 @@
-"""Fixtures of all test packages."""
+"""Fixtures and markers for all tests."""
 
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
@@ -24,11 +25,14 @@ PROGRAMS: Final = (
     "service/test_controllers.py",
     "service/test_pages_in_a_browser.py",
 )
-"""Tests at real devices and controllers: slow, and what they test hardly depends on the Python that runs it."""
+"""Tests with real devices and controllers: slow, and hardly dependent on the Python version."""
+
+SLOW_TO_LOAD: Final = ("anyio", "html", "metadata", "pytest_jsonreport", "valkey")
+"""Plugins that take every process of a run half of its start, and part in hardly any test."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests with real programs, which run in a tox environment of their own."""
+    """Mark the tests with real programs, which run in an environment of their own."""
     places = [HERE / name for name in PROGRAMS]
     for item in items:
         if any(item.path == place or place in item.path.parents for place in places):
@@ -48,15 +52,17 @@ def _default_signals_in_children() -> None:
             signal.signal(number, lambda _number, _frame: None)
 
 
-@pytest.fixture(autouse=True)
-def _no_service_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the ``DEVICE_*`` settings of whoever runs the tests."""
-    for name in [name for name in os.environ if name.startswith("DEVICE_")]:
-        monkeypatch.delenv(name)
+@pytest.fixture(autouse=True, scope="session")
+def _no_service_from_outside() -> Generator[None]:
+    """Keep the developer's own configuration out of the tests."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in [name for name in os.environ if name.startswith("DEVICE_")]:
+            monkeypatch.delenv(name)
+        yield
 
 
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Runs within tests, without plugins that take each of their processes longer to load than all else."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:anyio -p no:valkey")
+    """Run pytest within tests without the plugins that take longer to load than all else; ``-p NAME`` loads one."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))
     return pytester

@@ -1,11 +1,11 @@
-"""Wait for a condition in another process, with a timeout."""
+"""Polls conditions that other processes fulfil, within a time limit."""
 
 import time
 from collections.abc import Callable
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Return True as soon as the condition holds, False after a timeout."""
+    """Poll until the condition holds; return False when the time limit passes first."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -41,15 +42,42 @@ class Doctor:
     def told(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return run("doctor", *arguments, cwd=self.directory, **{**self.environ, **environ})
 
+    def examined(self, **environ: str) -> "Examined":
+        result = self.told("--json", **environ)
+        return Examined(self.directory, result, json.loads(result.stdout)["findings"])
+
     def found(self, name: str, **environ: str) -> list[dict[str, str]]:
         """Return the findings of a name."""
-        findings: list[dict[str, str]] = json.loads(self.told("--json", **environ).stdout)["findings"]
-        return [finding for finding in findings if finding["name"] == name]
+        return self.examined(**environ).named(name)
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A directory that was examined, and what was found."""
+
+    directory: Path
+    result: subprocess.CompletedProcess[str]
+    findings: list[dict[str, str]]
+
+    def named(self, name: str) -> list[dict[str, str]]:
+        return [finding for finding in self.findings if finding["name"] == name]
 
 
 @pytest.fixture
 def doctor(tmp_path: Path) -> Doctor:
     return Doctor(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def unconfigured(tmp_path_factory: pytest.TempPathFactory) -> Examined:
+    """An empty directory without any settings: examined once for several tests, since each time takes a whole start."""
+    return Doctor(tmp_path_factory.mktemp("unconfigured")).examined()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Examined:
+    """An empty directory, for runs at the local service."""
+    return Doctor(tmp_path_factory.mktemp("local")).examined(DEVICE_LOCAL="1")
 
 
 @pytest.fixture
@@ -62,8 +90,20 @@ def at(service: FaultyService) -> Mapping[str, str]:
     return {"DEVICE_URL": service.url, "DEVICE_TOKEN": service.token, "DEVICE_APP_ID": service.app_id}
 
 
-def test_where_all_is_well_nothing_fails_and_what_is_not_ok_has_a_fix(doctor: Doctor, service: FaultyService) -> None:
-    result = doctor.told("--json", **at(service))
+@pytest.fixture(scope="module")
+def well(
+    running_service: FaultyService, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Examined, list[tuple[str, int | None]]]:
+    """A directory with nothing wrong, and what the service was asked meanwhile."""
+    running_service.reset()
+    examined = Doctor(tmp_path_factory.mktemp("well")).examined(**at(running_service))
+    return examined, running_service.requests()
+
+
+def test_where_all_is_well_nothing_fails_and_what_is_not_ok_has_a_fix(
+    well: tuple[Examined, list[tuple[str, int | None]]],
+) -> None:
+    result = well[0].result
 
     told = json.loads(result.stdout)
     findings: list[dict[str, Any]] = told["findings"]
@@ -76,10 +116,10 @@ def test_where_all_is_well_nothing_fails_and_what_is_not_ok_has_a_fix(doctor: Do
     }
 
 
-def test_it_asks_the_service_for_one_session_and_creates_none(doctor: Doctor, service: FaultyService) -> None:
-    doctor.told(**at(service))
-
-    assert service.requests() == [("get", 404)]
+def test_it_asks_the_service_for_one_session_and_creates_none(
+    well: tuple[Examined, list[tuple[str, int | None]]],
+) -> None:
+    assert well[1] == [("get", 404)]
 
 
 def test_people_get_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -> None:
@@ -117,11 +157,9 @@ def read(terminal: int) -> str:
         return ""
 
 
-def test_without_a_service_it_names_the_two_ways_out(doctor: Doctor) -> None:
-    result = doctor.told("--json")
-
-    (finding,) = [one for one in json.loads(result.stdout)["findings"] if one["status"] == "fail"]
-    assert result.returncode == 1
+def test_without_a_service_it_names_the_two_ways_out(unconfigured: Examined) -> None:
+    (finding,) = [one for one in unconfigured.findings if one["status"] == "fail"]
+    assert unconfigured.result.returncode == 1
     assert "DEVICE_URL" in finding["fix"]
     assert "--device-local" in finding["fix"]
 
@@ -132,15 +170,15 @@ def test_each_setting_that_is_not_a_default_is_listed_with_its_source(doctor: Do
         "[pytest]\naddopts = --device-platform ios --device-no-reorder\ndevice_stop_timeout_seconds = 7",
     )
 
-    settings = doctor.found("setting", DEVICE_TYPE="appium")
+    examined = doctor.examined(DEVICE_TYPE="appium")
 
-    assert {finding["text"] for finding in settings} == {
+    assert {finding["text"] for finding in examined.named("setting")} == {
         "device_platform = ios, from --device-platform",
         "device_reorder = false, from --device-no-reorder",
         "device_stop_timeout_seconds = 7, from device_stop_timeout_seconds in the ini file",
         "device_type = appium, from DEVICE_TYPE",
     }
-    assert doctor.found("configuration")[0]["text"] == str(doctor.directory / "pytest.ini")
+    assert examined.named("configuration")[0]["text"] == str(doctor.directory / "pytest.ini")
 
 
 def test_an_address_is_listed_without_credentials_and_without_the_query_that_may_sign_it(doctor: Doctor) -> None:
@@ -398,11 +436,11 @@ def test_a_state_directory_that_cannot_be_used_is_told(doctor: Doctor) -> None:
     assert "DEVICE_STATE_DIR" in finding["fix"]
 
 
-def test_it_leaves_no_run_of_its_own_behind(doctor: Doctor) -> None:
-    (finding,) = doctor.found("state directory")
+def test_it_leaves_no_run_of_its_own_behind(unconfigured: Examined) -> None:
+    (finding,) = unconfigured.named("state directory")
 
     assert finding["status"] == "ok"
-    assert list((doctor.directory / "state" / "pytest-device" / "runs").iterdir()) == []
+    assert list((unconfigured.directory / "state" / "pytest-device" / "runs").iterdir()) == []
 
 
 def test_sessions_that_runs_have_left_behind_are_told(doctor: Doctor, ledgers: Ledgers) -> None:
@@ -425,24 +463,22 @@ def test_a_damaged_file_of_the_ledger_is_told(doctor: Doctor, ledgers: Ledgers) 
     assert str(broken) in finding["text"]
 
 
-def test_for_the_local_service_neither_token_nor_address_are_looked_at(doctor: Doctor) -> None:
-    result = doctor.told("--json", DEVICE_LOCAL="1")
-
-    names = {one["name"] for one in json.loads(result.stdout)["findings"]}
-    assert result.returncode == 0
+def test_for_the_local_service_neither_token_nor_address_are_looked_at(local: Examined) -> None:
+    names = {one["name"] for one in local.findings}
+    assert local.result.returncode == 0
     assert names.isdisjoint({"token", "service", "state directory"})
 
 
-def test_an_appium_that_is_not_there_yet_is_told_and_not_installed(doctor: Doctor) -> None:
-    (finding,) = doctor.found("appium", DEVICE_LOCAL="1")
+def test_an_appium_that_is_not_there_yet_is_told_and_not_installed(local: Examined) -> None:
+    (finding,) = local.named("appium")
 
     assert finding["status"] == "warn"
     assert "pytest-device serve" in finding["fix"]
-    assert not (doctor.directory / "cache").exists()
+    assert not (local.directory / "cache").exists()
 
 
-def test_where_another_service_is_configured_a_missing_appium_is_no_fault(doctor: Doctor) -> None:
-    (finding,) = doctor.found("appium")
+def test_where_another_service_is_configured_a_missing_appium_is_no_fault(unconfigured: Examined) -> None:
+    (finding,) = unconfigured.named("appium")
 
     assert finding["status"] == "ok"
     assert "only --device-local needs it" in finding["text"]
@@ -453,7 +489,8 @@ def test_an_appium_that_is_installed_is_found(doctor: Doctor) -> None:
     with faulty_service(runner="real"):  # installs it where it is missing
         pass
 
-    found = [*doctor.found("node", DEVICE_LOCAL="1"), *doctor.found("appium", DEVICE_LOCAL="1")]
+    examined = doctor.examined(DEVICE_LOCAL="1")
+    found = [*examined.named("node"), *examined.named("appium")]
 
     assert [one["status"] for one in found] == ["ok", "ok"]
     assert Path(found[0]["text"]).is_file()

@@ -1,4 +1,4 @@
-"""Run all rows and print the table or write it to a page: ``python -m tests.faults [--write PAGE]``."""
+"""Runs every row and prints or writes the page of faults: ``python -m tests.faults [--write PAGE]``."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ LIMIT_SECONDS: Final = 1200.0
 
 
 def main() -> int:
-    """Return 1 if a row fails."""
+    """Return the exit status of the rows: 1 when one fails."""
     arguments = _arguments()
     with tempfile.TemporaryDirectory() as directory:
         started = time.monotonic()
@@ -38,7 +38,9 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the page instead of printing it")
-    parser.add_argument("-n", type=int, default=8, help="number of parallel rows; they mostly wait (default: 8)")
+    parser.add_argument(
+        "-n", type=int, default=8, help="number of rows to run in parallel; they mostly wait (default: 8)"
+    )
     return parser.parse_args()
 
 
@@ -60,7 +62,7 @@ def _run_rows(directory: Path, at_once: int) -> int:
 
 def _records(directory: Path) -> Mapping[str, Record]:
     read = [Record.from_json(json.loads(path.read_text())) for path in directory.glob("*.json")]
-    missing = [Record(row.name, False, None, "", None, ("the row has no result",)) for row in ROWS]
+    missing = [Record(row.name, False, None, "", None, ("the row has no record",)) for row in ROWS]
     return {record.name: record for record in (*missing, *read)}
 
 

@@ -1,4 +1,4 @@
-"""The moments that rows wait for, and the faults that they inject, by name."""
+"""The moments that rows wait for and the faults they trigger, by name."""
 
 import signal
 import time
@@ -19,11 +19,11 @@ INT, TERM, HUP, QUIT, KILL, STOP, CONT = (
     signal.SIGCONT,
 )
 SLOW_SECONDS: Final = 1.5
-"""How long a call is delayed, so that a fault can strike during it."""
+"""How long a request is delayed, so that a fault can strike during it."""
 
 
 def at_once(*acts: Act) -> Act:
-    """Return an act that performs these acts in order."""
+    """Return an act that performs several acts in order."""
 
     def act(room: Room) -> None:
         for one in acts:
@@ -38,12 +38,12 @@ def in_test(room: Room) -> None:
 
 
 def in_two_tests(room: Room) -> None:
-    """Wait until two processes hold one session each."""
+    """Wait until two processes each hold a session."""
     room.wait_reached(2)
 
 
 def while_booting(room: Room) -> None:
-    """Wait until a session exists that is not ready."""
+    """Wait until a session exists and is not ready."""
     room.wait_status("new")
 
 
@@ -54,17 +54,17 @@ def beside_one_ahead(room: Room) -> None:
 
 
 def boots_for_ever(room: Room) -> None:
-    """Let no device become ready."""
+    """Make all boots take forever."""
     room.service.add_fault("boot", "delay", seconds=3600, times=None)
 
 
 def inside(operation: str) -> Act:
-    """Wait until a call is in progress."""
+    """Wait until a request is in progress."""
     return lambda room: room.wait_request(operation)
 
 
 def slow(operation: str, seconds: float = SLOW_SECONDS) -> Act:
-    """Delay the first call of an operation before it takes effect."""
+    """Delay the first request of an operation before the service carries it out."""
     return lambda room: room.service.add_fault(operation, "delay", seconds=seconds)
 
 
@@ -74,27 +74,27 @@ def service_fault(operation: str, effect: str, **options: Any) -> Act:
 
 
 def network_strikes(room: Room) -> None:
-    """Wait for the network's first trick."""
-    room.wait_for(lambda: room.network_struck_at() is not None, "a trick of the network")
+    """Wait until the network has interfered."""
+    room.wait_for(lambda: room.network_struck_at() is not None, "interference by the network")
 
 
 def trick(operation: str, play: Trick, *, times: int = 1) -> Act:
-    """Add a trick to the network."""
+    """Make the network interfere with requests of an operation."""
     return lambda room: room.network.play(operation, play, times=times)
 
 
 def sends(*numbers: signal.Signals, pause: float = 0.3) -> Act:
-    """Send signals to pytest itself, with pauses between them."""
+    """Send signals to pytest itself, with a pause in between (seconds)."""
     return lambda room: _in_turn(room, room.send, numbers, pause)
 
 
 def sends_group(*numbers: signal.Signals, pause: float = 0.3) -> Act:
-    """Send signals to the process group, with pauses between them."""
+    """Send signals to the process group, with a pause in between (seconds)."""
     return lambda room: _in_turn(room, room.send_group, numbers, pause)
 
 
 def sends_worker(number: signal.Signals) -> Act:
-    """Send a signal to a process that runs its test."""
+    """Send a signal to a process that is running its test."""
     return lambda room: room.send_to(room.wait_reached()[0], number)
 
 
@@ -109,7 +109,7 @@ def sends_reapers(number: signal.Signals, count: int = 1) -> Act:
 
 
 def network_becomes(state: str, seconds: float | None = None) -> Act:
-    """Change the state of the network, permanently or for some seconds."""
+    """Change the state of the network, for some seconds or permanently."""
 
     def act(room: Room) -> None:
         room.strike()
@@ -122,12 +122,12 @@ def network_becomes(state: str, seconds: float | None = None) -> Act:
 
 
 def waits(seconds: float) -> Act:
-    """Wait while a fault lasts."""
+    """Wait while a fault lasts (seconds)."""
     return lambda _room: time.sleep(seconds)
 
 
 def touches(name: str) -> Act:
-    """Create the file that the suite waits for."""
+    """Create the file that the suite is waiting for."""
     return lambda room: (room.directory / name).touch()
 
 

@@ -1,4 +1,4 @@
-"""The rows need plugins that users may have; without these plugins, only the table is tested."""
+"""Skips the rows where the plugins they need are missing; the page is tested everywhere."""
 
 from importlib.util import find_spec
 

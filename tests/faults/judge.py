@@ -1,4 +1,4 @@
-"""Run a row and judge it by the service's records of every session."""
+"""Runs a row and checks its promise against what the service reports about every session."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from tests.faults.room import Room, patiently, room
 from tests.faults.row import Promise, Record, Row
 
 LINGER_SECONDS: Final = 60.0
-"""How long a process may take to exit when its work is done."""
+"""How long a process may take to exit once it has nothing left to do."""
 BUSY: Final = 3
-"""Factor for the limits on a busy machine: only hangs should fail a row."""
+"""How much slower than a quiet machine a busy one may be: the limits are there to find what hangs."""
 
 
 def run(row: Row, directory: Path, service: FaultyService) -> Record:
-    """Inject the fault; return the state of the sessions and the matching output."""
+    """Trigger the fault; return what happened to the sessions and what the run reported."""
     with room(directory, row, service) as place:
         row.arm(place)
         stuck = _strike(row, place)
@@ -31,19 +31,19 @@ def run(row: Row, directory: Path, service: FaultyService) -> Record:
         gone = patiently(lambda: not place.processes(), LINGER_SECONDS)
         output = place.output()
         told = _told(row, output).replace(f"{directory}/", "")
-        place.end_faults()  # they would affect these requests too
+        place.end_faults()  # else they would affect the requests below, too
         facts = [place.session(session["id"]) for session in place.service.sessions()]
         status = place.runs[0].returncode
         problems = [
             *stuck,
             *_complaints(
                 (ended, "the run did not end"),
-                (gone, f"processes are left: {[described(process) for process in place.processes()]}"),
+                (gone, f"processes left behind: {[described(process) for process in place.processes()]}"),
                 (len(facts) >= row.sessions, f"{len(facts)} sessions were created, not {row.sessions}"),
-                (bool(told) or not row.told, f"no output matches {row.told!r}"),
+                (bool(told) or not row.told, f"no line of the output matches {row.told!r}"),
                 (row.status is None or status == row.status, f"the exit status is {status}, not {row.status}"),
-                (not (status == 0 and left_open), "the run succeeded although a session was not stopped"),
-                (place.service.token not in output, "the token was shown"),
+                (not (status == 0 and left_open), "the run succeeded although a session was not stopped yet"),
+                (place.service.token not in output, "the token is in the output"),
                 (not _holds(place, place.service.token), "the token is on the disk"),
             ),
             *_broken_promise(row, place, facts),
@@ -85,7 +85,7 @@ def _broken_promise(row: Row, place: Room, facts: list[dict[str, Any]]) -> Itera
 
 
 def _open_entries(place: Room) -> list[str]:
-    """Return the entries of the ledger without tombstones."""
+    """Return the ledger entries, without tombstones."""
     return [path.name for path in place.ledger() if json.loads(path.read_bytes())["state"] != "stopped"]
 
 
@@ -108,7 +108,7 @@ def _holds(place: Room, secret: str) -> bool:
 
 
 def _seconds(place: Room, facts: list[dict[str, Any]]) -> float | None:
-    """Return the seconds from the fault to the end of the last session, by the service's clock."""
+    """Return the seconds from the fault until the last session ended, by the clock of the service."""
     if not facts or place.alive():
         return None
     created, ended = _latest(facts, "createdAt", min), _latest(facts, "updatedAt", max)

@@ -1,4 +1,4 @@
-"""A network between a run and the service that can be down, slow or corrupt."""
+"""A network in front of the service that can be down, slow or corrupt replies."""
 
 import socket
 import struct
@@ -17,13 +17,14 @@ _CHUNK: Final = 65536
 
 Forward = Callable[[], bytes]
 Trick = Callable[[socket.socket, Forward], None]
-"""Handles one request; ``Forward`` sends it to the service and returns the raw response."""
+"""What happens to one request: ``Forward`` sends it to the service and returns the raw reply."""
 
 
 class Network:
     """Listens at ``url`` and forwards requests, one per connection.
 
-    ``state`` is how it treats connections: ``up``, ``refused``, ``silent`` (accepted without a response), ``reset``.
+    Its state decides what happens to a new connection: ``up``, ``refused``, ``silent`` (accepted, never answered),
+    ``reset``.
     """
 
     def __init__(self, target: str) -> None:
@@ -41,11 +42,11 @@ class Network:
         self.become("up")
 
     def play(self, operation: str, trick: Trick, *, times: int = 1) -> None:
-        """Apply a trick to the next requests of an operation: create, get or stop."""
+        """Play a trick on the next requests of an operation: create, get or stop."""
         self._tricks.setdefault(operation, deque()).extend([trick] * times)
 
     def become(self, state: str) -> None:
-        """Change the state; open connections continue."""
+        """Change the state; open connections are not affected."""
         self._state = state
         if state == "refused":
             self._stop_listening()
@@ -55,7 +56,7 @@ class Network:
             threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         self._over.set()
         self._stop_listening()
         self._reserved.close()
@@ -111,7 +112,7 @@ class Network:
 
 @contextmanager
 def network(target: str) -> Generator[Network]:
-    """Run a network in front of a service."""
+    """Run a network in front of the service at a URL."""
     between = Network(target)
     try:
         yield between
@@ -126,29 +127,29 @@ def reset(connection: socket.socket) -> None:
 
 
 def carried_out_then_reset(connection: socket.socket, forward: Forward) -> None:
-    """Forward the request and lose the response."""
+    """Forward the request and lose the reply."""
     forward()
     reset(connection)
 
 
 def refused_by_reset(connection: socket.socket, _forward: Forward) -> None:
-    """Reset the connection before the request takes effect."""
+    """Reset the connection without forwarding the request."""
     reset(connection)
 
 
 def cut_in_half(connection: socket.socket, forward: Forward) -> None:
-    """Forward the request and return half of the response."""
+    """Forward the request and send half of the reply."""
     answer = forward()
     connection.sendall(answer[: len(answer) // 2])
 
 
 def cut_in_head(connection: socket.socket, forward: Forward) -> None:
-    """Forward the request and return the first bytes of the response."""
+    """Forward the request and send the first bytes of the reply."""
     connection.sendall(forward()[:20])
 
 
 def slow_to_pass(seconds: float) -> Trick:
-    """Delay the request, and forward it even if the client is gone."""
+    """Delay the request, and forward it even when the client has given up (seconds)."""
 
     def trick(connection: socket.socket, forward: Forward) -> None:
         time.sleep(seconds)
@@ -158,7 +159,7 @@ def slow_to_pass(seconds: float) -> Trick:
 
 
 def late(seconds: float) -> Trick:
-    """Forward the request at once and delay the response."""
+    """Forward the request at once and delay the reply (seconds)."""
 
     def trick(connection: socket.socket, forward: Forward) -> None:
         answer = forward()
@@ -169,14 +170,14 @@ def late(seconds: float) -> Trick:
 
 
 def never(connection: socket.socket, forward: Forward) -> None:
-    """Forward the request and never respond."""
+    """Forward the request and send no reply until the client gives up."""
     forward()
     with suppress(TimeoutError):
         connection.recv(1)
 
 
 def trickling(connection: socket.socket, forward: Forward) -> None:
-    """Send the response byte by byte, without its last byte."""
+    """Forward the request and send the reply byte by byte, without the last one."""
     answer = forward()
     for position in range(len(answer) - 1):
         connection.sendall(answer[position : position + 1])
@@ -184,7 +185,7 @@ def trickling(connection: socket.socket, forward: Forward) -> None:
 
 
 def endless_header(connection: socket.socket, forward: Forward) -> None:
-    """Send endless response headers."""
+    """Forward the request and start a reply whose headers never end."""
     forward()
     connection.sendall(b"HTTP/1.1 200 OK\r\n")
     for number in range(100_000):
@@ -193,7 +194,7 @@ def endless_header(connection: socket.socket, forward: Forward) -> None:
 
 
 def endless_chunks(connection: socket.socket, forward: Forward) -> None:
-    """Send an endless response body."""
+    """Forward the request and start a reply whose body never ends."""
     forward()
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(100_000):
@@ -202,7 +203,7 @@ def endless_chunks(connection: socket.socket, forward: Forward) -> None:
 
 
 def huge(connection: socket.socket, forward: Forward) -> None:
-    """Let it happen, and answer with 10 MB."""
+    """Forward the request and reply with 10 MB."""
     forward()
     size = 10 * 1024 * 1024
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % size)
@@ -210,7 +211,7 @@ def huge(connection: socket.socket, forward: Forward) -> None:
 
 
 def saying(status: str, body: bytes = b"", *headers: bytes, carried_out: bool = True) -> Trick:
-    """Answer with something else."""
+    """Send another reply."""
 
     def trick(connection: socket.socket, forward: Forward) -> None:
         if carried_out:

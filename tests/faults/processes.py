@@ -1,4 +1,4 @@
-"""All processes of a row, including those detached from their parents."""
+"""Finds every process that a row started, including those that left their parent."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 def adopt_orphans() -> None:
-    """Make orphaned descendants children of this process, so that none is lost."""
+    """Become the parent of all orphaned descendants, so that none escapes from view."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -27,7 +27,7 @@ def orphans() -> list[psutil.Process]:
 
 
 def kill_at_once(processes: list[psutil.Process]) -> None:
-    """Kill processes so that none sees another one die, as when a container is killed."""
+    """Kill processes so that none notices the end of another, as when a container is killed."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for process in processes:
             with suppress(psutil.NoSuchProcess):
@@ -35,7 +35,7 @@ def kill_at_once(processes: list[psutil.Process]) -> None:
 
 
 def bury(known: set[int]) -> None:
-    """Reap adopted processes; others reap those in ``known``."""
+    """Reap adopted processes that have exited, except those in ``known``, which others wait for."""
     for child in psutil.Process().children():
         if child.pid not in known:
             with suppress(ChildProcessError):
@@ -43,7 +43,7 @@ def bury(known: set[int]) -> None:
 
 
 def described(process: psutil.Process) -> str:
-    """Return the ID and the command line of a process."""
+    """Return the process ID and command line of a process, for messages."""
     with suppress(psutil.Error):
         return f"{process.pid} {' '.join(process.cmdline())[:150]}"
     return str(process.pid)

@@ -1,4 +1,4 @@
-"""The environment of a row: a service, optionally a network before it, and the runs with all their processes."""
+"""The environment of a row: a service, optionally behind a faulty network, and the runs with all their processes."""
 
 import os
 import signal
@@ -20,10 +20,13 @@ from tests.faults.network import Network, network
 from tests.faults.row import Row
 
 PATIENCE_SECONDS: Final = 120.0
-"""Timeout of a wait for a moment."""
+"""How long a row waits for its moment."""
 LOOK_SECONDS: Final = 0.1
-LEAN: Final = ("-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:valkey", "--assert=plain")
-"""What no row is about costs a fifth of a run's time."""
+LEAN: Final = (
+    *("-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:html", "-p", "no:metadata", "-p", "no:pytest_jsonreport"),
+    "--assert=plain",
+)
+"""Leaves out what no row is about: a third of the time that a run needs to start."""
 ENDED: Final = frozenset({"stopped", "errored"})
 _SETTINGS: Final = {
     "DEVICE_POLL_INTERVAL_SECONDS": "0.1",
@@ -36,7 +39,7 @@ _OF_THE_RUN_AROUND: Final = ("DEVICE_", "PYTEST_", "COV_", "TOX_", "XDG_STATE_HO
 
 
 class Room:
-    """The environment of one row. A row's ``fault`` and ``when`` use its public methods."""
+    """The environment of one row; its ``arm``, ``start``, ``when`` and ``fault`` use the public methods."""
 
     def __init__(self, directory: Path, row: Row, service: FaultyService, between: Network | None) -> None:
         self.directory = directory
@@ -44,14 +47,14 @@ class Room:
         self.service = service
         self.runs: list[subprocess.Popen[bytes]] = []
         self.readers: list[subprocess.Popen[bytes]] = []
-        """Programs that only read the output of a run."""
+        """Processes that only read the output of a run."""
         self.struck_at: float | None = None
         self._row = row
         self._between = between
         self._not_ours = {process.pid for process in processes.below()}
-        """Processes that existed before, such as the service."""
+        """Processes that existed before the row, such as the service."""
 
-    # Actions of a row.
+    # What a row does
 
     def start(self, *options: str, suite: Mapping[str, str] | None = None, **more: Any) -> "subprocess.Popen[bytes]":
         """Start pytest in its own process group, with its output in a file."""
@@ -60,12 +63,12 @@ class Room:
         return self.launch(command, **more)
 
     def write_suite(self, suite: Mapping[str, str] | None = None) -> None:
-        """Write the files of a suite, by default the row's."""
+        """Write the files of a suite, by default the row's own."""
         for name, text in (suite or self._row.suite).items():
             (self.directory / name).write_text(text)
 
     def launch(self, command: Sequence[str], **more: Any) -> "subprocess.Popen[bytes]":
-        """Start a program with the run's environment in its own process group, with its output in a file."""
+        """Start a program in the environment and process group of a run, with its output in a file."""
         with (self.directory / f"output-{len(self.runs)}").open("wb") as output:
             started: dict[str, Any] = {
                 "cwd": self.directory,
@@ -79,7 +82,7 @@ class Room:
         return self.run
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the run, without variables of the outer run."""
+        """Return the environment variables of the run, without those of the surrounding run."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_RUN_AROUND)}
         return inherited | _SETTINGS | {
             "DEVICE_URL": self._between.url if self._between else self.service.url,
@@ -97,35 +100,35 @@ class Room:
 
     @property
     def network(self) -> Network:
-        """The network before the service; raises RuntimeError if the row has none."""
+        """The network in front of the service. Raises RuntimeError for a row without one."""
         if self._between is None:
             raise RuntimeError("the row has no network")
         return self._between
 
     def strike(self) -> None:
-        """Record the time of the fault, once."""
+        """Record the time of the fault, unless it is recorded already."""
         self.struck_at = self.struck_at or time.time()
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the newest run's first process."""
+        """Send a signal to the main process of the newest run."""
         self.strike()
         self.run.send_signal(number)
 
     def send_group(self, number: signal.Signals) -> None:
-        """Send a signal to the newest run's process group."""
+        """Send a signal to the process group of the newest run."""
         self.strike()
         os.killpg(self.run.pid, number)
 
     def send_to(self, pid: int, number: signal.Signals) -> None:
         """Send a signal to one process of a run."""
         if pid not in {process.pid for process in self.processes()}:
-            raise RuntimeError(f"{pid} is not a process of this row")
+            raise RuntimeError(f"process {pid} does not belong to this row")
         self.strike()
         os.kill(pid, number)
 
     def wait_reached(self, count: int = 1) -> list[int]:
-        """Wait until ``count`` processes have called ``reached()``; return their IDs."""
-        self.wait_for(lambda: len(self._reached()) >= count, f"{count} times reached()")
+        """Wait until ``count`` processes of the run have called ``reached()``; return their IDs."""
+        self.wait_for(lambda: len(self._reached()) >= count, f"{count} calls of reached()")
         return self._reached()
 
     def worker(self) -> int:
@@ -134,58 +137,58 @@ class Room:
         return psutil.Process(self.run.pid).children()[0].pid
 
     def wait_request(self, operation: str) -> None:
-        """Wait until the service handles a request of an operation."""
-        self.wait_for(lambda: (operation, None) in self.service.requests(), f"{operation} under way")
+        """Wait until the service is handling a request of an operation."""
+        self.wait_for(lambda: (operation, None) in self.service.requests(), f"a {operation} request in progress")
 
     def wait_requests(self, operation: str, count: int) -> None:
         """Wait until the service has received ``count`` requests of an operation."""
-        self.wait_for(lambda: self.count(operation) >= count, f"{count} times {operation}")
+        self.wait_for(lambda: self.count(operation) >= count, f"{count} {operation} requests")
 
     def wait_status(self, status: str) -> None:
         """Wait until a session has a status."""
-        self.wait_for(lambda: status in self.service.statuses(), f"a session that is {status}")
+        self.wait_for(lambda: status in self.service.statuses(), f"a session with status {status}")
 
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-        """Wait until a condition holds; raises TimeoutError."""
+        """Poll until a condition holds. Raises TimeoutError."""
         if not patiently(condition, seconds):
             raise TimeoutError(f"timed out after {seconds:.0f} s waiting for {what}")
 
     def count(self, operation: str) -> int:
-        """Return the number of requests of an operation at the service."""
+        """Return how many requests of an operation the service has received."""
         return [seen for seen, _ in self.service.requests()].count(operation)
 
     def reapers(self) -> list[psutil.Process]:
-        """Return the processes that are detached from the run's process tree."""
+        """Return the processes that left the process tree of the run."""
         return [one for one in processes.orphans() if one.pid not in self._not_ours | self._started()]
 
     def wait_reapers(self, count: int = 1) -> list[psutil.Process]:
-        """Wait until ``count`` processes are detached from the run's process tree; return them."""
+        """Wait until ``count`` processes have left the process tree of the run; return them."""
         self.wait_for(lambda: len(self.reapers()) >= count, f"{count} reapers")
         return self.reapers()
 
     def kill_all(self) -> None:
-        """Kill all processes of the row except its service, as when a container is killed."""
+        """Kill everything the row started except the service, as when a container is killed."""
         self.strike()
         processes.kill_at_once(self.processes())
-        self.wait_for(lambda: not self.processes(), "the end of all killed processes")
+        self.wait_for(lambda: not self.processes(), "the killed processes to exit")
 
     def again(self, *, suite: Mapping[str, str], **settings: str) -> None:
-        """Run pytest again with the same state directory and some other settings, and wait for its end."""
+        """Run pytest again with the same state directory and other settings, and wait until it exits."""
         self.start(suite=suite, env=self.environment() | settings)
         self.run.wait(PATIENCE_SECONDS)
 
     def command(self, *arguments: str) -> None:
-        """Run ``pytest-device`` with arguments and wait for its end."""
+        """Run ``pytest-device`` with arguments, and wait until it exits."""
         code = "import sys; from pytest_device.cli import main; sys.exit(main())"
         self.launch([sys.executable, "-c", code, *arguments])
         self.run.wait(PATIENCE_SECONDS)
 
     def ledger(self) -> list[Path]:
-        """Return the ledger's files in the state directory."""
+        """Return the ledger entries in the state directory."""
         return sorted(self.state.glob("runs/*/*.json"))
 
     def happen(self, session_id: str, what: str) -> None:
-        """Make a session reach its limit (``expire``) or its programs fail (``fail``)."""
+        """Make a session reach its limit (``expire``) or its programs crash (``fail``)."""
         self.strike()
         self._ask("POST", f"/testing/sessions/{session_id}/{what}")
 
@@ -193,10 +196,10 @@ class Room:
         """Remove all faults from the service; its sessions stay."""
         self._ask("POST", "/testing/reset")
 
-    # Observations.
+    # What the judge checks
 
     def processes(self) -> list[psutil.Process]:
-        """Return all live processes of the row."""
+        """Return every live process of the row."""
         processes.bury(self._not_ours | self._started())
         for started in (*self.runs, *self.readers):
             started.poll()
@@ -211,7 +214,7 @@ class Room:
         return [session for session in self.service.sessions() if session["status"] not in ENDED]
 
     def session(self, session_id: str) -> dict[str, Any]:
-        """Return a session from the service's REST interface."""
+        """Return a session as the service reports it to clients."""
         return cast("dict[str, Any]", self._ask("GET", f"{SESSIONS_PATH}/{session_id}")["data"])
 
     def _ask(self, method: str, path: str) -> Any:
@@ -220,11 +223,11 @@ class Room:
         return reply.raise_for_status().json()
 
     def reached_at(self) -> float | None:
-        """Return the time of the first ``reached()`` (Unix seconds)."""
+        """Return when a test first called ``reached()`` (Unix seconds)."""
         return min((path.stat().st_mtime for path in self.directory.glob("reached-*")), default=None)
 
     def network_struck_at(self) -> float | None:
-        """Return the time of the network's first trick (Unix seconds)."""
+        """Return when the network first interfered (Unix seconds)."""
         return self._between.struck_at if self._between else None
 
     def _started(self) -> set[int]:

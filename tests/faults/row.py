@@ -1,4 +1,4 @@
-"""A row of the fault table: a run, its fault, the moment of the fault, and the expected result."""
+"""A row of the fault table: a run, the fault that strikes it and when, and what must hold afterwards."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from tests.faults.room import Room
 
 NOBODY: Final = ""
-"""The expected output when no run is left to report."""
+"""For runs that end without output."""
 
 
 class Promise(StrEnum):
-    """The expected end of the sessions."""
+    """What must happen to the sessions."""
 
     STOPPED = "stopped"
-    """By any process."""
+    """By the run or by the reaper."""
     SWEPT = "stopped by the next run"
     BOUNDED = "ends at its limit"
-    """The session can't be found or can't be stopped; the run reports it."""
+    """Nothing can find or stop the session, and the run reports that."""
     KEPT = "kept on purpose"
     NONE = "none was created"
 
@@ -34,7 +34,7 @@ def plainly(room: "Room") -> None:
 
 
 def stopped(count: int = 1) -> str:
-    """Return a pattern for a receipt in which all sessions are confirmed as stopped."""
+    """Return the pattern of a receipt with ``count`` sessions, all confirmed stopped."""
     return rf"created {count}, proven stopped {count}, unknown 0"
 
 
@@ -45,14 +45,14 @@ Act = Callable[["Room"], None]
 class Row:
     """One fault.
 
-    ``arm`` prepares the fault, ``start`` starts the run, ``when`` waits for the moment, and ``fault`` injects the
-    fault. ``told`` is a pattern that a line of the output must match. ``limit`` is the maximum time of run and stop
-    on an idle machine, in seconds.
+    ``arm`` prepares it, ``start`` starts the run, ``when`` waits for its moment, ``fault`` triggers it. ``told`` is a
+    pattern that a line of the output must match. ``limit`` is the maximum duration in seconds of run and stop on a
+    quiet machine.
     """
 
     name: str
     words: str
-    """The result, for readers of the table."""
+    """What the row promises and what it does not, for readers of the table."""
     suite: Mapping[str, str]
     promise: Promise = Promise.STOPPED
     told: str = field(default_factory=stopped)
@@ -63,9 +63,9 @@ class Row:
     when: Act = nothing
     fault: Act = nothing
     sessions: int = 1
-    """The minimum number of created sessions; with fewer, the row would prove nothing."""
+    """How many sessions must be created, else the row would prove nothing."""
     status: int | None = None
-    """The expected exit code."""
+    """The expected exit status."""
     network: bool = False
     """Whether the run reaches the service through a faulty network."""
     limit: float = 30.0
@@ -85,5 +85,5 @@ class Record:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Record":
-        """Return a record from its JSON values."""
+        """Return the record that was saved as these values."""
         return cls(**{**values, "problems": tuple(values["problems"])})

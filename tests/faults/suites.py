@@ -1,4 +1,4 @@
-"""The small suites of the rows: mostly one test with a session."""
+"""The small suites that the rows run, most of them one test with a session."""
 
 from collections.abc import Mapping
 from textwrap import dedent, indent
@@ -11,7 +11,7 @@ import pytest
 ROOM = pathlib.Path(os.environ["FAULT_ROOM"])
 
 def reached():
-    """Signal that this process has reached its moment."""
+    """Report that this process has reached its moment."""
     (ROOM / f"reached-{os.getpid()}").touch()
 
 def hold(seconds=60):
@@ -27,7 +27,7 @@ def suite(
 ) -> Mapping[str, str]:
     """Return the files of a suite with one device test.
 
-    ``before`` is code above the test, ``marks`` are extra decorators, ``given`` extra arguments.
+    ``before`` precedes the test, ``marks`` adds decorators, ``given`` adds arguments.
     """
     test = dedent(
         """
@@ -52,5 +52,5 @@ PASSES: Final = suite()
 
 
 def many(count: int, body: str) -> Mapping[str, str]:
-    """Return a suite of ``count`` equal tests, each with its own session and its number as ``n``."""
+    """Return a suite of ``count`` identical tests, each with its own session and its number as ``n``."""
     return suite(body, marks=f'@pytest.mark.parametrize("n", range({count}))', given=", n")

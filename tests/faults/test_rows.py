@@ -1,4 +1,4 @@
-"""Every fault of the table, with real processes, judged by the service's records of each session."""
+"""Every fault of the table, as real processes, judged by what the service reports about each session."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.faults.row import Row
 from tests.faults.rows import ROWS
 
 RECORDS: Final = "FAULT_RECORDS"
-"""The environment variable with the directory for the records of the rows."""
+"""The environment variable with the directory for the records of all rows."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="following orphaned processes needs Linux")
 

@@ -1,4 +1,4 @@
-"""The fault page lists exactly the existing rows."""
+"""The page of faults lists exactly the existing rows."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def test_the_page_lists_every_row_and_no_other() -> None:
     assert names_in(PAGE.read_text()) == [row.name for row in ROWS]
 
 
-def test_a_page_shows_the_result_of_a_row() -> None:
+def test_the_page_shows_the_record_of_a_row() -> None:
     records = {row.name: Record(row.name, True, 1.25, "as | told", 143, ()) for row in ROWS}
 
     line = next(line for line in page(records).splitlines() if line.startswith("| SIGTERM in a test |"))
@@ -25,7 +25,7 @@ def test_a_page_shows_the_result_of_a_row() -> None:
     assert " | stopped | yes | 1.2 s | 143 | `as \\| told` | " in line
 
 
-def test_a_page_names_a_failed_row() -> None:
+def test_the_page_names_a_row_that_failed() -> None:
     records = {row.name: Record(row.name, True, None, "", None, ("broken",)) for row in ROWS[:1]} | {
         row.name: Record(row.name, True, None, "", None, ()) for row in ROWS[1:]
     }

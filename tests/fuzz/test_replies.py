@@ -10,6 +10,7 @@ from typing import Final
 
 import httpx
 import pytest
+from hypothesis import settings
 
 from pytest_device.errors import DeviceError
 from pytest_device.service.accounts import AccessToken, Account, Accounts
@@ -31,8 +32,8 @@ from tests.contract.document import example_config, example_session
 from tests.fuzz.mutations import Reply, dumped, mutated
 from tests.sessions.world import APP_ID, TOKEN, URL
 
-REPLIES: Final = 10_000
-BLOCKS: Final = 40
+REPLIES: Final = min(30 * settings().max_examples, 30_000)
+BLOCKS: Final = 20
 """The replies of one test: enough of them to share the work among processes."""
 
 Spoil = Callable[[str, Reply], Reply]

@@ -177,6 +177,7 @@ ALL_ON = (
         "-o",
         "junit_logging=all",
     ),
+    *("-p", "metadata", "-p", "html", "-p", "pytest_jsonreport"),
     *("--html=report.html", "--self-contained-html", "--json-report", "--json-report-file=report.json"),
     *(
         "-o",

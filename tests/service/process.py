@@ -1,4 +1,4 @@
-"""The service as the process it is in a run: started over its pipes, spoken to over a socket."""
+"""The service as a real process, as in a run: started through its pipes, reached through a socket."""
 
 import json
 import subprocess
@@ -36,13 +36,13 @@ class Service:
         self.http.post("/testing/faults", json={"operation": operation, "effect": effect} | more).raise_for_status()
 
     def end(self) -> int:
-        """Let the lifeline go; return the exit status."""
+        """Close the lifeline; return the exit status."""
         stdin(self.process).close()
         return self.process.wait(PATIENCE_SECONDS)
 
 
 def config(directory: Path, **more: Any) -> dict[str, Any]:
-    """Return a configuration whose service keeps everything in a directory."""
+    """Return the configuration of a service that keeps all its files in a directory."""
     return {
         "token": TOKEN,
         "app_id": APP_ID,
@@ -55,7 +55,7 @@ def config(directory: Path, **more: Any) -> dict[str, Any]:
 
 @contextmanager
 def started(line: str, **more: Any) -> Generator[subprocess.Popen[str]]:
-    """Start a service with a first line of input; it is gone at the end of the block."""
+    """Start a service with a first line of input; end it with the block."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True} | more
     with subprocess.Popen(COMMAND, **pipes) as process:
         try:
@@ -68,7 +68,7 @@ def started(line: str, **more: Any) -> Generator[subprocess.Popen[str]]:
 
 @contextmanager
 def running(settings: dict[str, Any]) -> Generator[Service]:
-    """Run a service; it is gone at the end of the block."""
+    """Run a service; end it with the block."""
     with started(json.dumps(settings)) as process:
         event = next_event(process)
         assert event["event"] == "ready", event
@@ -77,14 +77,14 @@ def running(settings: dict[str, Any]) -> Generator[Service]:
 
 
 def next_event(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Return what the process says next."""
+    """Return the next message of the process."""
     assert process.stdout
     event: dict[str, Any] = json.loads(process.stdout.readline())
     return event
 
 
 def refusal(line: str) -> str:
-    """Return the error with which a service does not start."""
+    """Return the error of a service that fails to start."""
     with started(line) as process:
         event = next_event(process)
         assert event["event"] == "error", event

@@ -1,4 +1,4 @@
-"""The service with a drawn device, answering on a port of this machine, and a browser that looks at its pages."""
+"""The service with a drawn device on a local port, and a browser for its pages."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ def drawn(width: int, height: int, colour: Sequence[int]) -> bytes:
 
 @dataclass
 class DrawnDevice:
-    """A screen of one colour that is another after each tap, and notes what is done to it."""
+    """A device with a screen of one colour, which changes with each tap; records what is done to it."""
 
     platform: Platform = Platform.ANDROID
     kind: str = "drawn"
@@ -114,7 +114,7 @@ class DrawnDevice:
 
 
 class DrawnRunner:
-    """Devices that are ready, fail and speak when the test says so."""
+    """A runner whose devices become ready, fail and log on the test's command."""
 
     def __init__(self, *, ready: bool = True) -> None:
         self.drawn = DrawnDevice()
@@ -155,7 +155,7 @@ class DrawnRunner:
 
 
 class Stage:
-    """One session of the service, whose pages are asked for."""
+    """One session of the service and its pages."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Stage:
         return self.send("GET", url, **more)
 
     def post(self, url: str, body: object, **headers: str | None) -> httpx.Response:
-        """Send what a page of the service would, with headers in place of its own, none where they are None."""
+        """Send a request as a page of the service does; ``headers`` replace its own, None removes one."""
         sent = {"Origin": self.base_url, "Sec-Fetch-Site": "same-origin"} | {
             name.replace("_", "-"): value for name, value in headers.items()
         }
@@ -200,7 +200,7 @@ class Stage:
 
 @contextmanager
 def on_stage(**more: Any) -> Generator[Stage]:
-    """Let a stage answer on a port of this machine, in a thread of its own."""
+    """Serve a stage on a local port, in its own thread."""
     with listen("127.0.0.1", 0) as listener:
         stage = Stage(f"http://127.0.0.1:{listener.getsockname()[1]}", **more)
         loop, stop, up = asyncio.new_event_loop(), asyncio.Event(), threading.Event()

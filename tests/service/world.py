@@ -1,4 +1,4 @@
-"""The service in this process: its application over a simulated runner and a clock that stands still."""
+"""The service in-process: its application with a simulated runner and a fake clock."""
 
 import asyncio
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ ACCOUNTS: Final = (
 
 @dataclass
 class Clock:
-    """Unix seconds that pass only when told."""
+    """A clock in Unix seconds that advances only by hand."""
 
     now: float = NOW
     slept: list[float] = field(default_factory=list[float])
@@ -59,7 +59,7 @@ class Clock:
 
 
 class World:
-    """A service of its own, and the requests that tests send to it."""
+    """A separate service, and the requests that tests send to it."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class World:
     def send(
         self, method: str, path: str, *, token: str | None = TOKEN, broken: bool = False, **more: Any
     ) -> httpx.Response:
-        """Send any request to any path; what a ``broken`` service answers is looked at, not raised."""
+        """Send any request to any path; return the reply of a ``broken`` service instead of raising its error."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers |= more.pop("headers", {})
 
@@ -104,11 +104,11 @@ class World:
         return self.send("POST", SESSIONS_PATH, token=token, json={"appId": APP_ID, "platform": "android"} | options)
 
     def create_as_host(self, host: str) -> httpx.Response:
-        """Create a session by a request that names a host of its own."""
+        """Create a session by a request with its own Host header."""
         return self.send("POST", SESSIONS_PATH, headers={"Host": host}, json={"appId": APP_ID, "platform": "ios"})
 
     def created(self, **options: Any) -> str:
-        """Create a session and return its id."""
+        """Create a session and return its ID."""
         return str(data(self.create(**options))["id"])
 
     def get(self, session_id: str, token: str | None = TOKEN) -> httpx.Response:
@@ -127,14 +127,14 @@ class World:
 
 
 def data(reply: httpx.Response) -> Mapping[str, Any]:
-    """Return the session of a success."""
+    """Return the session in a successful reply."""
     assert reply.status_code == 200, reply.text
     session: Mapping[str, Any] = reply.json()["data"]
     return session
 
 
 def error(reply: httpx.Response) -> Mapping[str, Any]:
-    """Return the one error of a refusal."""
+    """Return the single error in an error reply."""
     (only,) = reply.json()["errors"]
     assert isinstance(only, dict)
     return only

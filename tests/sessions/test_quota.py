@@ -1,6 +1,7 @@
 """At most so many sessions at once: taken all or none, waited for in words, free again when their process is gone."""
 
 import dis
+import inspect
 import os
 import stat
 import subprocess
@@ -216,6 +217,7 @@ def test_who_waits_for_two_is_not_overtaken_by_who_wants_one(
     give_back(both)
 
 
+@pytest.mark.timing
 def test_many_that_need_several_at_once_all_get_them_and_are_never_too_many(slots_of: MakeSlots) -> None:
     held, most_held, problems = 0, 0, list[str]()
     counting = threading.Lock()
@@ -393,6 +395,7 @@ def test_an_interrupt_of_the_wait_leaves_nothing_taken(slots_of: MakeSlots, are_
     assert are_free(2)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("held", [0, 1])
 def test_an_interrupt_at_any_point_leaves_nothing_taken(
     slots_of: MakeSlots, are_free: Callable[[int], bool], held: int
@@ -423,8 +426,9 @@ def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | N
             raise KeyboardInterrupt
         return trace
 
-    before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # else the first trace of a process has none of them on Python 3.12.1
+    before, here = sys.gettrace(), inspect.currentframe()
+    assert here is not None
+    here.f_trace_opcodes = True  # else the first trace of a process has none of them on Python 3.12.1
     sys.settrace(trace)
     try:
         taken = act()

@@ -1,4 +1,4 @@
-"""A phone for the tests of a module."""
+"""A phone shared by the tests of a module."""
 
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.service.devices.phone import Phone, booted
 
 @pytest.fixture(scope="module")
 def shared_phone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
-    # As long as that of a session of a service in a project of some depth.
+    # As long as the path of a session in a deeply nested project.
     directory = tmp_path_factory.mktemp("a-project-with-a-name-that-says-a-lot") / "state" / "programs" / ("s" * 36)
     directory.mkdir(parents=True)
     with booted(directory, deviceIdentifier="pixel_7") as phone:
@@ -19,7 +19,7 @@ def shared_phone(tmp_path_factory: pytest.TempPathFactory) -> Generator[Phone]:
 
 @pytest.fixture
 def phone(shared_phone: Phone) -> Generator[Phone]:
-    """The module's phone, upright, with no app and nothing stored."""
+    """The module's phone in portrait, without apps or stored data."""
     yield shared_phone
     device = shared_phone.device
     shared_phone.do(device.rotate("PORTRAIT"))

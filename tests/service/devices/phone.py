@@ -1,4 +1,4 @@
-"""A browser that passes for a phone, and how its pages are asked what they see."""
+"""A browser as a phone, and access to its pages through a second client."""
 
 import asyncio
 import json
@@ -28,14 +28,14 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Phone:
-    """A device of this machine in a loop of its own, spoken to by another client than its own too."""
+    """A local device in its own event loop, with a second client for its pages."""
 
     device: Chromium
     directory: Path
     runner: asyncio.Runner
 
     def do(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Carry something out."""
+        """Run a coroutine."""
         return self.runner.run(work)
 
     def install(self, **facts: Any) -> str:
@@ -49,15 +49,15 @@ class Phone:
         return app
 
     def says(self, expression: str) -> Any:
-        """Return what an expression is worth on the page that is in front."""
+        """Return the value of an expression on the page in front."""
         return self.do(self._says(expression))
 
     def says_in_time(self, expression: str, expected: object) -> bool:
-        """Wait until an expression is worth what is expected."""
+        """Poll until an expression has the expected value."""
         return self.do(self._says_in_time(expression, expected))
 
     def calls(self, method: str, *, limit_seconds: float = LIMIT_SECONDS, **params: Any) -> Mapping[str, Any]:
-        """Carry out a command on the page that is in front, as a controller does."""
+        """Send a command to the page in front, as a controller does."""
         return self.do(self._calls(method, params, limit_seconds))
 
     async def _says(self, expression: str) -> Any:
@@ -68,14 +68,14 @@ class Phone:
 
     async def _says_in_time(self, expression: str, expected: object) -> bool:
         async with asyncio.timeout(LIMIT_SECONDS):
-            while not await self._is_said(expression, expected):  # noqa: ASYNC110  nothing tells
+            while not await self._is_said(expression, expected):  # noqa: ASYNC110  nothing reports it
                 await asyncio.sleep(0.02)
         return True
 
     async def _is_said(self, expression: str, expected: object) -> bool:
         try:
             return bool(await self._says(expression) == expected)
-        except (ControllerError, KeyError):  # the page is just being closed, or there is none
+        except (ControllerError, KeyError):  # the page is being closed, or there is none
             return False
 
     async def _calls(
@@ -90,7 +90,7 @@ class Phone:
             yield connection
 
     async def _front(self) -> Mapping[str, str]:
-        """Return the page that is in front, nothing while there is none."""
+        """Return the page in front, empty while there is none."""
         url = f"http://127.0.0.1:{self.device.tools.debugging_port}/json/list"
         pages = await asyncio.to_thread(lambda: json.load(urllib.request.urlopen(url)))
         return next((page for page in pages if page["type"] == "page"), {})
@@ -98,7 +98,7 @@ class Phone:
 
 @contextmanager
 def booted(directory: Path, log: Callable[[str], None] = print, **request: Any) -> Generator[Phone]:
-    """Boot a phone that writes below a directory; at the end of the block that is gone, and all that worked for it."""
+    """Boot a phone with its files in a directory; remove them and end its processes with the block."""
     guard = Guard(environ=os.environ, log=print)
     toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
     devices = Devices(environ=dict(os.environ), home=directory / "user", guard=guard, log=log, toolbox=toolbox)

@@ -1,4 +1,4 @@
-"""Real programs for the tests of the runners, and ways to wait for what they do."""
+"""Real programs for the tests of the runners."""
 
 import asyncio
 import os
@@ -15,13 +15,13 @@ from pytest_device.service.runners.toolchain import APPIUM, Project, Toolbox, To
 
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
-    """The user's own: what is there already is not fetched again."""
+    """The user's own cache, so that installed programs are not downloaded again."""
     return cache_directory(os.environ, Path.home())
 
 
 @pytest.fixture(scope="session")
 def tools(cache_dir: Path) -> Toolchain:
-    """Appium and what it runs on."""
+    """Appium and its Node."""
     return installed(cache_dir, APPIUM)
 
 
@@ -42,7 +42,7 @@ def guard() -> Iterator[Guard]:
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Iterator[Path]:
-    """A directory to work for; whoever is left in it is ended."""
+    """A directory for programs; those still running in it at the end are killed."""
     directory = tmp_path / "workplace"
     directory.mkdir()
     yield directory

@@ -1,0 +1,21 @@
+"""The environments of tox run every test between them."""
+
+import re
+
+from tests.conftest import HERE, PROGRAMS
+
+COMMANDS = [
+    line for line in (HERE.parent / "tox.ini").read_text().splitlines() if "pytest " in line or "[testenv]run" in line
+]
+
+
+def test_what_the_fullest_environment_leaves_out_has_one_of_its_own() -> None:
+    (ignored,) = {tuple(found) for line in COMMANDS if (found := re.findall(r"--ignore (\S+)", line))}
+
+    assert ignored
+    assert [path for path in ignored if not any(line.endswith(f" {path}") for line in COMMANDS)] == []
+    assert any("-m programs" in line for line in COMMANDS)
+
+
+def test_every_place_with_tests_at_real_programs_is_there() -> None:
+    assert [name for name in PROGRAMS if not (HERE / name).exists()] == []
