@@ -47,7 +47,7 @@ def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
     free_in = run.leaves_group_in(worker, now)
     if free_in >= max(run.estimates.boots(), default=0.0):  # whatever comes next, it is too early
         return False
-    if queue.unknown or any(run.estimates.known(one.test) is None for one in worker.pending):
+    if queue.unknown or not all(run.estimates.is_known(one.test) for one in worker.pending):
         return False
     following = next(chain(run.unbegun(), _last_to_end(run, now)), None)
     if following is None or following is queue or not run.can_boot_beside(worker, following):
