@@ -7,9 +7,9 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.grouping import Grouping
-from pytest_device.plugin.options import only_tells, usage_error, will_run
+from pytest_device.plugin.options import is_dry_run, usage_error, will_run
 from pytest_device.plugin.output.event_log import EventLog
-from pytest_device.plugin.output.pause import Attendance
+from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.protocol import DeviceTests
@@ -35,7 +35,7 @@ class DeviceRun:
         self._redactor = redactor_of(config)
         self._signals = EndInOrder()
         self._terminal = None if hasattr(config, "workerinput") else Terminal(config)
-        self._pause = Attendance(config, self._terminal)
+        self._pause = Pause(config, self._terminal)
         self._log = EventLog(config, self._redactor, self._terminal)
         self._connection = Connection(config, settings, self.name, self._log, self._terminal)
         self._link = WorkerLink.of(config)
@@ -45,9 +45,9 @@ class DeviceRun:
 
     def missing(self) -> list[str]:
         """Return what is missing to run the tests."""
-        if not will_run(self._config) or only_tells(self._config):
+        if not will_run(self._config) or is_dry_run(self._config):
             return []
-        attended = self.settings.keep_on_failure.value and self._pause.is_given()
+        attended = self.settings.keep_on_failure.value and self._pause.is_possible()
         return list(self.settings.service_problems(attended=attended))
 
     def register(self, ordered: Sequence[pytest.Item], grouping: Grouping) -> None:
@@ -108,7 +108,7 @@ class DeviceRun:
 
 
 def _is_in_order(items: Sequence[pytest.Item], ordered: Sequence[pytest.Item]) -> bool:
-    """Tell whether tests are in the same order as before, but for those that are gone."""
+    """Return whether tests are in the same order as before, but for those that are gone."""
     if items == ordered:  # by far the quickest way to find out, and nearly always true
         return True
     places = {item: place for place, item in enumerate(ordered)}

@@ -81,7 +81,7 @@ class RunState:
         queue.unknown += sign * (len(unit.tests) - len(known))
 
     def has_work(self) -> bool:
-        """Tell whether any unit is not assigned."""
+        """Return whether any unit is not assigned."""
         return any(queue.units for queue in self.queues)
 
     def plain_queues(self) -> Iterator[GroupQueue]:
@@ -174,7 +174,7 @@ class RunState:
         return self.max_devices - sum(map(self.held, others))
 
     def can_boot_beside(self, worker: WorkerState, queue: GroupQueue) -> bool:
-        """Tell whether a group's devices can boot while the worker still has others."""
+        """Return whether a group's devices can boot while the worker still has others."""
         if queue.group.is_fresh and not self.prefetch:
             return False
         missing = self._missing(worker, queue).total()

@@ -27,8 +27,8 @@ from pytest_device.spec import SessionType, Share
 
 if TYPE_CHECKING:
     from pytest_device.plugin.markers import Names
-    from pytest_device.plugin.provider.backend import Access
-    from pytest_device.plugin.provider.cleanup import Tidier
+    from pytest_device.plugin.provider.backend import Backend
+    from pytest_device.plugin.provider.cleanup import Cleanup
     from pytest_device.redact import Redactor
     from pytest_device.sessions.events import Emit
     from pytest_device.sessions.request import SessionRequest
@@ -43,17 +43,17 @@ class Devices:
     def __init__(
         self,
         settings: "Settings",
-        access: "Access",
+        backend: "Backend",
         names: "Names",
         *,
         redactor: "Redactor",
         emit: "Emit",
         sleep: Callable[[float], None],
-        tell: Callable[[str], None],
+        show: Callable[[str], None],
         lookahead: Lookahead,
     ) -> None:
-        self.settings, self.access, self._names = settings, access, names
-        self._redactor, self._sleep, self._tell = redactor, sleep, tell
+        self.settings, self.backend, self._names = settings, backend, names
+        self._redactor, self._sleep, self._show = redactor, sleep, show
         self._relay = Relay(emit)
         self._pid = os.getpid()
         self._is_forked = False
@@ -62,9 +62,9 @@ class Devices:
         self.item: pytest.Item | None = None
         """The test at hand, or the last one."""
         self._refusal: UnauthorizedError | None = None
-        self._tidier: Tidier | None = None
+        self._cleanup: Cleanup | None = None
         self.warm = WarmDevices.of(
-            settings, access, begin=lambda request: self._begin(request, self.policy()), emit=self._relay
+            settings, backend, begin=lambda request: self._begin(request, self.policy()), emit=self._relay
         )
         self._pool = self._new_pool()
 
@@ -86,7 +86,7 @@ class Devices:
             item.stash[_TAKEN] = dict(zip(needs, held, strict=True))
             for one in held:
                 if one.is_new:
-                    self._meet(one)
+                    self._note_start(one)
                     item.ihook.pytest_device_ready(item=item, device_session=one.session)
         return {name: held.session for name, held in item.stash[_TAKEN].items()}
 
@@ -129,10 +129,10 @@ class Devices:
         item.stash[_TAKEN] = {}
         self._lookahead.done(item)
         for held in [held for held in taken.values() if keep and not held.is_lost]:
-            self.access.keep(str(held.session.id))
+            self.backend.keep(str(held.session.id))
             self._pool.leave(held)
         if taken and not keep:
-            self._tidy(item, taken, nextitem)
+            self._reset(item, taken, nextitem)
         if taken or self._pool.has_any:  # a test without a device, or skipped, may be the last before the end of one
             kept: Counter[Need] = Counter()
             again = Counter(held.need for held in taken.values()) if runs_again(item) else Counter[Need]()
@@ -143,25 +143,25 @@ class Devices:
 
             self._pool.give_back(taken.values(), is_needed)
 
-    def _meet(self, held: Held) -> None:
+    def _note_start(self, held: Held) -> None:
         """Note how the device of a new session is found, if it may be shared."""
         if held.session.type == SessionType.ARGENT and not held.need.among.startswith(Share.TEST):
-            self._tidier_of_all().meet(held.session)
+            self._cleanup_of_all().note_start(held.session)
 
-    def _tidy(self, item: pytest.Item, taken: Mapping[str, Held], nextitem: pytest.Item | None) -> None:
+    def _reset(self, item: pytest.Item, taken: Mapping[str, Held], nextitem: pytest.Item | None) -> None:
         """Let the devices that other tests will get forget what the test did there by the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
             is_left = self._needed_at_once(held.need, nextitem) or runs_again(item) or self.warm.may_stay(held.need)
             if name in uses and not held.is_lost and is_left:
-                held.is_lost = not self._tidier_of_all().tidy(held.session, uses[name])
+                held.is_lost = not self._cleanup_of_all().reset(held.session, uses[name])
         uses.clear()
 
-    def _tidier_of_all(self) -> "Tidier":
-        from pytest_device.plugin.provider.cleanup import Tidier
+    def _cleanup_of_all(self) -> "Cleanup":
+        from pytest_device.plugin.provider.cleanup import Cleanup
 
-        self._tidier = self._tidier or Tidier()
-        return self._tidier
+        self._cleanup = self._cleanup or Cleanup()
+        return self._cleanup
 
     def taken(self, item: pytest.Item) -> Mapping[str, Session]:
         """Return the sessions that a test has now."""
@@ -195,7 +195,7 @@ class Devices:
             return
         if broken_off:
             self.warm.end()
-        with suppress(StopFailedError):  # its event tells it
+        with suppress(StopFailedError):  # its event reports it
             self._pool.give_back([], lambda _need: False)
         self._pool.close()
 
@@ -224,7 +224,7 @@ class Devices:
 
     def _hide(self, session: Session) -> None:
         if session.remote_config is not None:
-            public = {urlsplit(url).hostname for url in (session.url, self.access.service.url)}
+            public = {urlsplit(url).hostname for url in (session.url, self.backend.service.url)}
             self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
     def _needed_at_once(self, need: Need, nextitem: pytest.Item | None) -> float:
@@ -239,10 +239,10 @@ class Devices:
                 begin=self._begin,
                 clock=time.monotonic,
                 sleep=self._sleep,
-                leaves_unknown=self.access.leaves_unknown,
+                leaves_unknown=self.backend.leaves_unknown,
                 stopping=self._stopping,
                 start_attempts=self.settings.start_attempts.value,
-                slots=self.access.slots(self._names.holder(), self._tell),
+                slots=self.backend.slots(self._names.holder(), self._show),
                 relay=self._relay,
                 found=self.warm.found,
                 make_room=self.warm.make_room,
@@ -256,7 +256,7 @@ class Devices:
         if policy.learned and not policy.past_boots:
             policy = replace(policy, past_boots=self._lookahead.history.boots(boot_key(request)))
         return Life(
-            self.access.sessions(),
+            self.backend.sessions(),
             request,
             policy=policy,
             clock=time.monotonic,

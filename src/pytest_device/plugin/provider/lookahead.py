@@ -21,7 +21,7 @@ _SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
 
 
 class Lookahead(Protocol):
-    """Asked after each test, and before."""
+    """What a process knows of the tests to come; asked after each test, and before."""
 
     history: "History"
     """How long tests and boots took in earlier runs."""
@@ -37,7 +37,7 @@ class Lookahead(Protocol):
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield tests behind the one at hand whose devices should boot now, in their order.
 
-        Of devices that tests share one kind boots ahead, of those of single tests as many as the user chose.
+        Of shared devices those of one test boot ahead, of devices of single tests as many as the user chose.
         """
         ...
 
@@ -99,7 +99,7 @@ class WholeRun:
             following = self._next_new[following]
 
     def _is_near(self, place: int, following: int) -> bool:
-        """Tell whether a test begins before its devices can boot; a device is not to wait for who knows how long."""
+        """Return whether a test begins before its devices can boot; a device is not to wait for who knows how long."""
         if self._unknown[following] > self._unknown[place + 1]:
             return False
         return self._begins[following] - self._begins[place] <= self._boot(self._items[following])
@@ -110,24 +110,24 @@ class WholeRun:
 
 
 def is_forked(item: pytest.Item) -> bool:
-    """Tell whether a test is run in a process of its own (pytest-forked), which has no use for what boots here."""
+    """Return whether a test is run in a process of its own (pytest-forked), which has no use for what boots here."""
     return bool(item.config.getoption("forked", default=False)) or item.get_closest_marker("forked") is not None
 
 
 def may_be_skipped(item: pytest.Item) -> bool:
-    """Tell whether a test may never get to use its devices."""
+    """Return whether a test may never get to use its devices."""
     return any(item.iter_markers("skip")) or any(item.iter_markers("skipif"))
 
 
 def says_more(item: pytest.Item) -> bool:
-    """Tell whether fixtures of the suite say more of its devices, or of the wait for them, when it runs."""
+    """Return whether fixtures of the suite say more of its devices, or of the wait for them, when it runs."""
     info = getattr(item, "_fixtureinfo", None)
     definitions: Mapping[str, Sequence[object]] = info.name2fixturedefs if info else {}
     return any(len(definitions.get(name, ())) > 1 for name in _SAYING_MORE)
 
 
 def runs_again(item: pytest.Item) -> bool:
-    """Tell whether pytest-rerunfailures may run a test again, on the devices that it shares."""
+    """Return whether pytest-rerunfailures may run a test again, on the devices that it shares."""
     plugin = item.config.pluginmanager.get_plugin("rerunfailures")
     attempt: int = getattr(item, "execution_count", 0)
     if not (plugin and attempt and item.stash.get(FAILED, False)) or is_fresh(item):

@@ -71,7 +71,7 @@ class Requirements:
         return self._planned.get(need, need)
 
     def is_outdated(self, need: Need, wanted: Collection[Need]) -> bool:
-        """Tell whether an earlier test added something else to the same plan: that is not expected to come again."""
+        """Return whether an earlier test added something else to the same plan: that is not expected to come again."""
         plans = {self._planned[one] for one in wanted}
         return need not in wanted and self._planned.get(need) in plans
 
