@@ -23,7 +23,7 @@ from uuid import uuid4
 
 import psutil
 
-from pytest_device.plugin.provider.backend import RemoteAccess
+from pytest_device.plugin.provider.backend import RemoteBackend
 from pytest_device.sessions.events import Event, Kind
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
@@ -124,20 +124,20 @@ class Run:
         state_dir = Path(environ["DEVICE_STATE_DIR"])
         self.events: list[Event] = []
         self._relay = Relay(self.events.append)
-        self.access = RemoteAccess(settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, tell=_warn)
+        self.backend = RemoteBackend(settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, warn=_warn)
         self.pool = Pool(
             World(
                 begin=self._begin,
                 clock=time.monotonic,
                 sleep=time.sleep,
-                leaves_unknown=self.access.leaves_unknown,
+                leaves_unknown=self.backend.leaves_unknown,
                 stopping=lambda _held: None,
                 relay=self._relay,
             )
         )
 
     def _begin(self, request: SessionRequest, policy: WaitPolicy) -> Life:
-        return Life(self.access.sessions(), request, policy=policy, clock=time.monotonic, emit=self._relay)
+        return Life(self.backend.sessions(), request, policy=policy, clock=time.monotonic, emit=self._relay)
 
 
 def _held(count: int) -> Figures:
@@ -170,7 +170,7 @@ def _held(count: int) -> Figures:
 
 def _stop(run: Run, held: Sequence[Held]) -> None:
     run.pool.give_back(held, lambda _need: False)
-    run.events += run.access.close(WAIT_SECONDS)
+    run.events += run.backend.close(WAIT_SECONDS)
 
 
 def _need(among: str) -> Need:

@@ -1,4 +1,4 @@
-"""What is decided while tests are collected: platforms, needs, order; and all mistakes, told at once."""
+"""What is decided while tests are collected: platforms, needs, order; and all mistakes, reported at once."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -21,7 +21,7 @@ from pytest_device.plugin.markers import (
     need_of,
     platforms_of,
 )
-from pytest_device.plugin.options import only_tells, settings_of, usage_error, will_run
+from pytest_device.plugin.options import is_dry_run, settings_of, usage_error, will_run
 from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of
 from pytest_device.plugin.xdist.worker import WorkerLink
@@ -54,7 +54,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         devices = arguments_by_name(marks_of(metafunc.definition))
         platforms = platforms_of(devices.get(ONLY, {}), settings) if ONLY in devices else ()
     except ConfigError:
-        return  # told when all are
+        return  # reported with all others
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
         return
     if settings.spread and settings.is_of_this_run("platform"):  # what the run is not for is not chosen
@@ -69,8 +69,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.Item], *, may_order: bool) -> None:
     """Give every test that wants a device its needs, and register the run that will provide the devices.
 
-    ``may_order`` tells that nobody else has ordered the tests. Raises pytest.UsageError with all mistakes at once, each
-    with file and line; a pytest-xdist worker, where that would look like a crash, hands them to the controlling process
+    ``may_order``: whether nobody else has ordered the tests. Raises pytest.UsageError with all mistakes at once, each
+    with file and line; a pytest-xdist worker, where that would look like a crash, hands them to the coordinator
     and runs nothing.
     """
     from pytest_device.plugin.run import DeviceRun
@@ -85,17 +85,17 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
             grouping = Grouping()
             if may_order:
                 _order(config, items, grouping)
-            if not _only_tells(config, settings):
+            if not _register_dry_run(config, settings):
                 run.register(items if may_order else (), grouping)
             return
     except ConfigError as error:
         problems = list(error.problems)
-    _tell_problems(config, items, problems)
+    _report_problems(config, items, problems)
 
 
-def _only_tells(config: pytest.Config, settings: "Settings") -> bool:
-    """Let a run that is only to say what it would do say that, in place of running; tell whether it is such a one."""
-    if not (will_run(config) and only_tells(config)):
+def _register_dry_run(config: pytest.Config, settings: "Settings") -> bool:
+    """Let a run that is only to say what it would do say that, in place of running; return whether it is such a one."""
+    if not (will_run(config) and is_dry_run(config)):
         return False
     from pytest_device.plugin.output.plan import DryRunReporter
 
@@ -104,7 +104,7 @@ def _only_tells(config: pytest.Config, settings: "Settings") -> bool:
     return True
 
 
-def _tell_problems(config: pytest.Config, items: list[pytest.Item], problems: list[str]) -> None:
+def _report_problems(config: pytest.Config, items: list[pytest.Item], problems: list[str]) -> None:
     if not hasattr(config, "workerinput"):
         raise usage_error(problems)
     output: dict[str, Any] = vars(config)["workeroutput"]
@@ -126,9 +126,9 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
         settings = settings_of(config)
         select(config, items, settings, needs_of)
     except ConfigError as error:
-        _tell_problems(config, items, list(error.problems))
+        _report_problems(config, items, list(error.problems))
         return
-    _only_tells(config, settings)
+    _register_dry_run(config, settings)
     if link := WorkerLink.of(config):  # the coordinator has the terminal
         link.send_plan(TestPlan((), (), (), may_order=False))
 
@@ -204,7 +204,7 @@ def _wrong_fixtures(item: pytest.Item, devices: Collection[str], needs: Mapping[
         for name in sorted(OF_ONE & asked - {PLATFORM_ARGUMENT}):
             named = ", ".join(devices)
             yield f"{name} is for tests with one device, this one has {named}: use device_sessions, by name"
-    # Of a fixture and the one that it is built on the first tells it all.
+    # Of a fixture and the one that it is built on one report will do.
     fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
     for needed, name in fixtures.items():
         if others := {kind.value for kind in types} - {needed}:

@@ -29,10 +29,7 @@ class Grouping:
 
     def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
         """Return what tests add up to."""
-        for item in items:
-            if item not in self._known:
-                self._known[item] = self._place(item)
-        tests = [self._known[item] for item in items]
+        tests = [self._known.get(item) or self._place(item) for item in items]
         return TestPlan(tuple(self._groups), tuple(self._models), tests, may_order)
 
     def _place(self, item: pytest.Item) -> tuple[int, int]:
@@ -41,7 +38,8 @@ class Grouping:
         if needs not in self._group_of:
             self._group_of[needs] = self._groups[self._group(needs)]
         bond = _bond(item)
-        return self._group_of[needs], NO_BOND if bond is None else self._bonds[bond]
+        place = self._known[item] = self._group_of[needs], NO_BOND if bond is None else self._bonds[bond]
+        return place
 
     def _group(self, needs: "Iterable[Need]") -> DeviceGroup:
         from pytest_device.sessions.boots import boot_key
@@ -59,7 +57,7 @@ class Grouping:
 def _bond(item: pytest.Item) -> str | None:
     """Return the node in which the fixtures live that a test shares with others, None when it has none such."""
     info = getattr(item, "_fixtureinfo", None)
-    if info is None:
+    if info is None or not info.name2fixturedefs:
         return None
     if parameter := _parameter_of_run(item, info.name2fixturedefs):
         return parameter

@@ -91,9 +91,9 @@ def _sources(settings: "Settings") -> Iterator[str]:
             yield f"device {option.word.replace('_', ' ')}: {value} ({settings.source(option.word)})"
 
 
-def only_tells(config: pytest.Config) -> bool:
+def is_dry_run(config: pytest.Config) -> bool:
     """Return whether the run only reports what it would do; False if the settings are invalid."""
-    if not is_to_tell(config):
+    if not may_be_dry_run(config):
         return False
     from pytest_device.errors import ConfigError
 
@@ -104,7 +104,7 @@ def only_tells(config: pytest.Config) -> bool:
     return settings.dry_run or settings.plan
 
 
-def is_to_tell(config: pytest.Config) -> bool:
+def may_be_dry_run(config: pytest.Config) -> bool:
     """Return whether a dry run or plan is set at all, on or off, without loading the settings."""
     return _is_set(config, Options.dry_run, Options.plan)
 
@@ -117,7 +117,7 @@ def is_sharded(config: pytest.Config) -> bool:
 def note_distribution(config: pytest.Config) -> None:
     """Store the user's options for pytest-xdist before it completes them."""
     config.stash[CHOSEN_DIST] = str(config.getoption("dist"))
-    if only_tells(config):  # which needs no workers
+    if is_dry_run(config):  # which needs no workers
         config.stash[WIDTH] = _width(config)
         config.option.numprocesses = 0
 

@@ -10,7 +10,7 @@ from pytest_device.errors import AgentDeviceError, ArgentError, ControllerLostEr
 from pytest_device.local import log_lines
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
-from pytest_device.plugin.output.pause import Attendance
+from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import attach
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import FAILED, PROVIDING, WAITED
@@ -31,15 +31,15 @@ class DeviceTests:
     """Registered as a plugin while a process runs tests with ``devices``."""
 
     def __init__(
-        self, devices: "Devices", log: EventLog, redactor: Redactor, pause: Attendance, signals: EndInOrder
+        self, devices: "Devices", log: EventLog, redactor: Redactor, pause: Pause, signals: EndInOrder
     ) -> None:
         self.devices = devices
         self._settings = devices.settings
         self._log, self._redactor, self._pause, self._signals = log, redactor, pause, signals
 
     def keeps(self, item: pytest.Item) -> bool:
-        """Tell whether the sessions of a test are to be left running because it failed."""
-        return self._settings.keep_on_failure and item.stash.get(FAILED, False) and not self._pause.is_given()
+        """Return whether the sessions of a test are to be left running because it failed."""
+        return self._settings.keep_on_failure and item.stash.get(FAILED, False) and not self._pause.is_possible()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
@@ -132,7 +132,7 @@ class DeviceTests:
         return problem
 
     def _plain(self, error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
-        """Return the error as its message alone: a traceback through the plugin would tell a user nothing."""
+        """Return the error as its message alone: a traceback through the plugin would say nothing to a user."""
         message = self._redactor.text(message)
         shown = error.getrepr(style="value", chain=False)
         if shown.reprcrash:
@@ -141,7 +141,7 @@ class DeviceTests:
         return shown
 
     def _add_log(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        log_path = self.devices.access.log_path
+        log_path = self.devices.backend.log_path
         ids = self._log.session_ids() | {str(one.id) for one in self.devices.taken(item).values()}
         if log_path and (lines := log_lines(log_path, ids)):
             report.sections.append(("Captured local device service log", lines))
@@ -151,7 +151,7 @@ class DeviceTests:
         """Show a person where the device of a failed test is, and wait for them when asked to."""
         if not isinstance(node, pytest.Item) or not (taken := self.devices.taken(node)):
             return
-        if self._pause.attend(taken, keep=self._settings.keep_on_failure):
+        if self._pause.offer(taken, keep=self._settings.keep_on_failure):
             self.devices.spend(node)  # whoever looked at it may have left anything behind
 
 

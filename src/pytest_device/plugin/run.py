@@ -7,9 +7,9 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.grouping import Grouping
-from pytest_device.plugin.options import only_tells, usage_error, will_run
+from pytest_device.plugin.options import is_dry_run, usage_error, will_run
 from pytest_device.plugin.output.event_log import EventLog
-from pytest_device.plugin.output.pause import Attendance
+from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.protocol import DeviceTests
@@ -35,20 +35,19 @@ class DeviceRun:
         self._redactor = redactor_of(config)
         self._signals = EndInOrder()
         self._terminal = None if hasattr(config, "workerinput") else Terminal(config)
-        self._pause = Attendance(config, self._terminal)
+        self._pause = Pause(config, self._terminal)
         self._log = EventLog(config, self._redactor, self._terminal)
         self._connection = Connection(config, settings, self.name, self._log, self._terminal)
         self._link = WorkerLink.of(config)
         self._lookahead: WorkerLookahead | None = None
         self._grouping = Grouping()
-        self._places: dict[pytest.Item, int] = {}
-        """Of the tests as they were ordered here."""
+        self._ordered: Sequence[pytest.Item] = ()
 
     def missing(self) -> list[str]:
         """Return what is missing to run the tests."""
-        if not will_run(self._config) or only_tells(self._config):
+        if not will_run(self._config) or is_dry_run(self._config):
             return []
-        attended = self.settings.keep_on_failure and self._pause.is_given()
+        attended = self.settings.keep_on_failure and self._pause.is_possible()
         return list(self.settings.service_problems(attended=attended))
 
     def register(self, ordered: Sequence[pytest.Item], grouping: Grouping) -> None:
@@ -57,7 +56,7 @@ class DeviceRun:
         An earlier run in this process ends (``--looponfail``).
         """
         self._grouping = grouping
-        self._places = {item: place for place, item in enumerate(ordered)}
+        self._ordered = ordered
         for name in _PLUGINS:
             if self._config.pluginmanager.has_plugin(name):
                 self._config.pluginmanager.unregister(name=name)
@@ -70,8 +69,7 @@ class DeviceRun:
         """Send the coordinator what this worker's tests need, and receive from then on which of them it will get."""
         if self._link is None:
             return
-        places = [self._places.get(item, -1) for item in session.items]
-        may_order = bool(self._places) and places == sorted(places)  # others may order after us, as --ff does
+        may_order = bool(self._ordered) and _is_in_order(session.items, self._ordered)  # else --ff, or another plugin
         plan = self._grouping.plan(session.items, may_order=may_order)
         self._lookahead = self._link.lookahead(session.items, self._grouping.needs, self.settings)
         self._link.send_plan(plan)
@@ -107,3 +105,12 @@ class DeviceRun:
     def pytest_unconfigure(self) -> None:
         """Give the signals back."""
         self._signals.restore()
+
+
+def _is_in_order(items: Sequence[pytest.Item], ordered: Sequence[pytest.Item]) -> bool:
+    """Return whether tests are in the same order as before, but for those that are gone."""
+    if items == ordered:  # by far the quickest way to find out, and nearly always true
+        return True
+    places = {item: place for place, item in enumerate(ordered)}
+    now = [places.get(item, -1) for item in items]
+    return now == sorted(now)

@@ -48,7 +48,7 @@ class TestPlan:
         return cls(known, models, tests, may_order)
 
     def has_devices(self) -> bool:
-        """Tell whether any test needs one."""
+        """Return whether any test needs one."""
         return any(group.needs for group in self._used())
 
     def most_at_once(self) -> int:

@@ -158,7 +158,7 @@ def at_once(sessions: Sequence[Lasting]) -> int:
 
 
 def _counted(needs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield needs so that one that is there twice is told apart."""
+    """Yield needs so that one that is there twice counts twice."""
     seen = Counter[int]()
     for need in needs:
         yield need, seen[need]

@@ -11,9 +11,9 @@ from pytest_device.plugin.markers import Names
 from pytest_device.plugin.output.artifacts import save_receipt
 from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.terminal import Terminal
-from pytest_device.plugin.provider.backend import MAIN, Access, LocalAccess, RemoteAccess, joined
+from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
 from pytest_device.plugin.provider.devices import Devices
-from pytest_device.plugin.provider.housekeeping import Household, Sweeping
+from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper
 from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
 from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
@@ -34,10 +34,10 @@ class Connection:
     ) -> None:
         self._config, self._settings, self._run_name = config, settings, run_name
         self._log, self._terminal = log, terminal
-        self._access: Access | None = None
+        self._backend: Backend | None = None
         self._devices: Devices | None = None
-        self._household: Household | None = None
-        self._sweeping: Sweeping | None = None
+        self._housekeeping: Housekeeping | None = None
+        self._sweeper: Sweeper | None = None
 
     def open(
         self,
@@ -50,37 +50,37 @@ class Connection:
 
         Raises ConfigError.
         """
-        self._access = self._opened(items)
-        redactor.add(self._access.service.token)
+        self._backend = self._opened(items)
+        redactor.add(self._backend.service.token)
         self._devices = Devices(
             self._settings,
-            self._access,
+            self._backend,
             Names(os.environ, self._run_name[:8]),
             redactor=redactor,
             emit=self._log.add,
             sleep=self._log.sleep,
-            tell=show,
+            show=show,
             lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch),
         )
         return self._devices
 
-    def _opened(self, items: Sequence[pytest.Item]) -> Access:
+    def _opened(self, items: Sequence[pytest.Item]) -> Backend:
         given: dict[str, Any] = getattr(self._config, "workerinput", {})
         settings = self._settings
         worker: str | None = given.get("workerid")
         if settings.local:
             show = self._terminal.show if self._terminal else print
             requests = {need.request for item in items for need in needs_of(item).values()}
-            return LocalAccess(settings, given.get(LOCAL), show, requests)
+            return LocalBackend(settings, given.get(LOCAL), show, requests)
         if self._terminal:
             service = endpoint_at(str(settings.url), settings.token)
-            self._household = Household(settings, service, self._run_name, self._terminal)
-            run = self._household.run
+            self._housekeeping = Housekeeping(settings, service, self._run_name, self._terminal)
+            run = self._housekeeping.run
         else:
             run = joined(settings, self._run_name, str(worker), self._log.note)
             if run and not run.is_joined_by(MAIN):  # on a machine of its own
-                self._sweeping = Sweeping(settings, endpoint_at(str(settings.url), settings.token), run.name)
-        return RemoteAccess(settings, run=run, worker=worker, tell=self._log.note)
+                self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
+        return RemoteBackend(settings, run=run, worker=worker, warn=self._log.note)
 
     def close(self, session: pytest.Session, *, by_signal: bool) -> None:
         """Stop what is left, and report what happened since the last report: an interrupted test has none."""
@@ -91,22 +91,22 @@ class Connection:
         except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
             self._log.note(f"pytest_device_stopping at the end of the run: {type(error).__name__}: {error}")
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-        for event in self._closed(self._access) if self._access else ():
+        for event in self._closed(self._backend) if self._backend else ():
             self._log.add(event)
-        for text in self._sweeping.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeping else ():
+        for text in self._sweeper.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeper else ():
             self._log.note(text)
         self._log.deliver()
         if self._terminal:
-            if self._household:
-                self._household.finish(session, until=until, others=False, by_signal=by_signal)
+            if self._housekeeping:
+                self._housekeeping.finish(session, until=until, others=False, by_signal=by_signal)
             if note := save_receipt(self._settings, self._terminal.receipt, self._config):
                 self._terminal.count([Event(Kind.NOTE, text=note).to_json()])
 
-    def _closed(self, access: Access) -> list[Event]:
+    def _closed(self, backend: Backend) -> list[Event]:
         seconds = self._settings.stop_timeout_seconds
         if not self._terminal:
-            return access.close(min(seconds, WORKER_STOP_SECONDS))
-        if pending := access.pending():
+            return backend.close(min(seconds, WORKER_STOP_SECONDS))
+        if pending := backend.pending():
             stops = "1 stop" if pending == 1 else f"{pending} stops"
             self._terminal.show(f"waiting for {stops}, up to {seconds:.0f} s: Ctrl-C cuts it short")
-        return access.close(seconds)
+        return backend.close(seconds)

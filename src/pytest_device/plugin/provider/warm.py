@@ -9,12 +9,11 @@ from typing import Final
 
 import pytest
 
-from pytest_device.plugin.provider.backend import Access
+from pytest_device.plugin.provider.backend import Backend
 from pytest_device.sessions.events import Emit, Event, Kind
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.pool import Held, Need
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.warm import Terms, Warm, World
 from pytest_device.settings import Settings
@@ -37,20 +36,20 @@ class WarmDevices:
 
     @classmethod
     def of(
-        cls, settings: Settings, access: Access, *, begin: Callable[[SessionRequest], Life], emit: Emit
+        cls, settings: Settings, backend: Backend, *, begin: Callable[[SessionRequest], Life], emit: Emit
     ) -> "WarmDevices":
-        """Return what the settings make of it; ``emit`` is told once why nothing is kept though that was asked for."""
+        """Return what the settings make of it; ``emit`` gets a note when nothing can be kept."""
         if settings.not_warm:
             emit(Event(Kind.NOTE, text=settings.not_warm))
-        if not settings.keep_warm or settings.state_dir is None or not _owner(access):
+        if not settings.keep_warm or settings.state_dir is None or not _owner(backend):
             return cls()
-        slots = access.slots("a look at warm devices", lambda _text: None)
+        slots = backend.slots("a look at warm devices", lambda _text: None)
         terms = Terms(
             settings.keep_warm,
             Path(settings.state_dir),
             has_room=lambda sessions: _has_room(slots, sessions),
         )
-        return cls(Warm(terms, _world(access, begin, emit)))
+        return cls(Warm(terms, _world(backend, begin, emit)))
 
     def found(self, need: Need) -> Life | None:
         """Return the life of a session that an earlier run has left for such a need."""
@@ -66,7 +65,7 @@ class WarmDevices:
         return self._warm is not None and self._warm.stays(held)
 
     def may_stay(self, need: Need) -> bool:
-        """Tell whether sessions for a need are left up, so that what tests leave on them is to be cleaned up."""
+        """Return whether sessions for a need are left up, so that what tests leave on them is to be cleaned up."""
         return self._warm is not None and self._warm.may_stay(need)
 
     def end(self) -> None:
@@ -76,7 +75,7 @@ class WarmDevices:
 
 
 def _has_room(slots: Slots | None, sessions: int) -> bool:
-    """Tell whether there may be so many sessions besides those in use."""
+    """Return whether there may be so many sessions besides those in use."""
     if slots is None:
         return True
     free = slots.try_take(sessions) if sessions <= slots.most else None
@@ -86,7 +85,7 @@ def _has_room(slots: Slots | None, sessions: int) -> bool:
 
 
 def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
-    """Tell whether a run did not come to an end of its own: then it leaves nothing up.
+    """Return whether a run did not come to an end of its own: then it leaves nothing up.
 
     It does with ``-x`` and ``--stepwise``, after which the next run follows soon.
     """
@@ -95,17 +94,17 @@ def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
     return session.exitstatus not in _IN_ORDER
 
 
-def _owner(access: Access) -> ReaperClient | None:
+def _owner(backend: Backend) -> ReaperClient | None:
     """Return what can leave sessions up: not what speaks to a service that ends with the run, nor without a ledger."""
-    owner = access.sessions()
+    owner = backend.sessions()
     return owner if isinstance(owner, ReaperClient) and owner.can_keep_warm else None
 
 
-def _world(access: Access, begin: Callable[[SessionRequest], Life], emit: Emit) -> World:
+def _world(backend: Backend, begin: Callable[[SessionRequest], Life], emit: Emit) -> World:
     from pytest_device.controllers.health import problem_of
 
     def owner() -> ReaperClient:  # of this process: a forked child has its own
-        here = access.sessions()
+        here = backend.sessions()
         if not isinstance(here, ReaperClient):
             raise TypeError("only an owner leaves sessions up")
         return here

@@ -20,7 +20,7 @@ from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, Left, Wor
 from pytest_device.sessions.events import Event, Kind
 
 if TYPE_CHECKING:
-    from pytest_device.plugin.provider.housekeeping import Household
+    from pytest_device.plugin.provider.housekeeping import Housekeeping
     from pytest_device.scheduling.test_plan import TestPlan
     from pytest_device.settings import Settings
 
@@ -41,7 +41,7 @@ class _Worker(Protocol):
 
 
 def _is_here(node: _Worker) -> bool:
-    """Tell whether a worker is on this machine, as far as its specification tells."""
+    """Return whether a worker is on this machine, as far as its specification says."""
     spec = node.gateway.spec
     return bool(spec.popen) and not spec.via
 
@@ -63,7 +63,7 @@ class Coordinator:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._service: LocalService | None = None
-        self._household: Household | None = None
+        self._housekeeping: Housekeeping | None = None
         self._run_name = ""
         self._problems: dict[str, None] = {}
         self._signals = EndInOrder()
@@ -91,8 +91,8 @@ class Coordinator:
             node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
             if settings.local and will_run(self._config):
                 node.workerinput[LOCAL] = self._started(settings)
-            if self._household is None and will_run(self._config) and not any(settings.service_problems()):
-                self._household = self._kept(settings)
+            if self._housekeeping is None and will_run(self._config) and not any(settings.service_problems()):
+                self._housekeeping = self._kept(settings)
         except ConfigError as error:
             raise usage_error(error.problems) from None
 
@@ -105,8 +105,8 @@ class Coordinator:
             )
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
-    def _kept(self, settings: "Settings") -> "Household":
-        from pytest_device.plugin.provider.housekeeping import Household
+    def _kept(self, settings: "Settings") -> "Housekeeping":
+        from pytest_device.plugin.provider.housekeeping import Housekeeping
         from pytest_device.sessions.network import endpoint_at
 
         url, token = str(settings.url), settings.token
@@ -114,7 +114,7 @@ class Coordinator:
             url, token = self._service.url, self._service.token
         else:
             redactor_of(self._config)
-        return Household(settings, endpoint_at(url, token), self._run_name, self._terminal)
+        return Housekeeping(settings, endpoint_at(url, token), self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
@@ -162,7 +162,7 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
-        """Collect what the worker found wrong, the same as all workers do, and what its reports did not tell."""
+        """Collect what the worker found wrong, the same as all workers do, and what its reports did not carry."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
@@ -173,10 +173,10 @@ class Coordinator:
 
         A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
         """
-        if self._household:
+        if self._housekeeping:
             seconds = settings_of(self._config).stop_timeout_seconds
             until, by_signal = time.monotonic() + seconds, self._signals.exit_status is not None
-            self._household.finish(session, until=until, others=True, by_signal=by_signal)
+            self._housekeeping.finish(session, until=until, others=True, by_signal=by_signal)
             self._save_receipt()
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -195,11 +195,11 @@ class Coordinator:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Let the end take its time, and tell the workers: pytest-xdist would wait ten seconds for them."""
+        """Let the end take its time, and ask the workers to end: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
-        if self._household and self._household.run and os.name != "nt":  # there, SIGTERM does not ask
+        if self._housekeeping and self._housekeeping.run and os.name != "nt":  # there, SIGTERM does not ask
             here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
-            for pid in here.intersection(self._household.run.pids_of_others()):
+            for pid in here.intersection(self._housekeeping.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 
