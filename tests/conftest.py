@@ -13,8 +13,7 @@ PROGRAMS: Final = (
     *("bare", "contract/test_any_service.py", "plugin/test_local_appium.py", "plugin/test_local_controllers.py"),
     *("controllers/test_agent_device.py", "controllers/test_argent.py"),
     *("service/appium_driver", "service/devices/test_chromium.py", "service/devices/test_browsers_installed.py"),
-    *("service/runners/test_programs_runner.py"),
-    *("service/test_controllers.py", "service/test_pages_in_a_browser.py"),
+    *("service/runners/test_programs_runner.py", "service/test_controllers.py", "service/test_pages_in_a_browser.py"),
 )
 """Tests at real devices and controllers: slow, and what they test hardly depends on the Python that runs it."""
 
