@@ -76,7 +76,7 @@ class Session:
         return not working_for([self.directory]) and not self.directory.exists()
 
     def processes(self, name: str) -> list[psutil.Process]:
-        return [one for one in working_for([self.directory]) if name in " ".join(one.cmdline())]
+        return [one for one in working_for([self.directory]) if name in _command(one)]
 
     def rpc(self, command: str, *positionals: str, **flags: Any) -> Any:
         """Ask the agent-device daemon as its clients do."""
@@ -106,6 +106,13 @@ class Session:
         )
         assert reply.status_code == 200, reply.text
         return reply.json()["data"]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # a short one, which has just ended
+        return ""
 
 
 Create = Callable[..., Session]
