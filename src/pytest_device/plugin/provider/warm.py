@@ -14,6 +14,7 @@ from pytest_device.sessions.events import Emit, Event, Kind
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.pool import Held, Need
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.warm import Terms, Warm, World
 from pytest_device.settings import Settings
