@@ -24,7 +24,7 @@ from uuid import uuid4
 import psutil
 
 from pytest_device.plugin.access import RemoteAccess
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import Event, Stopped
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Held, Need, Pool, World
@@ -137,7 +137,7 @@ class Run:
         )
 
     def _begin(self, request: SessionRequest, policy: WaitPolicy) -> Life:
-        return Life(self.access.sessions(), request, policy=policy, clock=time.monotonic, emit=self._relay)
+        return Life(self.access.sessions(), request, policy=policy, clock=time.monotonic, report=self._relay)
 
 
 def _held(count: int) -> Figures:
@@ -162,7 +162,7 @@ def _held(count: int) -> Figures:
     seconds = time.monotonic()
     figures["stop_cpu"] = _cpu_of(lambda: _stop(run, [*first, *held]))
     figures["stop_seconds"] = time.monotonic() - seconds
-    stopped = sum(event.kind is Kind.STOPPED for event in run.events)
+    stopped = sum(isinstance(event, Stopped) for event in run.events)
     if stopped != count + 1:
         raise RuntimeError(f"{stopped} of {count + 1} sessions were stopped")
     return figures

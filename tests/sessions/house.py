@@ -50,7 +50,7 @@ class House:
                 asked,
                 policy=policy,
                 clock=world.clock,
-                emit=relay,
+                report=relay,
                 problem_of=self._problem_of,
             )
 

@@ -11,11 +11,12 @@ import pytest
 
 from pytest_device.errors import ForbiddenError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Kind
+from pytest_device.sessions.events import StopFailed, Stopped, detail_of, session_id_of
 from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
 from pytest_device.sessions.owner import Terms
 from pytest_device.testing import FaultyService
 from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, entry_of, owner_at, owning, reapers, request_at
+from tests.sessions.world import ref_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -83,7 +84,7 @@ def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path
 
         events = owner.close(10)
 
-    assert [(event.kind, event.session_id) for event in events] == [(Kind.STOPPED, str(session.id))]
+    assert [(type(event), session_id_of(event)) for event in events] == [(Stopped, str(session.id))]
     assert service.statuses() == ["stopped"]
     assert not (tmp_path / "runs" / RUN).exists()
 
@@ -117,7 +118,7 @@ def test_an_interrupted_create_leaves_nothing_running(service: FaultyService, tm
 
         assert not owner.leaves_unknown(interrupted.value)
         assert eventually(lambda: service.statuses() == ["stopped"])
-        assert [event.kind for event in owner.close(10)] == [Kind.STOPPED]
+        assert [type(event) for event in owner.close(10)] == [Stopped]
     interrupting.join(10)
 
 
@@ -185,7 +186,7 @@ def test_a_stop_that_takes_longer_goes_on_beside_the_next_test(service: FaultySe
             owner.stop(session.id)
 
         assert eventually(lambda: service.statuses() == ["stopped"])
-        assert [event.kind for event in owner.close(5)] == [Kind.STOPPED]
+        assert [type(event) for event in owner.close(5)] == [Stopped]
 
 
 def test_a_refused_stop_is_not_repeated(service: FaultyService, tmp_path: Path) -> None:
@@ -208,9 +209,9 @@ def test_what_cannot_be_stopped_in_time_is_told_with_what_it_may_cost(service: F
 
     (event,) = owner.close(0.2)
 
-    assert (event.kind, event.session_id, event.url) == (Kind.STOP_FAILED, str(session.id), session.url)
-    assert "500" in event.text
-    assert event.minutes == 15
+    assert (type(event), session_id_of(event), ref_of(event).url) == (StopFailed, str(session.id), session.url)
+    assert "500" in detail_of(event)
+    assert ref_of(event).minutes == 15
     assert eventually(lambda: service.statuses() == ["stopped"])  # the thread goes on for as long as this process
 
 
@@ -222,7 +223,7 @@ def test_what_cannot_be_stopped_within_its_own_limit_is_given_up(service: Faulty
 
         (event,) = owner.close(30)
 
-    assert event.kind is Kind.STOP_FAILED
+    assert isinstance(event, StopFailed)
     assert service.requests().count(("stop", 500)) == 1
 
 
@@ -245,7 +246,7 @@ def test_a_killed_reaper_is_replaced_and_stops_what_the_former_one_would_have(
         session = owner.create(request_at(service))
         next_reaper(mark, kill_reaper(mark))
 
-        assert [(event.kind, event.session_id) for event in owner.close(10)] == [(Kind.STOPPED, str(session.id))]
+        assert [(type(event), session_id_of(event)) for event in owner.close(10)] == [(Stopped, str(session.id))]
 
     assert service.statuses() == ["stopped"]
     assert said == []
@@ -263,7 +264,7 @@ def test_a_reaper_that_was_killed_twice_is_done_without_and_that_is_said(
 
         owner.create(request_at(service))
 
-        assert [event.kind for event in owner.close(10)] == [Kind.STOPPED] * 2
+        assert [type(event) for event in owner.close(10)] == [Stopped] * 2
     assert service.statuses() == ["stopped"] * 2
     assert len(said) == 1
     assert "left to their limits if it is killed" in said[0]

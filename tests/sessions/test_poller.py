@@ -4,22 +4,24 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import Created, Event, Note, Ready, SessionRef
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.poller import Boot, Poller, wait_for
 from pytest_device.sessions.pool import Need
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.relay import Kept, Relay
+from pytest_device.sessions.relay import Deferred, Relay
 from pytest_device.testing import FakeClock
 from tests.sessions.house import ANDROID, House, request
 from tests.sessions.world import World
 
+OF = SessionRef("ios appium", "one")
 MakeBoot = Callable[[float], Boot]
 
 
@@ -27,7 +29,7 @@ MakeBoot = Callable[[float], Boot]
 def boot_every(client: DeviceClient, world: World) -> MakeBoot:
     def make(interval: float) -> Boot:
         policy = WaitPolicy(poll_interval_seconds=interval, jitter=0.0)
-        life = Life(client, request(), policy=policy, clock=world.clock, emit=world.events.append)
+        life = Life(client, request(), policy=policy, clock=world.clock, report=world.events.append)
         return Boot(iter([life]), world.clock)
 
     return make
@@ -72,35 +74,31 @@ def test_a_poller_with_nothing_to_do_has_no_thread_and_ends_at_once(world: World
 
 
 def test_events_that_are_put_aside_are_told_once_in_order_with_how_late_they_are() -> None:
-    clock, told, kept = FakeClock(), list[Event](), Kept()
+    clock, told, kept = FakeClock(), list[Event](), Deferred()
     relay = Relay(told.append, clock=clock)
 
     with relay.aside(kept):
-        relay(Event(Kind.CREATED))
+        relay(Created(OF))
         clock.sleep(2)
-        relay(Event(Kind.READY))
-    relay(Event(Kind.NOTE))
+        relay(Ready(OF))
+    relay(Note("one"))
     clock.sleep(3)
     relay.tell(kept)
     relay.tell(kept)
 
-    assert [(event.kind, event.late_seconds) for event in told] == [
-        (Kind.NOTE, None),
-        (Kind.CREATED, 5),
-        (Kind.READY, 3),
-    ]
+    assert told == [Note("one"), Created(replace(OF, late_seconds=5)), Ready(replace(OF, late_seconds=3))]
 
 
 def test_one_thread_does_not_put_aside_what_another_one_hears() -> None:
-    told, kept = list[Event](), Kept()
+    told, kept = list[Event](), Deferred()
     relay = Relay(told.append)
 
     with relay.aside(kept):
-        other = threading.Thread(target=relay, args=[Event(Kind.NOTE)])
+        other = threading.Thread(target=relay, args=[Note("one")])
         other.start()
         other.join()
 
-    assert [event.kind for event in told] == [Kind.NOTE]
+    assert [type(event) for event in told] == [Note]
     assert kept == []
 
 

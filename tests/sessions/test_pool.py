@@ -9,7 +9,7 @@ import pytest
 
 from pytest_device.errors import LeaseTimeoutError, SessionFailedError, SessionTimeoutError, StopFailedError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Kind
+from pytest_device.sessions.events import Created, Kept, Ready, StartFailed, StateChanged, Stopped, detail_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Need
 from pytest_device.sessions.quota import Slots
@@ -102,9 +102,9 @@ def test_a_boot_that_fails_is_tried_again_with_a_new_session_and_counted(client:
 
     house.take(ANDROID, IOS)
 
-    assert [event.kind for event in world.events if event.kind is Kind.START_FAILED] == [Kind.START_FAILED]
+    assert [type(event) for event in world.events if isinstance(event, StartFailed)] == [StartFailed]
     assert world.requests.count("create") == 3
-    assert sum(event.kind is Kind.READY for event in world.events) == 2
+    assert sum(isinstance(event, Ready) for event in world.events) == 2
     assert world.requests.count("stop") == 1
 
 
@@ -119,8 +119,8 @@ def test_a_session_is_ready_when_its_controller_answers_and_a_late_one_is_waited
     (held,) = house.take(ANDROID)
 
     assert world.clock() - began == 18  # a boot of 12 s, looked at every 5, and three times for the controller
-    assert world.kinds() == [Kind.CREATED, Kind.STATUS, Kind.READY]
-    assert world.events[1].text == "in-progress, but its daemon does not answer"
+    assert world.kinds() == [Created, StateChanged, Ready]
+    assert detail_of(world.events[1]) == "in-progress, but its daemon does not answer"
     assert held.life.ready_at == began + 10
 
 
@@ -138,8 +138,8 @@ def test_a_session_whose_controller_stays_dead_failed_to_start_and_is_tried_agai
 
     house.take(ANDROID, IOS)
 
-    (failed,) = [event for event in world.events if event.kind is Kind.START_FAILED]
-    assert failed.text == f"the session is in progress, but its daemon answers with status 502 ({dead[0].url})"
+    (failed,) = [event for event in world.events if isinstance(event, StartFailed)]
+    assert failed.reason == f"the session is in progress, but its daemon answers with status 502 ({dead[0].url})"
     assert sorted(world.statuses()) == ["in-progress", "in-progress", "stopped"]
 
 
@@ -235,7 +235,7 @@ def test_several_are_stopped_side_by_side_and_told_one_after_the_other(house: Ho
     house.pool.give_back(house.take(ANDROID, IOS), lambda _need: False)
 
     assert world.statuses() == ["stopped", "stopped"]
-    assert world.kinds()[-2:] == [Kind.STOPPED, Kind.STOPPED]
+    assert world.kinds()[-2:] == [Stopped, Stopped]
     assert house.threads == {threading.current_thread().name}
 
 
@@ -255,7 +255,7 @@ def test_one_that_is_left_running_is_told_and_given_to_nobody(house: House, worl
     house.pool.close()
 
     assert world.statuses() == ["in-progress"]
-    assert world.kinds()[-1] is Kind.KEPT
+    assert world.kinds()[-1] is Kept
 
 
 def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, world: World, tmp_path: Path) -> None:

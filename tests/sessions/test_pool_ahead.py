@@ -12,11 +12,11 @@ import pytest
 
 from pytest_device.errors import InvalidRequestError, LeaseTimeoutError, StopFailedError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Kind
+from pytest_device.sessions.events import Created, Ready, StartFailed, StateChanged, StopFailed, Stopped, Unused
 from pytest_device.sessions.pool import Need
 from pytest_device.sessions.quota import Slots
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
-from tests.sessions.world import Fault, World
+from tests.sessions.world import Fault, World, ref_of
 from tests.waiting import eventually
 
 FRESH = [Need(request(), f"test {number}") for number in range(4)]
@@ -124,8 +124,8 @@ def test_what_happened_is_told_to_who_takes_it_in_its_thread_with_how_late_it_is
     house.take(ANDROID)
 
     created, *_, ready = world.events
-    assert (created.kind, ready.kind) == (Kind.CREATED, Kind.READY)
-    assert (created.late_seconds or 0) > (ready.late_seconds or 0) >= 5
+    assert (type(created), type(ready)) == (Created, Ready)
+    assert (ref_of(created).late_seconds or 0) > (ref_of(ready).late_seconds or 0) >= 5
     assert house.threads == {threading.current_thread().name}
 
 
@@ -187,12 +187,12 @@ def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_told(house_of: Ma
 
     house.take(ANDROID)
 
-    assert [event.kind for event in world.events if event.kind is not Kind.STATUS] == [
-        Kind.CREATED,
-        Kind.START_FAILED,
-        Kind.STOPPED,
-        Kind.CREATED,
-        Kind.READY,
+    assert [type(event) for event in world.events if not isinstance(event, StateChanged)] == [
+        Created,
+        StartFailed,
+        Stopped,
+        Created,
+        Ready,
     ]
 
 
@@ -255,7 +255,7 @@ def test_what_is_not_needed_any_more_is_stopped_while_it_boots_and_counted_in_th
     assert sorted(world.statuses()) == ["new", "stopped"]
     assert world.events == []  # they concern no test
     house.pool.close()
-    assert world.kinds() == [Kind.CREATED, Kind.UNUSED, Kind.STOPPED] * 2
+    assert world.kinds() == [Created, Unused, Stopped] * 2
 
 
 def test_one_whose_create_call_is_under_way_is_stopped_too_and_nobody_waits_for_it(house: House, world: World) -> None:
@@ -281,7 +281,7 @@ def test_what_is_ready_and_not_needed_any_more_is_stopped_and_counted_in_the_end
     assert world.statuses() == ["stopped"]
     assert world.events == []
     house.pool.close()
-    assert world.kinds()[-3:] == [Kind.READY, Kind.UNUSED, Kind.STOPPED]
+    assert world.kinds()[-3:] == [Ready, Unused, Stopped]
 
 
 def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(house: House, world: World) -> None:
@@ -294,7 +294,7 @@ def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(
     house.pool.close()
 
     assert world.statuses() == ["stopped", "stopped"]
-    assert world.kinds().count(Kind.STOPPED) == 2
+    assert world.kinds().count(Stopped) == 2
 
 
 def test_a_stop_that_fails_behind_the_tests_is_told(house: House, world: World) -> None:
@@ -305,7 +305,7 @@ def test_a_stop_that_fails_behind_the_tests_is_told(house: House, world: World) 
     house.pool.give_back([], lambda _need: False)
     house.pool.close()
 
-    assert world.kinds()[-1] is Kind.STOP_FAILED
+    assert world.kinds()[-1] is StopFailed
 
 
 def test_the_thread_is_there_only_while_something_boots(house: House, world: World) -> None:

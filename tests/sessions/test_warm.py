@@ -16,7 +16,19 @@ import psutil
 import pytest
 
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import (
+    Created,
+    Event,
+    KeptWarm,
+    Note,
+    Ready,
+    StateChanged,
+    StopFailed,
+    Stopped,
+    TakenOver,
+    detail_of,
+    session_id_of,
+)
 from pytest_device.sessions.inventory import Choice, opened, stop_known
 from pytest_device.sessions.ledger import KEPT, LIVE, WARM, Entry, Ledger
 from pytest_device.sessions.life import Life
@@ -80,7 +92,7 @@ class Run:
             owner=lambda: self.owner,
             begin=self._begin,
             problem_of=lambda _session: self.problem,
-            emit=self.events.append,
+            report=self.events.append,
             clock=lambda: time.monotonic() + self.later.total_seconds(),
             now=lambda: datetime.now(UTC) + self.later,
             mix=lambda _left: None,
@@ -88,7 +100,7 @@ class Run:
 
     def _begin(self, request: SessionRequest) -> Life:
         policy = WaitPolicy(30, 0.01)
-        return Life(self.owner, request, policy=policy, clock=time.monotonic, emit=self.events.append)
+        return Life(self.owner, request, policy=policy, clock=time.monotonic, report=self.events.append)
 
     def take(self, need: Need) -> Held:
         (held,) = self.pool.take([need], WaitPolicy(30, 0.01))
@@ -116,8 +128,8 @@ class Run:
             self.warm.end()
             self.close()
 
-    def kinds(self) -> list[Kind]:
-        return [event.kind for event in self.events if event.kind not in {Kind.STATUS, Kind.READY}]
+    def kinds(self) -> list[type[Event]]:
+        return [type(event) for event in self.events if not isinstance(event, StateChanged | Ready)]
 
 
 class Runs:
@@ -196,7 +208,7 @@ def test_the_next_run_with_an_equal_need_has_the_session(runs: Runs, need: Need)
     assert [(entry.session_id, entry.owner, entry.state) for entry in runs.entries()] == [
         (session_id, second.run.owner, LIVE)
     ]
-    assert (first.kinds(), second.kinds()) == ([Kind.CREATED, Kind.WARM], [Kind.TAKEN_OVER])
+    assert (first.kinds(), second.kinds()) == ([Created, KeptWarm], [TakenOver])
     assert runs.at.statuses() == ["in-progress"]
 
 
@@ -246,7 +258,7 @@ def test_a_session_that_has_ended_by_itself_is_not_called_warm(runs: Runs, need:
 
     run.pool.give_back([held], lambda _need: False)
 
-    assert Kind.WARM not in run.kinds()
+    assert KeptWarm not in run.kinds()
     assert runs.entries() == []
 
 
@@ -288,7 +300,7 @@ def test_one_whose_controller_is_dead_is_stopped_and_another_created(runs: Runs,
     assert run.use(need) != session_id
 
     assert runs.at.statuses()[0] == "stopped"
-    assert run.events[0].text.endswith(f"{session_id}, which was kept warm: its Appium server does not answer")
+    assert detail_of(run.events[0]).endswith(f"{session_id}, which was kept warm: its Appium server does not answer")
 
 
 def test_one_that_has_ended_is_passed_over_and_forgotten_by_the_sweep(runs: Runs, need: Need) -> None:
@@ -379,18 +391,16 @@ def test_one_that_nobody_can_find_any_more_is_stopped_at_once(
     assert eventually(lambda: not reapers(str(tmp_path)))
 
 
-@pytest.mark.parametrize(
-    ("fault", "kind"), [({"effect": "delay", "seconds": 0.5}, Kind.STOPPED), (REFUSAL, Kind.STOP_FAILED)]
-)
+@pytest.mark.parametrize(("fault", "kind"), [({"effect": "delay", "seconds": 0.5}, Stopped), (REFUSAL, StopFailed)])
 def test_the_run_that_left_it_tells_what_came_of_it_when_its_time_was_over_before_the_run(
-    runs: Runs, need: Need, fault: dict[str, Any], kind: Kind
+    runs: Runs, need: Need, fault: dict[str, Any], kind: type[Event]
 ) -> None:
     run = runs.start()
     runs.at.add_fault("stop", **fault)
     session_id = runs.keep(run, need, SOON)
     assert eventually(lambda: "stop" in [operation for operation, _ in runs.at.requests()])
 
-    assert [(event.kind, event.session_id) for event in run.close()] == [(kind, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [(kind, session_id)]
 
 
 def test_the_successor_of_a_killed_reaper_stops_it_when_its_time_is_over(
@@ -403,7 +413,7 @@ def test_the_successor_of_a_killed_reaper_stops_it_when_its_time_is_over(
     former.kill()
 
     assert eventually(lambda: runs.at.statuses() == ["stopped"])
-    assert [(event.kind, event.session_id) for event in run.close()] == [(Kind.STOPPED, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [(Stopped, session_id)]
 
 
 def test_the_successor_of_a_killed_reaper_leaves_to_others_what_they_have(
@@ -455,7 +465,7 @@ def test_a_sweep_stops_it_once_its_time_is_over(runs: Runs, need: Need, after: t
     swept = sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
 
     assert runs.at.statuses() == [status]
-    assert [event.session_id for event in swept.stopped] == ([session_id] if status == "stopped" else [])
+    assert [session_id_of(event) for event in swept.stopped] == ([session_id] if status == "stopped" else [])
 
 
 def test_one_that_was_claimed_by_a_run_that_died_is_swept(runs: Runs, need: Need) -> None:
@@ -478,7 +488,7 @@ def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: Nee
 
     outcome = stop_known(runs.state_dir, runs.service, Choice(), 5)
 
-    assert [(event.kind, event.session_id) for event in outcome.events] == [(Kind.STOPPED, session_id)]
+    assert [(type(event), session_id_of(event)) for event in outcome.events] == [(Stopped, session_id)]
     assert runs.at.statuses() == ["stopped"]
     assert runs.entries() == []
 
@@ -489,7 +499,7 @@ def test_what_a_run_has_left_up_by_the_time_it_is_broken_off_is_stopped(runs: Ru
 
     run.warm.end()
 
-    assert [(event.kind, event.session_id) for event in run.close()] == [(Kind.STOPPED, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [(Stopped, session_id)]
     assert runs.at.statuses() == ["stopped"]
 
 
@@ -504,9 +514,9 @@ def test_what_others_have_by_then_is_left_to_them(runs: Runs, need: Need) -> Non
     assert runs.at.statuses() == ["in-progress"]
 
 
-@pytest.mark.parametrize(("leaves_warm", "kind"), [(True, Kind.WARM), (False, Kind.STOPPED)])
+@pytest.mark.parametrize(("leaves_warm", "kind"), [(True, KeptWarm), (False, Stopped)])
 def test_what_workers_have_left_up_is_told_or_stopped_with_the_run(
-    runs: Runs, need: Need, *, leaves_warm: bool, kind: Kind
+    runs: Runs, need: Need, *, leaves_warm: bool, kind: type[Event]
 ) -> None:
     run = runs.start()
     session = run.take(need).session
@@ -515,7 +525,7 @@ def test_what_workers_have_left_up_is_told_or_stopped_with_the_run(
 
     events = settle(run.run, runs.service, known=(), until=time.monotonic() + 5, leaves_warm=leaves_warm)
 
-    assert [(event.kind, event.session_id) for event in events] == [(kind, str(session.id))]
+    assert [(type(event), session_id_of(event)) for event in events] == [(kind, str(session.id))]
 
 
 def test_where_sessions_are_counted_one_that_is_kept_warm_makes_room(runs: Runs, need: Need) -> None:
@@ -555,10 +565,12 @@ def test_a_run_that_stops_what_it_has_left_up_itself_tells_of_its_end(runs: Runs
 
     run.take(need_at(runs.at, platform="ios"))
 
-    assert [event.kind for event in run.events if event.session_id == session_id and event.kind is not Kind.READY] == [
-        Kind.CREATED,
-        Kind.WARM,
-        Kind.STOPPED,
+    assert [
+        type(event) for event in run.events if session_id_of(event) == session_id and not isinstance(event, Ready)
+    ] == [
+        Created,
+        KeptWarm,
+        Stopped,
     ]
 
 
@@ -587,8 +599,8 @@ def test_a_take_over_that_is_broken_off_is_stopped_and_told_apart(runs: Runs, ne
     reaper.resume()
 
     assert eventually(lambda: runs.at.statuses()[0] == "stopped")
-    told = [event for event in run.close() if event.session_id == session_id]
-    assert [event.kind for event in told] == [Kind.NOTE, Kind.STOPPED]
+    told = [event for event in run.close() if session_id_of(event) == session_id]
+    assert [type(event) for event in told] == [Note, Stopped]
 
 
 def test_what_a_run_has_asked_for_and_not_heard_of_is_not_told_as_its_own(
@@ -597,7 +609,7 @@ def test_what_a_run_has_asked_for_and_not_heard_of_is_not_told_as_its_own(
     session_id = runs.left(need)
     run, reaper = broken_off(runs, need, tmp_path)
 
-    assert session_id not in [event.session_id for event in run.leave_at_once()]
+    assert session_id not in [session_id_of(event) for event in run.leave_at_once()]
 
     reaper.resume()
     assert eventually(lambda: runs.at.statuses() == ["stopped", "stopped"])
@@ -641,7 +653,7 @@ def test_the_time_of_use_counts_from_the_take_over(runs: Runs, need: Need) -> No
 
     run.pool.give_back([held], lambda _need: False)
 
-    (stopped,) = (event for event in run.events if event.kind is Kind.STOPPED)
+    (stopped,) = (event for event in run.events if isinstance(event, Stopped))
     assert stopped.running_seconds is not None
     assert held.life.ready_at is not None
     assert stopped.running_seconds < before - held.life.ready_at + 1

@@ -16,7 +16,8 @@ from pytest_device.plugin.options import CHOSEN_DIST, others_that_deal, settings
 from pytest_device.plugin.secrets import redactor_of
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.event_codec import to_plain
+from pytest_device.sessions.events import Note
 
 if TYPE_CHECKING:
     from pytest_device.plugin.household import Household
@@ -194,7 +195,7 @@ class Controller:
         from pytest_device.plugin.artifacts import save_receipt
 
         if note := save_receipt(settings_of(self._config), self._terminal.receipt, self._config):
-            self._terminal.count([Event(Kind.NOTE, text=note).to_json()])
+            self._terminal.count([to_plain(Note(note))])
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Say what was wrong."""

@@ -20,7 +20,7 @@ from pytest_device.plugin.sizing import needed_minutes
 from pytest_device.plugin.warm import WarmDevices
 from pytest_device.redact import Redactor
 from pytest_device.sessions.boots import boot_key
-from pytest_device.sessions.events import Emit
+from pytest_device.sessions.events import Report
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
@@ -75,14 +75,14 @@ class Devices:
         names: Names,
         *,
         redactor: Redactor,
-        emit: Emit,
+        report: Report,
         sleep: Callable[[float], None],
         tell: Callable[[str], None],
         outlook: Outlook,
     ) -> None:
         self.settings, self.access, self._names = settings, access, names
         self._redactor, self._sleep, self._tell = redactor, sleep, tell
-        self._relay = Relay(emit)
+        self._relay = Relay(report)
         self._pid = os.getpid()
         self._is_forked = False
         self._outlook = outlook
@@ -93,7 +93,7 @@ class Devices:
         self._refusal: UnauthorizedError | None = None
         self._tidier: Tidier | None = None
         self.warm = WarmDevices.of(
-            settings, access, begin=lambda request: self._begin(request, self.policy()), emit=self._relay
+            settings, access, begin=lambda request: self._begin(request, self.policy()), report=self._relay
         )
         self._pool = self._new_pool()
 
@@ -333,7 +333,7 @@ class Devices:
             request,
             policy=policy,
             clock=time.monotonic,
-            emit=self._relay,
+            report=self._relay,
             problem_of=problem_of,
         )
 

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any, Final, cast
 
 import pytest
@@ -31,7 +30,8 @@ from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.terminal import EVENTS, Terminal, attach
 from pytest_device.plugin.warm import is_broken_off
 from pytest_device.report.verdict import Verdict, verdict_of
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.event_codec import to_plain
+from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.network import service_at
 from pytest_device.sessions.runs import new_run
@@ -118,18 +118,19 @@ class DeviceRun:
         return self.settings.keep_on_failure.value and item.stash.get(FAILED, False) and not self._attendance.is_given()
 
     def _tell(self, event: Event) -> None:
-        event = replace(event, text=self._redactor.text(event.text), url=self._redactor.text(event.url))
+        event = masked(event, self._redactor.text)
         self._events.append(event)
         item = self._devices.item if self._devices else None
-        if event.kind in {Kind.CREATED, Kind.TAKEN_OVER} and item is not None:
-            item.user_properties += [("device_session", event.session_id), ("device_session_url", event.url)]
+        if isinstance(event, Created | TakenOver) and item is not None:
+            of = event.session
+            item.user_properties += [("device_session", of.session_id), ("device_session_url", of.url)]
         if self._progress:
             self._progress.note(event)
-        if self._terminal and event.kind is not Kind.NOTE:  # which may come in the middle of anything
+        if self._terminal and not isinstance(event, Note):  # which may come in the middle of anything
             self._terminal.show_event(event)
 
     def _note(self, text: str) -> None:
-        self._tell(Event(Kind.NOTE, text=text))
+        self._tell(Note(text))
 
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist tells that all is collected
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -164,7 +165,7 @@ class DeviceRun:
             self._access,
             Names(os.environ, self.name[:8]),
             redactor=self._redactor,
-            emit=self._tell,
+            report=self._tell,
             sleep=self._progress.sleep if self._progress else time.sleep,
             tell=self._terminal.show if self._terminal else self._say,
             outlook=self._outlook or WholeRun(session.items, history, self.settings.prefetch.value),
@@ -308,7 +309,7 @@ class DeviceRun:
             report.sections.append(("Captured local device service log", lines))
 
     def _session_ids(self) -> set[str]:
-        return {event.session_id for event in self._events if event.session_id}
+        return {session_id for event in self._events if (session_id := session_id_of(event))}
 
     @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
@@ -345,14 +346,14 @@ class DeviceRun:
                 self._tell(event)
         for text in self._sweeping.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeping else ():
             self._note(text)
-        events = [event.to_json() for event in self._events]
+        events = [to_plain(event) for event in self._events]
         if self._terminal:
             self._terminal.count(events)
             if self._household:
                 by_signal = self._signals.exit_status is not None
                 self._household.finish(session, until=until, others=False, by_signal=by_signal)
             if note := artifacts.save_receipt(self.settings, self._terminal.receipt, self._config):
-                self._terminal.count([Event(Kind.NOTE, text=note).to_json()])
+                self._terminal.count([to_plain(Note(note))])
         else:
             output: dict[str, Any] = vars(self._config)["workeroutput"]
             output[EVENTS] = events

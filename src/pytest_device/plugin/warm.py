@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from pytest_device.plugin.access import Access
-from pytest_device.sessions.events import Emit, Event, Kind
+from pytest_device.sessions.events import Note, Report
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.pool import Held, Need
@@ -37,11 +37,11 @@ class WarmDevices:
 
     @classmethod
     def of(
-        cls, settings: Settings, access: Access, *, begin: Callable[[SessionRequest], Life], emit: Emit
+        cls, settings: Settings, access: Access, *, begin: Callable[[SessionRequest], Life], report: Report
     ) -> "WarmDevices":
-        """Return what the settings make of it; ``emit`` is told once why nothing is kept though that was asked for."""
+        """Return what the settings make of it; report once why nothing is kept though that was requested."""
         if settings.not_warm:
-            emit(Event(Kind.NOTE, text=settings.not_warm))
+            report(Note(settings.not_warm))
         if not settings.keep_warm.value or settings.state_dir.value is None or not _owner(access):
             return cls()
         slots = access.slots("a look at warm devices", lambda _text: None)
@@ -50,7 +50,7 @@ class WarmDevices:
             Path(settings.state_dir.value),
             has_room=lambda sessions: _has_room(slots, sessions),
         )
-        return cls(Warm(terms, _world(access, begin, emit)))
+        return cls(Warm(terms, _world(access, begin, report)))
 
     def found(self, need: Need) -> Life | None:
         """Return the life of a session that an earlier run has left for such a need."""
@@ -101,7 +101,7 @@ def _owner(access: Access) -> Owner | None:
     return owner if isinstance(owner, Owner) and owner.can_keep_warm else None
 
 
-def _world(access: Access, begin: Callable[[SessionRequest], Life], emit: Emit) -> World:
+def _world(access: Access, begin: Callable[[SessionRequest], Life], report: Report) -> World:
     from pytest_device.controllers.health import problem_of
 
     def owner() -> Owner:  # of this process: a forked child has its own
@@ -114,7 +114,7 @@ def _world(access: Access, begin: Callable[[SessionRequest], Life], emit: Emit) 
         owner=owner,
         begin=begin,
         problem_of=problem_of,
-        emit=emit,
+        report=report,
         clock=time.monotonic,
         now=lambda: datetime.now(UTC),
         mix=random.shuffle,

@@ -3,12 +3,10 @@
 import queue
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from pytest_device.errors import ServiceError
-from pytest_device.sessions.ends import outcome_of
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import CreateUnknown, Event, Note, SessionRef, StopFailed, stop_event
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.replies import read_session
@@ -85,13 +83,13 @@ def ends_of(asked: Asked) -> Iterator[Event]:
         return
     if asked.is_claim:
         text = f"{entry.label} {entry.session_id}, which was kept warm, was to be stopped: its take-over was broken off"
-        yield Event(Kind.NOTE, session_id=entry.session_id, text=text)
-    known = Event(Kind.CREATED, entry.label, entry.session_id, entry.page, minutes=asked.minutes_left())
+        yield Note(text, session_id=entry.session_id)
+    of = SessionRef(entry.label, entry.session_id, entry.page, minutes=asked.minutes_left())
     if not entry.session_id:
         if asked.sent and not last.get("refused", False):
-            yield replace(known, kind=Kind.CREATE_UNKNOWN, text=entry.name)
+            yield CreateUnknown(of, entry.name)
     elif last["what"] in {"stopped", "refused"}:
-        yield outcome_of(known, lambda: stop_answer(last))
+        yield stop_event(of, lambda: stop_answer(last))
     else:
         reason = reason_of(last) if last["what"] != "answer" else "no answer yet"
-        yield replace(known, kind=Kind.STOP_FAILED, text=reason)
+        yield StopFailed(of, reason)

@@ -6,7 +6,7 @@ from pytest_device.sessions.life import Life
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.poller import Boot
 from pytest_device.sessions.quota import Slot
-from pytest_device.sessions.relay import Kept
+from pytest_device.sessions.relay import Deferred
 from pytest_device.sessions.request import SessionRequest
 
 
@@ -46,7 +46,7 @@ class Held:
         """Whether no test has had it before."""
         self.is_ahead = boot.is_ahead
         """Whether it was ready before it was asked for."""
-        self.kept: Kept = boot.kept
+        self.kept: Deferred = boot.kept
         """What is to be told of it when a test gets it."""
         self.is_lost = False
         """Whether it, or its controller, is of no use any more."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from pytest_device.sessions.events import Emit, nobody
+from pytest_device.sessions.events import Report, ignore
 from pytest_device.sessions.life import Life, Sessions
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
@@ -23,14 +23,14 @@ def lease(
     policy: WaitPolicy = _DEFAULT_POLICY,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-    emit: Emit = nobody,
+    report: Report = ignore,
 ) -> Generator[Session]:
     """Create a session, wait until its connection details are there, and stop it however the block ends.
 
     Raises a ServiceError when it cannot be created, a SessionError when it does not become ready, StopFailedError
     when it may still be running at the end. A stop that fails after another error becomes a note on that error.
     """
-    life = Life(client, request, policy=policy, clock=clock, emit=emit)
+    life = Life(client, request, policy=policy, clock=clock, report=report)
     try:
         wait_for([Boot(iter([life]), clock)], clock, sleep)
         yield life.session

@@ -20,17 +20,33 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions.boots import boot_key, boot_seconds
 from pytest_device.sessions.client import is_passing, retry_after_of
-from pytest_device.sessions.ends import GONE, how_long, outcome_of
-from pytest_device.sessions.events import Emit, Event, Kind
+from pytest_device.sessions.events import (
+    Created,
+    CreateUnknown,
+    Gone,
+    Kept,
+    KeptWarm,
+    Ready,
+    Report,
+    SessionRef,
+    StartFailed,
+    StateChanged,
+    StopEvent,
+    StopFailed,
+    Stopped,
+    TakenOver,
+    running_seconds,
+    stop_event,
+)
 from pytest_device.sessions.lifecycle import (
     GiveUp,
     PollAgain,
-    Ready,
     WaitPolicy,
     described,
     next_step,
     timed_out,
 )
+from pytest_device.sessions.lifecycle import Ready as InProgress
 from pytest_device.sessions.models import Session, named_device
 from pytest_device.sessions.queueing import RETRY_AFTER_MOST_SECONDS, Queueing
 from pytest_device.sessions.request import SessionRequest
@@ -95,11 +111,11 @@ class Life:
         *,
         policy: WaitPolicy,
         clock: Callable[[], float],
-        emit: Emit,
+        report: Report,
         problem_of: ProblemOf = unasked,
     ) -> None:
         self.request = request
-        self._client, self._policy, self._clock, self._emit = client, policy, clock, emit
+        self._client, self._policy, self._clock, self._report = client, policy, clock, report
         self._problem_of = problem_of
         self._started = self._created = clock()
         self._queueing = Queueing(policy)
@@ -162,26 +178,26 @@ class Life:
             self._check_kind(self._session)
         except NoCapacityError as refusal:
             text = self._queueing.note(refusal, self._waited())
-            self._tell_state(f"no capacity: {refusal.status}", text)
+            self._report_state(f"no capacity: {refusal.status}", text)
             return
         except BaseException as error:
             if self._session_id is None and isinstance(error, UnexpectedReplyError):
                 self._session_id = error.session_id
             if self._session_id is not None:
-                self._tell(Kind.CREATED)
+                self._report(Created(self._ref()))
             elif self._leaves_unknown(error):
                 self._lost(error)
             raise
         self._created = self._looked = self._clock()
         self._told = (described(self._session), self._created)
-        self._tell(Kind.CREATED)
+        self._report(Created(self._ref()))
 
     def take_over(self, session: Session, ready_at: float) -> None:
         """Go on with a session that an earlier run has left up, ready since then by this machine's clock."""
         self._session, self._session_id = session, str(session.id)
         self._is_known = self._is_ready = True
         self.ready_at, self._since = ready_at, self._clock()
-        self._tell(Kind.TAKEN_OVER, named_device(session))
+        self._report(TakenOver(self._ref(), named_device(session)))
 
     def _check_kind(self, session: Session) -> None:
         asked, got = (self.request.platform, self.request.type), (session.platform, session.type)
@@ -198,12 +214,12 @@ class Life:
         if self._session is None:
             return self._queueing.pause(self._waited())
         match next_step(self._session, self._waited(), self._policy, booting_seconds=self._clock() - self._created):
-            case Ready():
+            case InProgress():
                 return 0.0 if self._is_ready else self._until_healthy()
             case PollAgain(after_seconds):
                 self._looked = self._clock()
                 if self._is_answered:
-                    self._tell_state(described(self.session))
+                    self._report_state(described(self.session))
                 return max(after_seconds, self._held_off - self._clock())
             case GiveUp(error):
                 raise error
@@ -217,22 +233,21 @@ class Life:
         problem = None if limit is None else self._problem_of(self.session)
         if limit is None or problem is None:
             self._is_ready = True
-            ready = self._event(Kind.READY, named_device(self.session))
-            seconds = boot_seconds(self.session)
-            self._emit(replace(ready, boot_key=boot_key(self.request), boot_seconds=seconds))
+            device, seconds = named_device(self.session), boot_seconds(self.session)
+            self._report(Ready(self._ref(), device, boot_key(self.request), seconds))
             return 0.0
         if self._clock() - self._asked_since >= limit:
             what = f"the session is in progress, but {problem} ({self._url()})"
             raise SessionFailedError(what, session_id=str(self._session_id), url=self._url())
-        self._tell_state(f"in-progress, but {problem}")
+        self._report_state(f"in-progress, but {problem}")
         return min(CONTROLLER_PAUSE_SECONDS, self._policy.poll_interval_seconds)
 
-    def _tell_state(self, state: str, text: str = "") -> None:
-        """Tell a state that is new, or was told long ago, by a text of its own where there is one."""
+    def _report_state(self, state: str, text: str = "") -> None:
+        """Report a state that is new, or was reported long ago, by a text of its own where there is one."""
         told, at = self._told
         if state != told or self._clock() - at >= HEARTBEAT_SECONDS:
             self._told = (state, self._clock())
-            self._tell(Kind.STATUS, text or state)
+            self._report(StateChanged(self._ref(), text or state))
 
     def look(self) -> None:
         """Ask the service once; while it is waited for, what may pass is borne until the wait limit.
@@ -253,7 +268,7 @@ class Life:
                 raise timed_out(known, self._waited(), last_answer=str(error)) from error
             self._hold_off(retry_after_of(error))
             self._is_answered, self._told = False, (str(error), self._clock())
-            self._tell(Kind.STATUS, str(error))
+            self._report(StateChanged(self._ref(), str(error)))
             return
         if session.id != known.id:
             raise UnexpectedReplyError(f"get: asked for session {known.id}, the service answered with {session.id}")
@@ -269,40 +284,40 @@ class Life:
         """Stop it; raises StopFailedError when it may still be running."""
         if self._session_id is None or self._is_over:
             return
-        known = self._event(Kind.CREATED)
+        of = self._ref()
         try:
-            event = self._stopped(known)
+            event = self._stopped(of)
         except BaseException:  # an interrupt in the middle of the stop: the session comes first
-            self._emit(self._stopped(known))
+            self._report(self._stopped(of))
             raise
         self._is_over = True
-        if event.text == GONE and not self._is_known:
-            event = replace(event, kind=Kind.STOP_FAILED, text=_NEVER_THERE)
-        self._emit(event)
-        if event.kind is Kind.STOP_FAILED:
-            raise self._not_stopped(event.text)
+        if isinstance(event, Gone) and not self._is_known:
+            event = StopFailed(of, _NEVER_THERE)
+        self._report(event)
+        if isinstance(event, StopFailed):
+            raise self._not_stopped(event.reason)
 
-    def _stopped(self, known: Event) -> Event:
-        event = outcome_of(known, lambda: self._client.stop(known.session_id))
-        if self._since is None or event.running_seconds is None:
+    def _stopped(self, of: SessionRef) -> StopEvent:
+        event = stop_event(of, lambda: self._client.stop(of.session_id))
+        if self._since is None or not isinstance(event, Stopped) or event.running_seconds is None:
             return event
         return replace(event, running_seconds=min(event.running_seconds, self._clock() - self._since))
 
     def leave(self) -> None:
         """Tell that it was left running on purpose."""
         self._is_over = True
-        self._tell(Kind.KEPT)
+        self._report(Kept(self._ref()))
 
     def leave_warm(self, until: str) -> None:
         """Tell that it was left up for the next run, until that time of day."""
         self._is_over = True
         since = self._since if self._since is not None else self.ready_at
         used = None if since is None else self._clock() - since
-        self._emit(replace(self._event(Kind.WARM, until), running_seconds=used))
+        self._report(KeptWarm(self._ref(), until, used))
 
     def fail_to_start(self, reason: str) -> None:
         """Tell that another session is tried in its place, and stop it."""
-        self._tell(Kind.START_FAILED, reason)
+        self._report(StartFailed(self._ref(), reason))
         self.stop()
 
     def loss(self) -> SessionError | None:
@@ -313,14 +328,14 @@ class Life:
         try:
             session = self._client.get(self.session.id)
         except NotFoundError:
-            return self._gone(SessionStoppedError, GONE)
+            return self._gone(SessionStoppedError, Gone.status)
         except ServiceError:
             return None
         match session.status:
             case Status.STOPPED:
-                return self._gone(SessionStoppedError, f"it was stopped{how_long(session)}")
+                return self._gone(SessionStoppedError, f"it was stopped{_how_long(session)}")
             case Status.ERRORED:
-                return self._gone(SessionFailedError, f"it became errored{how_long(session)}")
+                return self._gone(SessionFailedError, f"it became errored{_how_long(session)}")
             case _ if session.remote_config is None:
                 return self._gone(SessionFailedError, f"its status is {described(session)}")
             case _:
@@ -337,7 +352,7 @@ class Life:
             error.add_note(str(failure))
 
     def _not_stopped(self, reason: str) -> StopFailedError:
-        session_id, url, minutes = str(self._session_id), self._url(), self._event(Kind.CREATED).minutes
+        session_id, url, minutes = str(self._session_id), self._url(), self._ref().minutes
         message = (
             f"the session could not be stopped: {reason}. It may run for up to {minutes} more "
             f"minutes, {CLEANUP_MINUTES} of them for cleaning up. Stop it with: "
@@ -346,7 +361,7 @@ class Life:
         return StopFailedError(f"{message} (its page: {url})" if url else message, session_id=session_id, url=url)
 
     def _lost(self, error: BaseException) -> None:
-        self._tell(Kind.CREATE_UNKNOWN, self.request.name or "")
+        self._report(CreateUnknown(self._ref(), self.request.name or ""))
         named = f"named {self.request.name!r}" if self.request.name else "without a name"
         error.add_note(
             f"The request may have been carried out: a session {named} may be running. Nothing can find it, since the "
@@ -364,16 +379,19 @@ class Life:
     def _waited(self) -> float:
         return self._clock() - self._started
 
-    def _tell(self, kind: Kind, text: str = "") -> None:
-        self._emit(self._event(kind, text))
-
-    def _event(self, kind: Kind, text: str = "") -> Event:
-        return Event(
-            kind=kind,
+    def _ref(self) -> SessionRef:
+        return SessionRef(
             label=f"{self.request.platform} {self.request.type}",
             session_id=self._session_id or "",
             url=self._url() or "",
-            text=text,
-            waited_seconds=self._waited(),
             minutes=max(0, round(self._bound_minutes() - (self._clock() - self._created) / 60)),
+            waited_seconds=self._waited(),
         )
+
+
+def _how_long(session: Session) -> str:
+    """Return how long a session that has ended ran, in words, nothing where that is not known."""
+    seconds = running_seconds(session)
+    if seconds is None:
+        return ""
+    return f" after {seconds / 60:.1f} of at most {session.max_duration_minutes} minutes"

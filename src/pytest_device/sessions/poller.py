@@ -7,10 +7,10 @@ from contextlib import ExitStack, suppress
 from typing import Final
 
 from pytest_device.errors import SessionFailedError
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import SessionRef, Unused
 from pytest_device.sessions.life import Life, may_have_created
 from pytest_device.sessions.quota import Slot
-from pytest_device.sessions.relay import Kept, Relay
+from pytest_device.sessions.relay import Deferred, Relay
 
 _SLICE_SECONDS: Final = 1.0
 """Of a wait for a lock: on Windows no signal breaks one."""
@@ -39,7 +39,7 @@ class Boot:
         self.is_ready = self.is_over = False
         self.error: BaseException | None = None
         """Why it was given up behind the tests."""
-        self.kept: Kept = []
+        self.kept: Deferred = []
         """What happened behind the tests."""
         self.hold = threading.Lock()
         """Held by the poller's thread while it does something with it."""
@@ -136,10 +136,10 @@ def serve(boots: Sequence[Boot], clock: Callable[[], float], sleep: Callable[[fl
     return due
 
 
-def unused(life: Life) -> Event:
+def unused(life: Life) -> Unused:
     """Return the event of a session that was booted ahead and that no test has had."""
     request, session = life.request, life.session
-    return Event(Kind.UNUSED, f"{request.platform} {request.type}", str(session.id), session.url)
+    return Unused(SessionRef(f"{request.platform} {request.type}", str(session.id), session.url))
 
 
 class Poller:

@@ -9,13 +9,13 @@ from typing import Final
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.option_table import MAX_SESSIONS
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import Queued
 from pytest_device.sessions.held import Held, Need
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.poller import Boot, Poller, serve, unused
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.relay import Kept, Relay
+from pytest_device.sessions.relay import Deferred, Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.together import together
 from pytest_device.spec import DURATION_MAX_MINUTES
@@ -82,7 +82,7 @@ class Pool:
         self._held: list[Held] = []
         self._boots: dict[Boot, Need] = {}
         """What is not in progress yet, or was not when it was looked at last."""
-        self._unused: list[Kept] = []
+        self._unused: list[Deferred] = []
         """What is to be told in the end."""
 
     def expect(self, needs: Sequence[Need], policy: WaitPolicy) -> None:
@@ -300,7 +300,7 @@ class Pool:
         try:
             return slots.take(count, self._give_way)
         finally:
-            self._world.relay(Event(Kind.QUEUED, waited_seconds=self._world.clock() - since))
+            self._world.relay(Queued(self._world.clock() - since))
 
     def _check(self, parts: list[Held | Boot | None], missing: int, most: int) -> None:
         in_use = sum(held.is_taken and held not in parts for held in self._held)

@@ -4,18 +4,17 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
 
-from pytest_device.sessions.events import Emit, Event, nobody
+from pytest_device.sessions.events import Event, Report, ignore, late
 
-Kept = list[tuple[float, Event]]
+Deferred = list[tuple[float, Event]]
 """Events that are not told yet, and when they happened."""
 
 
 class _Aside(threading.local):
     """Where this thread puts what it hears."""
 
-    kept: Kept | None = None
+    kept: Deferred | None = None
 
 
 class Relay:
@@ -24,19 +23,19 @@ class Relay:
     So whoever hears of events is called in one thread only, and hears of a session when it concerns a test.
     """
 
-    def __init__(self, emit: Emit = nobody, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._emit, self._clock = emit, clock
+    def __init__(self, report: Report = ignore, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._report, self._clock = report, clock
         self._aside = _Aside()
 
     def __call__(self, event: Event) -> None:
         """Tell an event, or put it aside."""
         if self._aside.kept is None:
-            self._emit(event)
+            self._report(event)
         else:
             self._aside.kept.append((self._clock(), event))
 
     @contextmanager
-    def aside(self, kept: Kept) -> Generator[None]:
+    def aside(self, kept: Deferred) -> Generator[None]:
         """Let this thread put aside what it hears in the block."""
         before, self._aside.kept = self._aside.kept, kept
         try:
@@ -44,8 +43,8 @@ class Relay:
         finally:
             self._aside.kept = before
 
-    def tell(self, kept: Kept) -> None:
+    def tell(self, kept: Deferred) -> None:
         """Tell what was put aside, once."""
         while kept:
             at, event = kept.pop(0)
-            self(replace(event, late_seconds=self._clock() - at))
+            self(late(event, self._clock() - at))

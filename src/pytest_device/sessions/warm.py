@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
-from pytest_device.sessions.ends import outcome_of
-from pytest_device.sessions.events import Emit, Event, Kind
+from pytest_device.sessions.events import Note, Report, SessionRef, StopEvent, is_proof, stop_event
 from pytest_device.sessions.ledger import WARM, Entry, Ledger
 from pytest_device.sessions.life import Life, ProblemOf
 from pytest_device.sessions.models import Session
@@ -68,7 +67,7 @@ class World:
     """Gives the owner of the sessions of this process."""
     begin: Callable[[SessionRequest], Life]
     problem_of: ProblemOf
-    emit: Emit
+    report: Report
     clock: Callable[[], float]
     now: Callable[[], datetime]
     """Gives the time of day, in any zone."""
@@ -155,18 +154,18 @@ class Warm:
         owner, entry = self._world.owner(), left.entry
         if not owner.take_over(entry, left.ledger):
             return False
-        known = Event(Kind.TAKEN_OVER, entry.label, entry.session_id, entry.page)
-        event = outcome_of(known, lambda: owner.stop(entry.session_id))
-        self._tell_end(event, reason, is_own=owner.is_of_run(left.ledger))
+        of = SessionRef(entry.label, entry.session_id, entry.page)
+        event = stop_event(of, lambda: owner.stop(entry.session_id))
+        self._report_end(event, reason, is_own=owner.is_of_run(left.ledger))
         return True
 
-    def _tell_end(self, event: Event, reason: str, *, is_own: bool) -> None:
-        """Tell it in words, with the session's name where an earlier run has had it: it is not of this one then."""
-        done = "stopped" if event.kind is Kind.STOPPED else "tried to stop"
-        text = f"{done} {event.label} {event.session_id}, which was kept warm: {reason}"
-        self._world.emit(Event(Kind.NOTE, session_id="" if is_own else event.session_id, text=text))
-        if is_own or event.kind is not Kind.STOPPED:
-            self._world.emit(event)
+    def _report_end(self, event: StopEvent, reason: str, *, is_own: bool) -> None:
+        """Report it as a note, with the session's id where an earlier run has had it: it is not of this one then."""
+        of, done = event.session, "stopped" if is_proof(event) else "tried to stop"
+        text = f"{done} {of.label} {of.session_id}, which was kept warm: {reason}"
+        self._world.report(Note(text, session_id="" if is_own else of.session_id))
+        if is_own or not is_proof(event):
+            self._world.report(event)
 
     def stays(self, held: Held) -> bool:
         """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""
