@@ -23,7 +23,7 @@ from uuid import uuid4
 
 import psutil
 
-from pytest_device.plugin.access import RemoteAccess
+from pytest_device.plugin.provider.backend import RemoteAccess
 from pytest_device.sessions.events import Event, Stopped
 from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy

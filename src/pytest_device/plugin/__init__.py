@@ -95,18 +95,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER_LINE)
     # There is something to hide from now on: also in the names of tests.
     if os.environ.get(TOKEN_VARIABLE) or os.environ.get(SLOTS_URL.variable):
-        from pytest_device.plugin.secrets import hide_token
+        from pytest_device.plugin.output.secrets import hide_token
 
         hide_token(config)
 
 
 @pytest.hookimpl(tryfirst=True)  # after pytest-xdist was configured, and before it starts its workers
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Register the controller's part of a pytest-xdist run."""
+    """Register the coordinator's part of a pytest-xdist run."""
     if session.config.pluginmanager.has_plugin("dsession"):
-        from pytest_device.plugin.controller import Controller
+        from pytest_device.plugin.xdist.coordinator import Coordinator
 
-        session.config.pluginmanager.register(Controller(session.config), "device-controller")
+        session.config.pluginmanager.register(Coordinator(session.config), "device-coordinator")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -9,10 +9,8 @@ from zlib import crc32
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.controller import PROBLEMS
 from pytest_device.plugin.fixtures import OF_ONE, OF_SEVERAL
-from pytest_device.plugin.history import History, history_of
-from pytest_device.plugin.line import LINE
+from pytest_device.plugin.grouping import plan_of
 from pytest_device.plugin.markers import (
     ONLY,
     PLATFORM_ARGUMENT,
@@ -24,20 +22,18 @@ from pytest_device.plugin.markers import (
     platforms_of,
 )
 from pytest_device.plugin.options import only_tells, settings_of, usage_error, will_run
-from pytest_device.plugin.schedule import Lineup, Numbers, in_order
 from pytest_device.plugin.shard import SHARD_LINE, select
-from pytest_device.plugin.sizing import Use, sized
+from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of
+from pytest_device.plugin.xdist.channel import CHANNEL
+from pytest_device.scheduling.history import History
+from pytest_device.scheduling.sizing import Use, sized
+from pytest_device.scheduling.test_plan import Numbers, TestPlan, in_order
 from pytest_device.spec import Platform, SessionType
 
 if TYPE_CHECKING:
     from pytest_device.plugin.run import DeviceRun
     from pytest_device.sessions.pool import Need
     from pytest_device.settings import Settings
-
-ARGUMENTS: Final = pytest.StashKey[dict[str, dict[str, Any]]]()
-"""What a test asks of each of its devices, by their names."""
-NEEDS: Final = pytest.StashKey[dict[str, "Need"]]()
-"""The same as needs, as far as they are known before the test runs."""
 
 _TYPES: Final = {
     "device_agent_device": SessionType.AGENT_DEVICE,
@@ -49,11 +45,6 @@ _TYPES: Final = {
 }
 """The type of session that a fixture needs."""
 _ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
-
-
-def needs_of(item: pytest.Item) -> dict[str, "Need"]:
-    """Return what a test needs, by its devices' names, nothing when it needs none."""
-    return item.stash.get(NEEDS, None) or {}
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -105,10 +96,10 @@ def _only_tells(config: pytest.Config, settings: "Settings") -> bool:
     """Let a run that is only to say what it would do say that, in place of running; tell whether it is such a one."""
     if not (will_run(config) and only_tells(config)):
         return False
-    from pytest_device.plugin.telling import Telling
+    from pytest_device.plugin.output.plan import DryRunReporter
 
-    if not config.pluginmanager.has_plugin("device-telling"):
-        config.pluginmanager.register(Telling(settings), "device-telling")
+    if not config.pluginmanager.has_plugin("device-dry-run"):
+        config.pluginmanager.register(DryRunReporter(settings), "device-dry-run")
     return True
 
 
@@ -137,8 +128,8 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
         _tell_problems(config, items, list(error.problems))
         return
     _only_tells(config, settings)
-    if line := getattr(config, "workerinput", {}).get(LINE):  # the controlling process has the terminal
-        line.send((os.getpid(), Lineup((), (), (), may_order=False).plain(), config.stash.get(SHARD_LINE, "")))
+    if channel := getattr(config, "workerinput", {}).get(CHANNEL):  # the controlling process has the terminal
+        channel.send((os.getpid(), TestPlan((), (), (), may_order=False).to_wire(), config.stash.get(SHARD_LINE, "")))
 
 
 def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
@@ -251,8 +242,8 @@ def _platforms(item: pytest.Item) -> set[str]:
 
 def _order(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put tests with equal needs next to each other, as far as the fixtures allow that they share."""
-    lineup = Lineup.of(items, Numbers(), needs_of, may_order=True)
-    if not lineup.has_devices():  # all that need one are deselected
+    plan = plan_of(items, Numbers(), may_order=True)
+    if not plan.has_devices():  # all that need one are deselected
         return
     history = History(None) if hasattr(config, "workerinput") else history_of(config)  # one order in all workers
-    items[:] = [items[place] for place in in_order(lineup, [item.nodeid for item in items], history)]
+    items[:] = [items[place] for place in in_order(plan, [item.nodeid for item in items], history)]

@@ -52,7 +52,7 @@ def device_request_defaults() -> "DeviceArguments":
 @pytest.fixture
 def device_wait_policy(request: pytest.FixtureRequest) -> "WaitPolicy":
     """Say how to wait for a session: override it to return another policy."""
-    from pytest_device.plugin.run import devices_of
+    from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).policy()
 
@@ -79,7 +79,7 @@ def device_sessions(
     request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
 ) -> "Mapping[str, Session]":
     """Provide the sessions of a test by the names of its markers: in progress, booted side by side."""
-    from pytest_device.plugin.run import devices_of
+    from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).take(
         request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
@@ -89,7 +89,7 @@ def device_sessions(
 @pytest.fixture
 def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
     """Provide the test's device session: in progress, with its connection details; stopped when no test needs it."""
-    from pytest_device.plugin.devices import session_of
+    from pytest_device.plugin.state import session_of
 
     return session_of(device_sessions)
 
@@ -117,7 +117,7 @@ def device_drivers(
     device_driver_policy: "DriverPolicy",
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Provide an Appium driver on each device of the test, by its marker's name; quit after the test."""
-    from pytest_device.plugin.drivers import started
+    from pytest_device.plugin.provider.drivers import started
 
     with started(request, device_sessions, device_appium_options, device_driver_policy) as drivers:
         yield drivers
@@ -139,7 +139,7 @@ def device_agent_devices(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, AgentDevice]]":
     """Provide agent-device on each device of the test, by its marker's name; its session is closed after the test."""
-    from pytest_device.plugin.agents import agent_devices
+    from pytest_device.plugin.provider.agents import agent_devices
 
     with agent_devices(request.node, device_sessions, tmp_path_factory) as clients:
         yield clients
@@ -161,7 +161,7 @@ def device_argents(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, Argent]]":
     """Provide argent on each device of the test, by its marker's name."""
-    from pytest_device.plugin.agents import argents
+    from pytest_device.plugin.provider.agents import argents
 
     with argents(request.node, device_sessions, tmp_path_factory) as clients:
         yield clients
@@ -181,8 +181,8 @@ def device_environment(
     request: pytest.FixtureRequest, device_session: "Session", tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, str]:
     """Provide the variables by which the controller's own tools find the test's device: to hand to a subprocess."""
-    from pytest_device.plugin.agents import variables
     from pytest_device.plugin.markers import ONLY
+    from pytest_device.plugin.provider.agents import variables
 
     return variables(request.node, ONLY, device_session, tmp_path_factory)
 
@@ -200,8 +200,8 @@ def device_process_environment(
 @pytest.fixture
 def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Provide a directory for what the test leaves behind: below ``--device-artifacts-dir``, else ``tmp_path``."""
-    from pytest_device.plugin.artifacts import directory_of
     from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.output.artifacts import directory_of
 
     directory = directory_of(request.node, settings_of(request.config)) or tmp_path
     directory.mkdir(parents=True, exist_ok=True)
@@ -211,7 +211,7 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
 @pytest.fixture(scope="session")
 def device_client(request: pytest.FixtureRequest) -> "Sessions":
     """Provide the client itself, for special needs; what it creates is stopped at the end of the run at the latest."""
-    from pytest_device.plugin.run import devices_of
+    from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).access.sessions()
 
@@ -222,7 +222,7 @@ def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
 
     It is called with the arguments of the marker: ``with device_lease(platform="ios") as session:``.
     """
-    from pytest_device.plugin.run import devices_of
+    from pytest_device.plugin.provider.current import devices_of
 
     devices = devices_of(request)
 

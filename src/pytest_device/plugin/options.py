@@ -157,8 +157,8 @@ def _width(config: pytest.Config) -> int:
     return min(int(number), most or int(number))
 
 
-def others_that_deal(config: pytest.Config, *, workers: bool = True) -> list[str]:
-    """Return what keeps tests from being dealt by their devices, in words; some only where there are workers."""
+def others_that_assign(config: pytest.Config, *, workers: bool = True) -> list[str]:
+    """Return what keeps tests from being assigned by their devices, in words; some only where there are workers."""
     chosen = config.stash.get(CHOSEN_DIST, "no")
     others = {
         f"--dist {chosen}": workers and chosen != "no",
@@ -170,7 +170,7 @@ def others_that_deal(config: pytest.Config, *, workers: bool = True) -> list[str
 
 def _has_scheduler(config: pytest.Config) -> bool:
     """Tell whether the suite, or another plugin, has a scheduler of its own."""
-    known = [config.pluginmanager.get_plugin(name) for name in ("dsession", "device-controller")]
+    known = [config.pluginmanager.get_plugin(name) for name in ("dsession", "device-coordinator")]
     hook = getattr(config.hook, "pytest_xdist_make_scheduler", None)
     return hook is not None and any(found.plugin not in known for found in hook.get_hookimpls())
 

@@ -10,26 +10,27 @@ import pytest
 
 from pytest_device.errors import AgentDeviceError, ArgentError, ConfigError, ControllerLostError, DeviceError
 from pytest_device.local import log_lines
-from pytest_device.plugin import artifacts
-from pytest_device.plugin.access import MAIN, Access, LocalAccess, RemoteAccess, joined
-from pytest_device.plugin.attendance import Attendance
-from pytest_device.plugin.collection import needs_of
-from pytest_device.plugin.controller import LOCAL, RUN
-from pytest_device.plugin.devices import FAILED, PROVIDING, WAITED, Devices
-from pytest_device.plugin.history import history_of
-from pytest_device.plugin.household import Household, Sweeping
-from pytest_device.plugin.line import LINE, Channel
+from pytest_device.plugin.grouping import plan_of
 from pytest_device.plugin.markers import Names
 from pytest_device.plugin.options import only_tells, usage_error, will_run
-from pytest_device.plugin.outlook import Dealt, WholeRun
-from pytest_device.plugin.progress import Progress
-from pytest_device.plugin.schedule import Lineup, Numbers
-from pytest_device.plugin.secrets import redactor_of
+from pytest_device.plugin.output import artifacts
+from pytest_device.plugin.output.pause import Attendance
+from pytest_device.plugin.output.progress import Progress
+from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.output.terminal import EVENTS, Terminal, attach
+from pytest_device.plugin.provider.backend import MAIN, Access, LocalAccess, RemoteAccess, joined
+from pytest_device.plugin.provider.current import CURRENT_RUN
+from pytest_device.plugin.provider.devices import Devices
+from pytest_device.plugin.provider.housekeeping import Household, Sweeping
+from pytest_device.plugin.provider.lookahead import WholeRun
+from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.shard import SHARD_LINE
 from pytest_device.plugin.signals import EndInOrder
-from pytest_device.plugin.terminal import EVENTS, Terminal, attach
-from pytest_device.plugin.warm import is_broken_off
+from pytest_device.plugin.state import FAILED, LOCAL, PROVIDING, RUN, WAITED, history_of, needs_of
+from pytest_device.plugin.xdist.channel import CHANNEL, Channel
+from pytest_device.plugin.xdist.worker import WorkerLookahead
 from pytest_device.report.verdict import Verdict, verdict_of
+from pytest_device.scheduling.test_plan import Numbers
 from pytest_device.sessions.event_codec import to_plain
 from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
 from pytest_device.sessions.models import Session
@@ -37,30 +38,12 @@ from pytest_device.sessions.network import service_at
 from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings
 
-_RUN: Final = pytest.StashKey["DeviceRun"]()
 _BLAMED: Final = pytest.StashKey[DeviceError]()
 """An error of the infrastructure that a test has met and that no hook was told of yet."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
 """What a controller says of what a suite asked of it, in a fixture as in a test: its own affair."""
 WORKER_STOP_SECONDS: Final = 5.0
 """How long a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
-
-
-def devices_of(request: pytest.FixtureRequest) -> Devices:
-    """Return what provides devices to the tests of this run; raises ConfigError where none does."""
-    run = request.config.stash.get(_RUN, None)
-    if run is None:
-        raise ConfigError(
-            f"{request.node.nodeid} asks for a device while it runs, and no test did before: mark it with "
-            "@pytest.mark.device(platform=...)"
-        )
-    return run.devices
-
-
-def keeps(item: pytest.Item) -> bool:
-    """Tell whether the sessions of a test are to be left running because it failed."""
-    run = item.config.stash.get(_RUN, None)
-    return run is not None and run.keeps(item)
 
 
 class DeviceRun:
@@ -76,7 +59,7 @@ class DeviceRun:
         self._signals = EndInOrder()
         self._access: Access | None = None
         self._devices: Devices | None = None
-        self._outlook: Dealt | None = None
+        self._lookahead: WorkerLookahead | None = None
         self._places: dict[pytest.Item, int] = {}
         """Of the tests as they were ordered here."""
         self._household: Household | None = None
@@ -101,7 +84,7 @@ class DeviceRun:
         for name in ("device-run", "device-terminal"):
             if self._config.pluginmanager.has_plugin(name):
                 self._config.pluginmanager.unregister(name=name)
-        self._config.stash[_RUN] = self
+        self._config.stash[CURRENT_RUN] = self
         self._config.pluginmanager.register(self, "device-run")
         if self._terminal:
             self._config.pluginmanager.register(self._terminal, "device-terminal")
@@ -135,18 +118,20 @@ class DeviceRun:
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist tells that all is collected
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let a worker tell what its tests need, and hear which of them it will get."""
-        line: Channel | None = self._input().get(LINE)
-        if line is None:
+        channel: Channel | None = self._input().get(CHANNEL)
+        if channel is None:
             return
         needs = Numbers()
         places = [self._places.get(item, -1) for item in session.items]
         may_order = bool(self._places) and places == sorted(places)  # others may order after us, as --ff does
-        lineup = Lineup.of(session.items, needs, needs_of, may_order=may_order)
+        plan = plan_of(session.items, needs, may_order=may_order)
         is_limited = self.settings.max_sessions.value is not None
         prefetch = self.settings.prefetch.value
         history = history_of(self._config)
-        self._outlook = Dealt(session.items, line, needs, history, prefetch=prefetch, is_limited=is_limited)
-        line.send((os.getpid(), lineup.plain(), self._config.stash.get(SHARD_LINE, "")))
+        self._lookahead = WorkerLookahead(
+            session.items, channel, needs, history, prefetch=prefetch, is_limited=is_limited
+        )
+        channel.send((os.getpid(), plan.to_wire(), self._config.stash.get(SHARD_LINE, "")))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -168,15 +153,15 @@ class DeviceRun:
             report=self._tell,
             sleep=self._progress.sleep if self._progress else time.sleep,
             tell=self._terminal.show if self._terminal else self._say,
-            outlook=self._outlook or WholeRun(session.items, history, self.settings.prefetch.value),
+            lookahead=self._lookahead or WholeRun(session.items, history, self.settings.prefetch.value),
         )
 
     def _say(self, text: str) -> None:
         """Let a person read at once what this worker waits for; a controlling process that is gone needs not know."""
-        line: Channel | None = self._input().get(LINE)
-        if line is not None:
+        channel: Channel | None = self._input().get(CHANNEL)
+        if channel is not None:
             with suppress(OSError):
-                line.send(f"{self._input()['workerid']} {text}")
+                channel.send(f"{self._input()['workerid']} {text}")
 
     def _input(self) -> dict[str, Any]:
         """Return what the controlling process of a pytest-xdist run gave this one, nothing when there is none."""
@@ -261,7 +246,7 @@ class DeviceRun:
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         error, verdict = _device_error(item, call), None
         if self._devices and report.failed and call.excinfo and call.when != "teardown":
-            artifacts.save(item, self._devices, self._redactor, self._note)
+            artifacts.save(item, self._devices.taken(item), self.settings, self._redactor, self._note)
             error = self._look_up(item, report, call.excinfo, error)
         if error and call.excinfo:
             verdict = verdict_of(error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.balance import Work, split
+from pytest_device.scheduling.sharding import Work, split
 
 if TYPE_CHECKING:
     from pytest_device.sessions.pool import Need

@@ -1,0 +1,112 @@
+"""What is left of failed tests, and of the run, in the artifacts directory."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+import pytest
+
+from pytest_device.option_table import ARTIFACTS_DIR
+from pytest_device.plugin.state import DRIVERS, USES
+from pytest_device.redact import Redactor
+from pytest_device.sessions.models import Session
+from pytest_device.settings import Settings, shown
+
+if TYPE_CHECKING:
+    from pytest_device.report.receipt import Receipt
+
+_NAME_LENGTH: Final = 100
+_TEXTS: Final = frozenset({".xml", ".json", ".txt"})
+_HIDDEN: Final = frozenset({"remote_config", "launchArgs", "openUrl"})
+"""What opens the device, and what an app is told at launch, which may be a credential anywhere in it."""
+
+
+def directory_of(item: pytest.Item, settings: Settings) -> Path | None:
+    """Return where a test's artifacts go, None when they go nowhere."""
+    root = _root(settings, item.config)
+    return root / _file_name(item.nodeid) if root else None
+
+
+def save(
+    item: pytest.Item,
+    sessions: Mapping[str, Session],
+    settings: Settings,
+    redactor: Redactor,
+    note: Callable[[str], None],
+) -> None:
+    """Save what a failed test's devices show, while they can: screenshot, page source, facts of the session.
+
+    Where that cannot be written ``note`` is told, so that the test's own error is not lost for it.
+    """
+    directory = directory_of(item, settings)
+    if directory is None or not sessions:
+        return
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)  # first, to be told of it as for the receipt
+        for name, session in sessions.items():
+            _write(directory / _file_name(name), _evidence(item, name, session), redactor)
+    except OSError as error:
+        note(_not_saved(directory.parent, error))
+        return
+    if ("device_artifacts", str(directory)) not in item.user_properties:
+        item.user_properties.append(("device_artifacts", str(directory)))
+
+
+def save_receipt(settings: Settings, receipt: "Receipt", config: pytest.Config) -> str | None:
+    """Save the receipt of the run; return what there is to note where it cannot be written."""
+    root = _root(settings, config)
+    if root is None or not receipt.has_sessions:
+        return None
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        (root / "receipt.json").write_text(json.dumps(receipt.to_json(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        return _not_saved(root, error)
+    return None
+
+
+def _root(settings: Settings, config: pytest.Config) -> Path | None:
+    given = settings.artifacts_dir.value
+    return None if given is None else config.invocation_params.dir / given
+
+
+def _file_name(name: str) -> str:
+    """Return a name that is safe as a file's, and another one for each name."""
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
+    if plain == name and len(name) <= _NAME_LENGTH:
+        return name
+    return f"{plain[:_NAME_LENGTH]}-{crc32(name.encode(errors='replace')):08x}".lstrip("-")
+
+
+def _not_saved(root: Path, error: OSError) -> str:
+    """Return the same text for all tests, so that the run notes it once."""
+    reason = error.strerror or error
+    return f"artifacts cannot be saved in {root} ({reason}): make it writable, or change {ARTIFACTS_DIR.option}"
+
+
+def _write(place: Path, evidence: Iterator[tuple[str, bytes]], redactor: Redactor) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    for file_name, content in evidence:
+        is_text = Path(file_name).suffix in _TEXTS
+        masked = redactor.text(content.decode(errors="replace")).encode() if is_text else content
+        (place / file_name).write_bytes(masked)
+
+
+def _evidence(item: pytest.Item, name: str, session: Session) -> Iterator[tuple[str, bytes]]:
+    facts = session.model_dump(mode="json", by_alias=True, exclude=set(_HIDDEN))
+    if session.application_archive_url:
+        facts["applicationArchiveUrl"] = shown(session.application_archive_url)
+    yield "session.json", (json.dumps(facts, indent=2) + "\n").encode()
+    driver = item.stash[DRIVERS].get(name) if DRIVERS in item.stash else None
+    if driver is not None:
+        from pytest_device.controllers.appium import evidence_of
+
+        yield from evidence_of(driver)
+    use = item.stash[USES].get(name) if USES in item.stash else None
+    if use is not None:
+        from pytest_device.controllers.evidence import evidence_on
+
+        yield from evidence_on(session, use.environment)

@@ -1,0 +1,61 @@
+"""What a run would create, and what it may cost."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pytest
+
+from pytest_device.plugin.state import needs_of
+from pytest_device.sessions.pool import Need
+from pytest_device.settings import shown
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+
+_HIDDEN: Final = frozenset({"launch_args", "open_url"})
+"""What an app is told at launch may be a credential anywhere in it."""
+NO_DEVICE: Final = "no test needs a device, as far as markers tell; nothing was sent"
+
+
+def show(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
+    """Write which sessions the tests need, each once for all that share it, and for how many minutes they may bill."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    needs = Counter(need for test in tests for need in needs_of(test).values())
+    reporter.section("devices of a dry run")
+    for line in _lines(needs):
+        reporter.write_line(line)
+
+
+def _lines(needs: Counter[Need]) -> Iterator[str]:
+    if not needs:
+        yield NO_DEVICE
+        return
+    for need, count in needs.items():
+        request = need.request
+        asked = request.model_dump(
+            mode="json", exclude_none=True, exclude_defaults=True, exclude={"app_id", "platform"}
+        )
+        more = ", ".join(
+            f"{name}={_value(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
+        )
+        tests = "1 test" if count == 1 else f"{count} tests"
+        yield f"{request.platform} {request.type} for {tests} ({need.among}): {more}"
+    minutes = sum(_longest(need) for need in needs)
+    sessions = "1 session" if len(needs) == 1 else f"{len(needs)} sessions"
+    yield f"{sessions}, up to {minutes} minutes with {CLEANUP_MINUTES} each for cleaning up; nothing was sent"
+    yield (
+        "for one process: each worker of pytest-xdist has sessions of its own; not counted are boots that are tried "
+        "again, what follows a session that has reached its limit, and device_lease"
+    )
+
+
+def _value(name: str, value: object) -> str:
+    if name in _HIDDEN:
+        return "…"
+    return repr(shown(value) if isinstance(value, str) else value)
+
+
+def _longest(need: Need) -> int:
+    asked = need.request.max_duration_minutes
+    return (DURATION_MAX_MINUTES if asked is None else asked) + CLEANUP_MINUTES

@@ -1,0 +1,67 @@
+"""A person at the terminal who wants to look at the device of a failed test."""
+
+import select
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pytest
+
+from pytest_device.sessions.models import Session
+
+if TYPE_CHECKING:
+    from pytest_device.plugin.output.terminal import Terminal
+
+
+class Attendance:
+    """Shows the addresses, and waits for a key."""
+
+    def __init__(self, config: pytest.Config, terminal: "Terminal | None") -> None:
+        self._config, self._terminal = config, terminal
+
+    @cache  # noqa: B019  # one for each run
+    def is_given(self) -> bool:
+        """Tell whether somebody can press a key: there is a terminal on both sides, and it can be waited for."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if self._terminal is None or reporter is None or not reporter.isatty or sys.platform == "win32":
+            return False
+        with self._keyboard() as keyboard:
+            return keyboard is not None and keyboard.isatty()
+
+    def attend(self, sessions: Mapping[str, Session], *, keep: bool) -> bool:
+        """Show where the devices are, and wait when asked to keep them; return whether a person has had them."""
+        debugger = bool(self._config.getoption("usepdb", default=False))
+        if self._terminal is None or not (debugger or (keep and self.is_given())):
+            return False
+        for name, session in sessions.items():
+            preview = session.remote_config.web_preview_url if session.remote_config else None
+            shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
+            self._terminal.show(f"{shown}: its page: {session.url}")
+            if preview:
+                self._terminal.show(f"{shown}: live picture: {preview}")
+        if keep and not debugger:
+            self._wait(min(session.max_duration_minutes for session in sessions.values()))
+        return keep
+
+    def _wait(self, minutes: int) -> None:
+        """Wait for the return key, for as long as the session may last at most."""
+        if self._terminal is None:
+            return
+        self._terminal.show(f"kept for up to {minutes} minutes: press Enter to stop it and go on")
+        with self._keyboard() as keyboard:
+            if keyboard and select.select([keyboard], [], [], minutes * 60)[0]:
+                keyboard.readline()
+
+    @contextmanager
+    def _keyboard(self) -> Generator[TextIO | None]:
+        """Give the standard input, of which pytest's capturing puts nothing into its place meanwhile."""
+        capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
+        if capture:
+            capture.suspend(in_=True)
+        try:
+            yield sys.__stdin__
+        finally:
+            if capture:
+                capture.resume()

@@ -1,0 +1,174 @@
+"""``--device-plan``: how a run would go, by what is known of earlier ones."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from math import inf
+from typing import Final
+
+import pytest
+
+from pytest_device.plugin.grouping import plan_of
+from pytest_device.plugin.options import WIDTH, others_that_assign
+from pytest_device.plugin.output import dry_run
+from pytest_device.plugin.output.dry_run import NO_DEVICE
+from pytest_device.plugin.state import history_of
+from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
+from pytest_device.scheduling.simulation import Step, simulated
+from pytest_device.scheduling.test_plan import Numbers, TestPlan
+from pytest_device.sessions.pool import Need
+from pytest_device.settings import Settings
+from pytest_device.spec import DURATION_MAX_MINUTES
+
+_MINUTE: Final = 60
+
+
+class DryRunReporter:
+    """Registered where no test is to run: ``--device-dry-run``, ``--device-plan``."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Say what was asked for, in place of the tests."""
+        if self._settings.dry_run.value:
+            dry_run.show(session.items, session.config)
+        if self._settings.plan.value:
+            show(session.items, session.config, self._settings)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """One session as it is expected: seconds from the begin of the run."""
+
+    need: int
+    begins: float
+    """When it is created."""
+    ends: float
+
+
+def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings) -> None:
+    """Write which devices the tests need, how often one boots, and how long the run takes and bills."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    width = max(1, config.stash.get(WIDTH, 0))
+    workers = "1 process" if width == 1 else f"{width} workers"
+    reporter.section(f"plan for {workers}")
+    for line in _lines(tests, config, settings, width):
+        reporter.write_line(line)
+
+
+def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
+    history = history_of(config)
+    needs = Numbers()
+    plan = plan_of(tests, needs, may_order=settings.reorder.value)
+    if not plan.has_devices():
+        yield NO_DEVICE
+        return
+    nodeids = [test.nodeid for test in tests]
+    boots = plan.boots(history)
+    most = settings.max_sessions.value
+    dispatcher = plan.dispatcher(
+        nodeids,
+        history,
+        boots,
+        width=width,
+        max_devices=inf if most is None else most,
+        prefetch=settings.prefetch.value,
+    )
+    steps = simulated(dispatcher, width)
+    lasting, by_number = dispatcher.estimates.boots(), list(needs)
+    sessions = sessions_of(steps, plan, lasting, lambda number, step: _room(by_number[number], step))
+    most_at_once = at_once(sessions_of(steps, plan, lasting))
+    yield from _devices(by_number, plan, sessions)
+    takes = max((step.ends for step in steps), default=0.0)
+    minutes = sum(one.ends - one.begins for one in sessions) / _MINUTE
+    yield (
+        f"{_number(len(sessions), 'boot')}, at most {most_at_once} at once; about {_time(takes)} in all, "
+        f"{minutes:.1f} device minutes with boots; nothing was sent"
+    )
+    if others := others_that_assign(config, workers=config.stash.get(WIDTH, 0) > 0):
+        yield f"this is how tests are dealt without {' and '.join(others)}"
+    known = sum(history.test_seconds(nodeid) is not None for nodeid in nodeids)
+    booted = sum(bool(history.boots(model)) for model in plan.models)
+    yield (
+        f"known from earlier runs: {known} of {_number(len(nodeids), 'test')}, {booted} of "
+        f"{_number(len(boots), 'kind')} of device; else a test with a device is taken for {TEST_SECONDS:.0f} s, "
+        f"one without for {PLAIN_SECONDS:g} s, a boot for {BOOT_SECONDS:.0f} s"
+    )
+
+
+def _devices(needs: Sequence[Need], plan: TestPlan, sessions: Sequence[Lasting]) -> Iterator[str]:
+    tests = Counter(chain.from_iterable(plan.groups[group].needs for group, _ in plan.tests))
+    lines: dict[str, list[int]] = defaultdict(list)
+    for number, need in enumerate(needs):
+        request = need.request
+        more = f" {request.device_identifier}" if request.device_identifier else ""
+        lines[f"{request.platform} {request.type}{more} ({need.among.partition(' ')[0]})"].append(number)
+    for line, numbers in lines.items():
+        of_line = [one for one in sessions if one.need in numbers]
+        minutes = sum(one.ends - one.begins for one in of_line) / _MINUTE
+        yield (
+            f"{line}: {_number(sum(tests[number] for number in numbers), 'test')}, {_number(len(of_line), 'device')}, "
+            f"{minutes:.1f} min"
+        )
+
+
+def sessions_of(
+    steps: Sequence[Step],
+    plan: TestPlan,
+    boots: Sequence[float],
+    room: Callable[[int, Step], float] = lambda _number, _step: inf,
+) -> list[Lasting]:
+    """Return the sessions that steps need: each begins its boot before its first test and ends with its last one.
+
+    One that has been ready for longer than there is ``room`` for a test, in seconds, ends before that, and another is
+    there in its place.
+    """
+    sessions: list[Lasting] = []
+    open_by_worker: dict[int, dict[tuple[int, int], Lasting]] = defaultdict(dict)
+    for step in steps:
+        group = plan.groups[step.group]
+        held = open_by_worker[step.worker]
+        wanted = dict(zip(_counted(group.needs), group.models, strict=True))
+        for one, lasting in list(held.items()):
+            if one not in wanted or step.begins > lasting.begins + boots[wanted[one]] + room(one[0], step):
+                sessions.append(held.pop(one))
+        for one, model in wanted.items():
+            begins = held[one].begins if one in held else max(0.0, step.begins - boots[model])
+            held[one] = Lasting(one[0], begins, step.ends)
+    return sessions + [one for held in open_by_worker.values() for one in held.values()]
+
+
+def _room(need: Need, step: Step) -> float:
+    """Return for how many seconds a device may have been ready so that a test is given it."""
+    longest = _MINUTE * (need.request.max_duration_minutes or DURATION_MAX_MINUTES)
+    return longest - max(float(_MINUTE * need.minutes), step.ends - step.begins)
+
+
+def at_once(sessions: Sequence[Lasting]) -> int:
+    """Return how many sessions there are at once, at most."""
+    ends = [(one.ends, -1) for one in sessions]
+    changes = sorted([(one.begins, 1) for one in sessions] + ends)
+    return max(accumulate(change for _, change in changes), default=0)
+
+
+def _counted(needs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield needs so that one that is there twice is told apart."""
+    seen = Counter[int]()
+    for need in needs:
+        yield need, seen[need]
+        seen[need] += 1
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

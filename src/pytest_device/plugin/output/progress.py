@@ -1,0 +1,85 @@
+"""The live line of a run that waits for devices: which ones, in what state, for how long."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.sessions.events import Created, Event, Note, Queued, StateChanged, detail_of
+
+_STEP_SECONDS: Final = 1.0
+_STATE_LENGTH: Final = 40
+_KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
+"""Variables by which pytest, too, knows a CI service; some give a terminal, and put all that is drawn into a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Boot:
+    label: str
+    state: str
+    since: float
+
+
+class Progress:
+    """Hears the events of sessions, and sleeps in place of those who wait for them."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        terminal: Terminal,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._terminal, self._clock, self._sleep = terminal, clock, sleep
+        self._is_watched = _is_watched(config, os.environ)
+        self._boots: dict[str, _Boot] = {}
+        """Those that are not ready, by the id of their session; by their label where the service has no capacity."""
+
+    def note(self, event: Event) -> None:
+        """Take note of an event, masked as it is to be shown."""
+        if isinstance(event, Note | Queued):
+            return
+        of = event.session
+        if of.session_id:
+            self._boots.pop(of.label, None)  # it waits for the service's capacity no more
+        if isinstance(event, Created | StateChanged):
+            since = self._clock() - of.waited_seconds - (of.late_seconds or 0.0)
+            self._boots[of.session_id or of.label] = _Boot(of.label, detail_of(event) or "new", since)
+        else:
+            self._boots.pop(of.session_id, None)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, and meanwhile show a person at a terminal what is waited for."""
+        if not (self._is_watched and self._boots):
+            self._sleep(seconds)
+            return
+        until = self._clock() + seconds
+        try:
+            while (left := until - self._clock()) > 0:
+                self._terminal.draw(f"  device {' · '.join(map(self._told, self._boots.values()))}")
+                self._sleep(min(left, _STEP_SECONDS))
+        finally:
+            self._terminal.draw("")
+
+    def _told(self, boot: _Boot) -> str:
+        usual = self._terminal.history.usual_boot(boot.label)
+        usually = "" if usual is None else f" (usually {usual:.0f} s)"
+        return f"{boot.label}: {_plain(boot.state)}, {self._clock() - boot.since:.0f} s{usually}"
+
+
+def _is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
+    """Tell whether a person sees the line come and go; a pytest-xdist worker has no reporter at all."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty:
+        return False
+    return environ.get("TERM") != "dumb" and not any(map(environ.get, _KEEPS_EVERY_LINE))
+
+
+def _plain(text: str) -> str:
+    """Return the beginning of what a service said in signs that take one column each and move no cursor."""
+    return "".join(sign if " " <= sign <= "~" else "?" for sign in " ".join(text.split())[:_STATE_LENGTH])

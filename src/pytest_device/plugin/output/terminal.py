@@ -1,0 +1,201 @@
+"""The process with the terminal: lines while devices come and go, and the receipt at the end."""
+
+import shutil
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final
+
+import pytest
+
+from pytest_device.plugin.state import history_of
+from pytest_device.report.lines import colour_of, line_of
+from pytest_device.report.receipt import Incident, Receipt
+from pytest_device.report.verdict import Verdict
+from pytest_device.sessions.event_codec import from_plain, to_plain
+from pytest_device.sessions.events import Event, Note, Queued, Ready
+
+EVENTS: Final = "device_events"
+VERDICT: Final = "device_verdict"
+WAITED: Final = "device_waited"
+"""Attributes of a test report, which pytest-xdist carries to the controlling process as they are."""
+
+
+def attach(report: pytest.TestReport, events: list[Event], verdict: Verdict | None, *, waited: float) -> None:
+    """Let a report carry what happened to sessions, and who is to blame for an error that is not the test's.
+
+    ``waited`` are the seconds of it in which the test had no device yet.
+    """
+    vars(report)[WAITED] = waited
+    vars(report)[EVENTS] = [to_plain(event) for event in events]
+    if verdict:
+        vars(report)[VERDICT] = verdict.value
+
+
+class Terminal:
+    """Shows events; registered where the terminal is."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._told = False
+        self._is_drawn = False
+        self.receipt = Receipt()
+        self.history = history_of(config)
+        self._seconds: dict[tuple[str, str], float] = {}
+        """What tests that are not over have taken so far, by worker and node id."""
+
+    def show(self, line: str, colour: str = "") -> None:
+        """Write one line now, past pytest's capturing; nothing under ``-q``."""
+        with self._reporter() as reporter:
+            if reporter is None:
+                return
+            if self._is_drawn:
+                self._erase(reporter)
+            else:
+                _end_line(reporter)
+            reporter.write_line(f"  device {line}", **_markup(colour))
+            reporter.flush()  # a CI log must have it while the run still waits
+
+    def announce(self, line: str) -> None:
+        """Write one line as it is, also under ``-q``."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            _end_line(reporter)
+            reporter.write_line(line)
+
+    def draw(self, line: str) -> None:
+        """Show a line for now, on a terminal: the next one, an empty one and whatever is shown remove it."""
+        with self._reporter() as reporter:
+            if reporter is None or not (line or self._is_drawn):
+                return
+            if self._is_drawn:
+                self._erase(reporter)
+            else:
+                _end_line(reporter)
+                # Under -s others may have left the cursor behind a text, which must not be overwritten: so many blanks
+                # end in the next line then, but at the margin when they begin a line.
+                _write_raw(reporter, f"{' ' * _columns()}\r")
+            self._is_drawn = bool(line)  # before it is: an interrupt may come while it is written
+            # Not rewrite(), after which pytest would misjudge the width of what it writes next.
+            _write_raw(reporter, line[: _columns() - 1])
+
+    def _erase(self, reporter: Any) -> None:
+        _write_raw(reporter, f"\r{' ' * (_columns() - 1)}\r")
+        self._is_drawn = False
+
+    @contextmanager
+    def _reporter(self) -> Generator[Any]:
+        """Give what writes to the terminal, past pytest's capturing; None where nothing is to be seen."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None or self._config.get_verbosity() < 0:
+            yield None
+            return
+        capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture else nullcontext():
+            yield reporter
+
+    def show_event(self, event: Event, worker: str = "") -> None:
+        """Write what a watching person wants to know of an event, of a pytest-xdist worker's with its name."""
+        line = line_of(event, verbose=self._config.get_verbosity() > 0)
+        if line:
+            self.show(f"{worker} {line}".lstrip(), colour_of(event))
+
+    def count(self, events: Iterable[dict[str, Any]]) -> None:
+        """Add events, as plain values, to the receipt."""
+        for values in events:
+            event = from_plain(values)
+            self.receipt.add(event)
+            if isinstance(event, Ready):
+                seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
+                self.history.add_boot(event.boot_key or event.session.label, seconds)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count what the report carries, and show what a worker could not show."""
+        carried: dict[str, Any] = vars(report)
+        events = [from_plain(values) for values in carried.get(EVENTS, ())]
+        if worker := carried.get("worker_id"):
+            for event in events:
+                if not isinstance(event, Note):  # which the receipt shows
+                    self.show_event(event, worker)
+        self.count(carried.get(EVENTS, ()))
+        if EVENTS in carried and type(report) is pytest.TestReport:  # of a run with device tests, and of no subtest
+            self._time(report, carried.get(WAITED, 0.0))
+        if VERDICT in carried:
+            pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
+                str(value) for name, value in report.user_properties if name == "device_session_url"
+            ]
+            self.receipt.incidents.append(Incident(carried[VERDICT], report.nodeid, _error(report), pages))
+
+    def _time(self, report: pytest.TestReport, waited: float) -> None:
+        """Remember how long a test took that ran, with its fixtures and without its wait for a device."""
+        test = str(vars(report).get("worker_id", "")), report.nodeid
+        if report.when == "setup":
+            self._seconds[test] = 0.0
+        if not _tells_time(report):
+            self._seconds.pop(test, None)
+        if test in self._seconds:
+            self._seconds[test] += max(0.0, report.duration - waited)
+            if report.when == "teardown":
+                self.history.add_test(report.nodeid, self._seconds.pop(test))
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Let what is not the test's fault be an error in the middle of a test, too."""
+        if report.when == "call" and report.failed and VERDICT in vars(report):
+            return "error", "E", "ERROR"
+        return None
+
+    def pytest_sessionfinish(self) -> None:
+        """Remember how long devices and tests took."""
+        self.history.save()
+
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+        """Write the receipt."""
+        lines = [] if self._told else list(self.receipt.lines())
+        self._told = True
+        if lines:
+            terminalreporter.ensure_newline()
+            terminalreporter.section("devices")
+            for line in lines:
+                terminalreporter.write_line(line.text, **_markup(line.colour))
+
+    def pytest_unconfigure(self) -> None:
+        """Write the receipt after pytest.exit or an internal error, too, when pytest writes no summary."""
+        reporter: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            self.pytest_terminal_summary(reporter)
+
+
+def _tells_time(report: pytest.TestReport) -> bool:
+    """Tell whether how long this took tells how long it will: not when it was skipped or had no device."""
+    if report.when == "teardown":
+        return True
+    ran = report.passed or (report.when == "call" and report.failed) or hasattr(report, "wasxfail")
+    return ran and VERDICT not in vars(report)
+
+
+def _end_line(reporter: Any) -> None:
+    reporter.ensure_newline()
+    if reporter._tw.width_of_current_line:  # noqa: SLF001  # ensure_newline() overlooks the dots of results
+        reporter.write_line("")
+
+
+def _columns() -> int:
+    """Return the width of the terminal, known only while its output is not captured."""
+    return shutil.get_terminal_size().columns
+
+
+def _markup(colour: str) -> dict[str, bool]:
+    return {colour: True} if colour else {}
+
+
+def _error(report: pytest.TestReport) -> str:
+    """Return the first line of an error."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = (crash.message if crash else report.longreprtext).strip().splitlines()
+    return lines[0] if lines else "no error text"
+
+
+def _write_raw(reporter: Any, text: str) -> None:
+    """Write what pytest is not to count as part of its own lines; its public way is younger than the oldest pytest."""
+    stream = reporter._tw._file  # noqa: SLF001
+    stream.write(text)
+    stream.flush()

@@ -1,0 +1,58 @@
+"""What is done between two tests that share a device, so that the second finds no trace of the first."""
+
+import logging
+from typing import Final
+
+from pytest_device.controllers.agent_device import AgentDevice
+from pytest_device.controllers.argent import Argent
+from pytest_device.controllers.tidying import TIDY_SECONDS, page_of, tidy_agent_device, tidy_argent
+from pytest_device.errors import ControllerError
+from pytest_device.plugin.state import Use
+from pytest_device.sessions.models import Session
+from pytest_device.spec import SessionType
+
+_logger: Final = logging.getLogger("pytest_device")
+
+
+class Tidier:
+    """One for all sessions of a process."""
+
+    def __init__(self) -> None:
+        self._start_urls: dict[str, str] = {}
+        """By session, where a browser was before its first test."""
+        self._told: set[str] = set()
+
+    def meet(self, session: Session) -> None:
+        """Note where the device of a new session is; only a browser that argent drives has to be led back there."""
+        if session.type == SessionType.ARGENT:
+            try:
+                with Argent(session, timeout_seconds=TIDY_SECONDS) as argent:
+                    self._start_urls[str(session.id)] = page_of(argent)
+            except ControllerError as error:
+                _logger.info("it is not known where the device was at first: %s", error)
+
+    def tidy(self, session: Session, use: Use) -> bool:
+        """Tidy up after a test; False when the next test would not find the device clean and free."""
+        try:
+            unable = self._tidied(session, use)
+        except ControllerError as error:
+            _logger.warning("the device is not given to another test: %s", error)
+            return False
+        if unable and unable not in self._told:
+            self._told.add(unable)
+            _logger.warning(
+                "%s: tests that share the device see what earlier ones left (share='test' gives a fresh one)", unable
+            )
+        return True
+
+    def _tidied(self, session: Session, use: Use) -> str:
+        match session.type:
+            case SessionType.AGENT_DEVICE:
+                with AgentDevice(session, use.environment, timeout_seconds=TIDY_SECONDS) as device:
+                    device.apps = set(use.client.apps) if isinstance(use.client, AgentDevice) else set()
+                    return tidy_agent_device(device)
+            case SessionType.ARGENT:
+                with Argent(session, timeout_seconds=TIDY_SECONDS) as argent:
+                    return tidy_argent(argent, self._start_urls.get(str(session.id), ""))
+            case _:  # what an app keeps is Appium's to clear, by appium:noReset and fullReset
+                return ""

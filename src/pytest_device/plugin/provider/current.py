@@ -1,0 +1,41 @@
+"""The run that provides devices to the tests of this process, for those who have only a test at hand."""
+
+from typing import Final, Protocol
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.plugin.provider.devices import Devices
+
+
+class CurrentRun(Protocol):
+    """What is asked of the run."""
+
+    @property
+    def devices(self) -> Devices:
+        """What provides devices to tests."""
+        ...
+
+    def keeps(self, item: pytest.Item) -> bool:
+        """Tell whether the sessions of a test are to be left running because it failed."""
+        ...
+
+
+CURRENT_RUN: Final = pytest.StashKey[CurrentRun]()
+
+
+def devices_of(request: pytest.FixtureRequest) -> Devices:
+    """Return what provides devices to the tests of this run; raises ConfigError where none does."""
+    run = request.config.stash.get(CURRENT_RUN, None)
+    if run is None:
+        raise ConfigError(
+            f"{request.node.nodeid} asks for a device while it runs, and no test did before: mark it with "
+            "@pytest.mark.device(platform=...)"
+        )
+    return run.devices
+
+
+def keeps(item: pytest.Item) -> bool:
+    """Tell whether the sessions of a test are to be left running because it failed."""
+    run = item.config.stash.get(CURRENT_RUN, None)
+    return run is not None and run.keeps(item)

@@ -1,0 +1,70 @@
+"""Appium drivers for a test, one for each of its devices."""
+
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+
+from pytest_device.controllers.appium import DriverPolicy, address_of, driver
+from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.provider.current import devices_of, keeps
+from pytest_device.plugin.state import DRIVERS, check_type, providing
+from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.spec import SessionType
+
+if TYPE_CHECKING:
+    from appium.options.common import AppiumOptions
+    from appium.webdriver.webdriver import WebDriver
+
+    Options = AppiumOptions | Mapping[str, Any]
+
+
+@contextmanager
+def started(
+    request: pytest.FixtureRequest,
+    sessions: Mapping[str, Session],
+    options: "Options | Mapping[str, Options]",
+    policy: DriverPolicy,
+) -> "Generator[Mapping[str, WebDriver]]":
+    """Start a driver on each session and quit them all at the end, but for those of a failed test that are kept."""
+    item: pytest.Item = request.node
+    devices = devices_of(request)
+    asked = devices.requests(item)
+    drivers: dict[str, WebDriver] = {}
+    with ExitStack() as stack, ExitStack() as starting:
+        starting.enter_context(providing(item))
+        for session in sessions.values():
+            check_type(session, "an Appium driver", SessionType.APPIUM)
+        for name, session in sessions.items():
+            started_one = driver(
+                session,
+                _options_of(name, sessions, options),
+                asked=asked.get(name),
+                policy=policy,
+                leave=lambda: keeps(item),
+                lost=lambda: devices.spend(item),  # what holds the device is not let loose on the next test
+            )
+            drivers[name] = stack.enter_context(started_one)
+            _hide_address(item, session, drivers[name])
+        starting.close()
+        item.stash[DRIVERS] = drivers
+        try:
+            yield drivers
+        finally:
+            item.stash[DRIVERS] = {}
+
+
+def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None:
+    """Mask the address of a driver that goes on elsewhere than at the session's: whoever knows it has the device."""
+    address, config = address_of(one), session.remote_config
+    if isinstance(config, AppiumConfig) and urlsplit(address).hostname != urlsplit(config.appium_url).hostname:
+        redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
+
+
+def _options_of(name: str, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]") -> "Options":
+    """Return the options of one device: its own where they are told by the names of all."""
+    if name and isinstance(options, Mapping) and set(options) == set(sessions):
+        return cast("Options", options[name])
+    return options

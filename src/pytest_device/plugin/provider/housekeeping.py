@@ -1,0 +1,107 @@
+"""What the main process of a run does for all of them: sweeping before, settling and counting at the end."""
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.plugin.provider.backend import MAIN, joined
+from pytest_device.plugin.provider.warm import is_broken_off
+from pytest_device.sessions.event_codec import to_plain
+from pytest_device.sessions.events import Event, Note
+from pytest_device.sessions.ledger import Entry
+from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.sweep import LEAST_SECONDS, settle, stop_all, sweep
+from pytest_device.settings import Settings
+from pytest_device.spec import LONGEST_MINUTES
+
+_WITHOUT_INIT: Final = "with the reaper too: start the container with an init process (docker run --init)"
+
+
+class Sweeping:
+    """Stops what earlier runs have left on this machine, beside the tests of the run that is named."""
+
+    def __init__(self, settings: Settings, service: Service, run_name: str) -> None:
+        self._settings, self._service, self._run_name = settings, service, run_name
+        self._notes: list[str] = []
+        self._thread = threading.Thread(target=self._sweep, name="pytest-device-sweep", daemon=True)
+        self._thread.start()
+
+    def _sweep(self) -> None:
+        state_dir = self._settings.state_dir.value
+        if state_dir is None:
+            return
+        try:
+            swept = sweep(
+                Path(state_dir),
+                self._service,
+                but=self._run_name,
+                timeout_seconds=self._settings.stop_timeout_seconds.value,
+            )
+        except OSError as error:
+            self._notes.append(f"what earlier runs have left could not be looked at: {error}")
+        else:
+            self._notes += swept.notes()
+
+    def notes(self, until: float) -> list[str]:
+        """Return what there is to say of it, waiting for its end until then on the monotonic clock."""
+        self._thread.join(max(LEAST_SECONDS, until - time.monotonic()))
+        return self._notes
+
+
+class Household:
+    """One for each run, in the process that was started as pytest."""
+
+    def __init__(self, settings: Settings, service: Service, run_name: str, terminal: Terminal) -> None:
+        self._settings, self._service, self._terminal = settings, service, terminal
+        self._notes: list[str] = []
+        self.run: OwnRun | None = None
+        self._sweeping: Sweeping | None = None
+        if settings.local.value:
+            return
+        self.run = joined(settings, run_name, MAIN, self._notes.append)
+        self._sweeping = Sweeping(settings, service, self.run.name if self.run else "")
+
+    def finish(self, session: pytest.Session, *, until: float, others: bool, by_signal: bool) -> None:
+        """Stop what other processes of this run did not, count it all, and let no run be green that may have leaked.
+
+        ``until``, on the monotonic clock, the stops may be tried again. ``by_signal`` tells that one ended the run.
+        """
+        leaves_warm = not is_broken_off(session, by_signal=by_signal)
+        receipt = self._terminal.receipt
+        tried = self._settled(self.run, until, leaves_warm=leaves_warm) if self.run else set[str]()
+        if others:
+            left = [
+                Entry.of_session(of.session_id, label=of.label, page=of.url, minutes=of.minutes or LONGEST_MINUTES)
+                for of in (event.session for event in receipt.not_stopped())
+                if of.session_id not in tried
+            ]
+            self._tell(stop_all(self._service, left, until - time.monotonic()))
+        if self._sweeping:
+            self._notes += self._sweeping.notes(until)
+        if os.getpid() == 1:
+            self._notes.append(f"pytest was process 1 of its container, which ends with it, {_WITHOUT_INIT}")
+        self._tell([Note(text) for text in self._notes])
+        if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _settled(self, run: OwnRun, until: float, *, leaves_warm: bool) -> set[str]:
+        """Return the ids of the sessions that were left by other processes."""
+        try:
+            known = self._terminal.receipt.known()
+            events = settle(run, self._service, known=known, until=until, leaves_warm=leaves_warm)
+            run.leave()
+        except OSError as error:
+            self._notes.append(f"the ledger cannot be read any more: {error}")
+            return set()
+        self._tell(events)
+        return {event.session.session_id for event in events}
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        self._terminal.count(to_plain(event) for event in events)

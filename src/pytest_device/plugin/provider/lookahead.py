@@ -1,0 +1,105 @@
+"""What a process knows of the tests to come: which devices they need, and which of these should boot now."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from pytest_device.plugin.state import NOT_LEFT, is_fresh, needs_of, planned
+from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
+from pytest_device.sessions.boots import boot_key
+
+if TYPE_CHECKING:
+    from pytest_device.scheduling.history import History
+    from pytest_device.sessions.pool import Need
+
+
+class Lookahead(Protocol):
+    """Asked after each test, and before."""
+
+    history: "History"
+    """How long tests and boots took in earlier runs."""
+
+    def done(self, item: pytest.Item) -> None:
+        """Take note that a test has had its devices; a plugin may run it again."""
+        ...
+
+    def needed_at_once(self, need: "Need", nextitem: pytest.Item | None) -> float:
+        """Return how many sessions of a need one of the tests to come has at once."""
+        ...
+
+    def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
+        """Yield tests behind the one at hand whose devices should boot now, in their order.
+
+        Of devices that tests share one kind boots ahead, of those of single tests as many as the user chose.
+        """
+        ...
+
+
+class WholeRun:
+    """All tests are known, and their order: this process runs them."""
+
+    def __init__(self, items: Sequence[pytest.Item], history: "History", prefetch: int) -> None:
+        self._items, self.history, self._prefetch = items, history, prefetch
+        self._left: dict[Need, Counter[int]] = defaultdict(Counter)
+        """By need and by how often a test has it, how many tests are left."""
+        for item in items:
+            self._count(item, 1)
+        self._places = {item: place for place, item in enumerate(items)}
+        self._begins = list(accumulate(map(self._seconds, items), initial=0.0))
+        """When each test begins, without boots."""
+        self._unknown = list(accumulate(map(self._is_unknown, items), initial=0))
+        """How many tests before each take nobody knows how long."""
+        self._next_new = [len(items)] * len(items)
+        """Behind each test the next that has other devices than the one before it."""
+        for place in range(len(items) - 2, -1, -1):
+            of_next = needs_of(items[place + 1])
+            is_new = of_next and of_next != needs_of(items[place])
+            self._next_new[place] = place + 1 if is_new else self._next_new[place + 1]
+
+    def _count(self, item: pytest.Item, sign: int) -> None:
+        for need, count in planned(item).items():
+            self._left[need][count] += sign
+
+    def _seconds(self, item: pytest.Item) -> float:
+        known = self.history.test_seconds(item.nodeid)
+        guess = TEST_SECONDS if needs_of(item) else PLAIN_SECONDS
+        return guess if known is None else known
+
+    def _is_unknown(self, item: pytest.Item) -> bool:
+        return self.history.test_seconds(item.nodeid) is None
+
+    def done(self, item: pytest.Item) -> None:
+        """Count it no more."""
+        if not item.stash.get(NOT_LEFT, False):
+            item.stash[NOT_LEFT] = True
+            self._count(item, -1)
+
+    def needed_at_once(self, need: "Need", nextitem: pytest.Item | None) -> float:
+        """Look at all that are left."""
+        del nextitem
+        return max((count for count, tests in self._left[need].items() if tests > 0), default=0)
+
+    def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
+        """Yield the next with other devices if it begins before these can be ready."""
+        place = self._places.get(item, len(self._items) - 1)
+        following = self._next_new[place]
+        if following < len(self._items) and not is_fresh(self._items[following]) and self._is_near(place, following):
+            yield self._items[following]
+        for _ in range(self._prefetch):
+            if following == len(self._items) or not is_fresh(self._items[following]):
+                return
+            yield self._items[following]
+            following = self._next_new[following]
+
+    def _is_near(self, place: int, following: int) -> bool:
+        """Tell whether a test begins before its devices can boot; a device is not to wait for who knows how long."""
+        if self._unknown[following] > self._unknown[place + 1]:
+            return False
+        return self._begins[following] - self._begins[place] <= self._boot(self._items[following])
+
+    def _boot(self, item: pytest.Item) -> float:
+        boots = (self.history.usual_boot(boot_key(need.request)) for need in needs_of(item).values())
+        return max(BOOT_SECONDS if seconds is None else seconds for seconds in boots)

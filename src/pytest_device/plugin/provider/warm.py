@@ -1,0 +1,121 @@
+"""``--device-keep-warm``: what a run has from the one before it, and leaves to the next."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_device.plugin.provider.backend import Access
+from pytest_device.sessions.events import Note, Report
+from pytest_device.sessions.life import Life
+from pytest_device.sessions.owner import Owner
+from pytest_device.sessions.pool import Held, Need
+from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.warm import Terms, Warm, World
+from pytest_device.settings import Settings
+
+_IN_ORDER: Final = frozenset(
+    {
+        pytest.ExitCode.OK,
+        pytest.ExitCode.TESTS_FAILED,
+        pytest.ExitCode.INTERRUPTED,
+        pytest.ExitCode.NO_TESTS_COLLECTED,
+    }
+)
+
+
+class WarmDevices:
+    """The questions of a pool, answered with no where nothing is kept warm."""
+
+    def __init__(self, warm: Warm | None = None) -> None:
+        self._warm = warm
+
+    @classmethod
+    def of(
+        cls, settings: Settings, access: Access, *, begin: Callable[[SessionRequest], Life], report: Report
+    ) -> "WarmDevices":
+        """Return what the settings make of it; report once why nothing is kept though that was requested."""
+        if settings.not_warm:
+            report(Note(settings.not_warm))
+        if not settings.keep_warm.value or settings.state_dir.value is None or not _owner(access):
+            return cls()
+        slots = access.slots("a look at warm devices", lambda _text: None)
+        terms = Terms(
+            settings.keep_warm.value,
+            Path(settings.state_dir.value),
+            has_room=lambda sessions: _has_room(slots, sessions),
+        )
+        return cls(Warm(terms, _world(access, begin, report)))
+
+    def found(self, need: Need) -> Life | None:
+        """Return the life of a session that an earlier run has left for such a need."""
+        return self._warm.found(need) if self._warm else None
+
+    def make_room(self, coming: Sequence[Need]) -> None:
+        """Stop a session that is kept warm if there is no room beside it, and none of these needs is to get it."""
+        if self._warm:
+            self._warm.make_room(coming)
+
+    def stays(self, held: Held) -> bool:
+        """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""
+        return self._warm is not None and self._warm.stays(held)
+
+    def may_stay(self, need: Need) -> bool:
+        """Tell whether sessions for a need are left up, so that what tests leave on them is to be cleaned up."""
+        return self._warm is not None and self._warm.may_stay(need)
+
+    def end(self) -> None:
+        """Leave nothing up, also not what has been left up by now: the run was broken off."""
+        if self._warm:
+            self._warm.end()
+
+
+def _has_room(slots: Slots | None, sessions: int) -> bool:
+    """Tell whether there may be so many sessions besides those in use."""
+    if slots is None:
+        return True
+    free = slots.try_take(sessions) if sessions <= slots.most else None
+    for slot in free or ():
+        slot.release()
+    return free is not None
+
+
+def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
+    """Tell whether a run did not come to an end of its own: then it leaves nothing up.
+
+    It does with ``-x`` and ``--stepwise``, after which the next run follows soon.
+    """
+    if by_signal or (session.exitstatus == pytest.ExitCode.INTERRUPTED and not session.shouldstop):
+        return True
+    return session.exitstatus not in _IN_ORDER
+
+
+def _owner(access: Access) -> Owner | None:
+    """Return what can leave sessions up: not what speaks to a service that ends with the run, nor without a ledger."""
+    owner = access.sessions()
+    return owner if isinstance(owner, Owner) and owner.can_keep_warm else None
+
+
+def _world(access: Access, begin: Callable[[SessionRequest], Life], report: Report) -> World:
+    from pytest_device.controllers.health import problem_of
+
+    def owner() -> Owner:  # of this process: a forked child has its own
+        here = access.sessions()
+        if not isinstance(here, Owner):
+            raise TypeError("only an owner leaves sessions up")
+        return here
+
+    return World(
+        owner=owner,
+        begin=begin,
+        problem_of=problem_of,
+        report=report,
+        clock=time.monotonic,
+        now=lambda: datetime.now(UTC),
+        mix=random.shuffle,
+    )

@@ -1,0 +1,41 @@
+"""What it costs to distribute tests in another way than by their devices, said only where it is true."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pytest_device.scheduling.test_plan import TestPlan
+
+_TRAPS: Final = {
+    "each": "runs every test on every worker, each with devices of its own",
+    "load": "deals tests as they come, so that workers change devices: half as long again as it need be, and as dear",
+    "loadscope": "keeps modules and classes on one worker, whatever their devices: half as long again as it need be",
+    "loadfile": "keeps files on one worker, whatever their devices: half as long again as it need be",
+    "loadgroup": "with a group for each device has one worker at each, of however many: twice as long as it need be",
+}
+"""By the value of ``--dist``; benchmarks/makespan.py measures it."""
+
+
+def trap(dist: str, plan: TestPlan, nodeids: Sequence[str]) -> str:
+    """Return what a value of ``--dist`` costs several workers with these tests, nothing when it costs nothing."""
+    if dist == "loadgroup" and not _has_groups(plan, nodeids):
+        dist = "load"
+    return _TRAPS.get(dist, "") if _is_true(dist, plan) else ""
+
+
+def _is_true(dist: str, plan: TestPlan) -> bool:
+    """Tell whether it costs: where tests have one kind of devices, or each has its own, no worker changes them."""
+    match dist:
+        case "each" | "loadgroup":
+            return plan.has_devices()
+        case "load":
+            return sum(bool(group.needs) and not group.is_fresh for group in plan.groups) > 1
+        case _:  # what a module or a class has to itself stays on one worker anyway
+            return sum(bool(group.needs) and group.is_spread for group in plan.groups) > 1
+
+
+def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
+    """Tell whether tests with devices are in groups, which pytest-xdist adds to their node ids."""
+    return any(
+        plan.groups[group].needs and nodeid.rfind("@") > nodeid.rfind("]")
+        for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True)
+    )

@@ -1,0 +1,78 @@
+"""The line between the controlling process of a pytest-xdist run and a worker, beside pytest-xdist's own.
+
+It is a channel of execnet, so it reaches workers on other machines, too. A worker tells what its tests need before it
+tells pytest-xdist that it has collected them, and what a person is to read while it waits; it is told which tests it
+gets before it gets them, and, where the user has chosen another way to distribute them, which devices no test needs any
+more.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from pytest_device.scheduling.test_plan import TestPlan
+
+CHANNEL: Final = "device_channel"
+"""Key of a worker's input: the worker's end."""
+ASSIGNED: Final = "assigned"
+OVER: Final = "over"
+
+
+class Channel(Protocol):
+    """What is used of execnet's ``Channel``."""
+
+    def send(self, item: object) -> None:
+        """Send what is made of built-in types; raises OSError when the other end is gone."""
+        ...
+
+    def setcallback(self, callback: Callable[[Any], Any]) -> None:
+        """Call this with what arrives, in the thread that receives it."""
+        ...
+
+
+class WorkerChannel:
+    """The coordinator's end."""
+
+    def __init__(self, channel: Channel, say: Callable[[str], None]) -> None:
+        self._channel, self._say = channel, say
+        self.plan: TestPlan | None = None
+        """What the worker has collected, None for tests without a device."""
+        self.shard = ""
+        """Which part of the suite it is."""
+        self.pid: int | None = None
+        """The worker's process, known with the plan."""
+        channel.setcallback(self._on_message)
+
+    def _on_message(self, message: tuple[int, tuple[Any, ...], str] | str) -> None:
+        if isinstance(message, str):
+            self._say(message)
+            return
+        self.pid, values, self.shard = message
+        self.plan = TestPlan.from_wire(values)
+
+    def send(self, what: str, numbers: Iterable[int]) -> None:
+        """Notify the worker, unless it is gone."""
+        with suppress(OSError):
+            self._channel.send((what, list(numbers)))
+
+
+class Left:
+    """Which needs tests have that are not begun, of a collection."""
+
+    def __init__(self, plan: TestPlan, nodeids: Sequence[str]) -> None:
+        self._tests: dict[int, set[str]] = defaultdict(set)
+        self._needs: dict[str, tuple[int, ...]] = {}
+        for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True):
+            self._needs[nodeid] = plan.groups[group].needs
+            for need in self._needs[nodeid]:
+                self._tests[need].add(nodeid)
+
+    def begun(self, nodeid: str) -> list[int]:
+        """Take note of a test; return the needs that it was the last to have."""
+        over: list[int] = []
+        for need in set(self._needs.pop(nodeid, ())):
+            self._tests[need].discard(nodeid)
+            if not self._tests[need]:
+                over.append(need)
+        return over

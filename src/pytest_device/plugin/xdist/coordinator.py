@@ -1,0 +1,212 @@
+"""The coordinator of a pytest-xdist run: the one local service, the workers' channels and their usage errors."""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.local import LocalService
+from pytest_device.plugin.options import CHOSEN_DIST, others_that_assign, settings_of, usage_error, will_run
+from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.output.terminal import EVENTS, Terminal
+from pytest_device.plugin.signals import EndInOrder
+from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
+from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, Left, WorkerChannel
+from pytest_device.sessions.event_codec import to_plain
+from pytest_device.sessions.events import Note
+
+if TYPE_CHECKING:
+    from pytest_device.plugin.provider.housekeeping import Household
+    from pytest_device.scheduling.test_plan import TestPlan
+    from pytest_device.settings import Settings
+
+
+class _Gateway(Protocol):
+    """What is used of execnet's ``Gateway``."""
+
+    @property
+    def spec(self) -> Any: ...
+    def newchannel(self) -> Channel: ...
+
+
+class _Worker(Protocol):
+    """What is used of pytest-xdist's ``WorkerController``."""
+
+    workerinput: dict[str, Any]
+    gateway: "_Gateway"
+
+
+def _is_here(node: _Worker) -> bool:
+    """Tell whether a worker is on this machine, as far as its specification tells."""
+    spec = node.gateway.spec
+    return bool(spec.popen) and not spec.via
+
+
+def _check_place(settings: "Settings", node: _Worker) -> None:
+    if settings.local.value and not _is_here(node):
+        raise ConfigError(f"{settings.local.source} serves this machine alone, and --tx names another one")
+
+
+def _new_run() -> str:
+    from pytest_device.sessions.runs import new_run
+
+    return new_run()
+
+
+class Coordinator:
+    """Registered only where pytest-xdist distributes tests."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._service: LocalService | None = None
+        self._household: Household | None = None
+        self._run_name = ""
+        self._problems: dict[str, None] = {}
+        self._signals = EndInOrder()
+        self._terminal = Terminal(config)
+        self._channels: dict[Any, WorkerChannel] = {}
+        """By worker."""
+        self._chosen = config.stash.get(CHOSEN_DIST, "no")
+        self._assigns = False
+        """Whether tests are assigned by their devices, by a scheduler of ours."""
+        self._left: Left | None = None
+        self._has_announced_shard = False
+        config.pluginmanager.register(self._terminal, "device-terminal")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: _Worker) -> None:
+        """Give the worker a channel to here, and the run's local service, started with the first worker."""
+        node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
+        self._channels[node] = WorkerChannel(channel, self._terminal.show)
+        try:
+            settings = settings_of(self._config)
+            if not (settings.local.value or settings.url.value):
+                return
+            _check_place(settings, node)
+            self._signals.install()
+            node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
+            if settings.local.value and will_run(self._config):
+                node.workerinput[LOCAL] = self._started(settings)
+            if self._household is None and will_run(self._config) and not any(settings.service_problems()):
+                self._household = self._kept(settings)
+        except ConfigError as error:
+            raise usage_error(error.problems) from None
+
+    def _started(self, settings: "Settings") -> dict[str, str]:
+        if self._service is None:
+            self._service = LocalService.start(
+                progress=self._terminal.show,
+                types=[],  # the workers alone know which
+                **settings.of_local_service(),
+            )
+        return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
+
+    def _kept(self, settings: "Settings") -> "Household":
+        from pytest_device.plugin.provider.housekeeping import Household
+        from pytest_device.sessions.network import service_at
+
+        url, token = str(settings.url.value), settings.token
+        if self._service is not None:
+            url, token = self._service.url, self._service.token
+        else:
+            redactor_of(self._config)
+        return Household(settings, service_at(url, token), self._run_name, self._terminal)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
+        """Assign tests by their devices, unless the user says how they are distributed."""
+        if others_that_assign(config):
+            return None
+        self._assigns = True
+        from pytest_device.plugin.xdist.scheduler import DeviceScheduling
+
+        settings = settings_of(config)
+        return DeviceScheduling(
+            config,
+            log,
+            channels=self._channels,
+            history=self._terminal.history,
+            max_devices=settings.max_sessions.value,
+            prefetch=settings.prefetch.value,
+        )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
+        """Say what the user's way of distribution costs, and begin to watch which devices are needed no more."""
+        channel = self._channels[node]
+        plan = channel.plan
+        if channel.shard and not self._has_announced_shard:
+            self._has_announced_shard = True
+            self._terminal.announce(channel.shard)
+        if self._assigns or self._left or plan is None or not plan.has_devices():
+            return
+        self._left = Left(plan, ids)
+        self._warn_of_trap(plan, ids)
+
+    def _warn_of_trap(self, plan: "TestPlan", ids: Sequence[str]) -> None:
+        from pytest_device.plugin.xdist.advice import trap
+
+        dist = f"--dist {self._chosen}"
+        decides = len(self._channels) > 1 and others_that_assign(self._config) == [dist]
+        if decides and (costs := trap(self._chosen, plan, ids)):
+            self._terminal.show(f"{dist} {costs}. Without --dist, tests are dealt by their devices")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Let workers stop the devices that no test will need that has not begun."""
+        if self._left and (over := self._left.begun(nodeid)) and self._chosen != "each":
+            for channel in self._channels.values():
+                channel.send(OVER, over)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: _Worker) -> None:
+        """Collect what the worker found wrong, the same as all workers do, and what its reports did not tell."""
+        output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
+        self._terminal.count(output.get(EVENTS, ()))
+        self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
+
+    @pytest.hookimpl(trylast=True)  # after pytest-xdist has ended the workers
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Stop what workers did not prove stopped; end with the status of a usage error or a signal if there was one.
+
+        A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
+        """
+        if self._household:
+            seconds = settings_of(self._config).stop_timeout_seconds.value
+            until, by_signal = time.monotonic() + seconds, self._signals.exit_status is not None
+            self._household.finish(session, until=until, others=True, by_signal=by_signal)
+            self._save_receipt()
+        if self._problems:
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        if self._signals.exit_status is not None:
+            session.exitstatus = self._signals.exit_status
+
+    def _save_receipt(self) -> None:
+        from pytest_device.plugin.output.artifacts import save_receipt
+
+        if note := save_receipt(settings_of(self._config), self._terminal.receipt, self._config):
+            self._terminal.count([to_plain(Note(note))])
+
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+        """Say what was wrong."""
+        for problem in self._problems:
+            terminalreporter.write_line(f"ERROR: {problem}", red=True)
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Let the end take its time, and tell the workers: pytest-xdist would wait ten seconds for them."""
+        self._signals.close()
+        if self._household and self._household.run and os.name != "nt":  # there, SIGTERM does not ask
+            here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
+            for pid in here.intersection(self._household.run.pids_of_others()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+
+    def pytest_unconfigure(self) -> None:
+        """End the local service, after the workers."""
+        self._signals.restore()
+        if self._service is not None:
+            self._service.close()

@@ -1,0 +1,146 @@
+"""The scheduler of pytest-xdist runs: each worker gets the tests of the devices that it holds."""
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING
+
+import pytest
+from xdist.report import report_collection_diff  # pyright: ignore[reportMissingTypeStubs]
+from xdist.scheduler import LoadScheduling  # pyright: ignore[reportMissingTypeStubs]
+
+from pytest_device.plugin.xdist.channel import ASSIGNED, WorkerChannel
+from pytest_device.scheduling.dispatcher import Dispatcher
+from pytest_device.scheduling.history import History
+from pytest_device.scheduling.test_plan import TestPlan
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs]
+    from xdist.workermanage import WorkerController  # pyright: ignore[reportMissingTypeStubs]
+
+
+class DeviceScheduling(LoadScheduling):
+    """Assigns tests by the devices that they need; a run without devices is xdist's own ``load``.
+
+    ``channels`` lead to the workers, which send over them what their tests need; ``max_devices`` is the limit.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        log: "Producer",
+        *,
+        channels: "dict[WorkerController, WorkerChannel]",
+        history: History,
+        max_devices: int | None,
+        prefetch: int,
+    ) -> None:
+        super().__init__(config, log)
+        self._channels, self._history = channels, history
+        self._max_devices, self._prefetch = max_devices, prefetch
+        self._dispatcher: Dispatcher[WorkerController] | None = None
+        self._plan: TestPlan | None = None
+        self._boots: list[float | None] = []
+        self._joined: set[WorkerController] = set()
+
+    @property
+    def tests_finished(self) -> bool:
+        """Tell whether all tests are assigned and every worker may begin with its last."""
+        if self._dispatcher is None:
+            return super().tests_finished
+        return self.collection_is_completed and self._dispatcher.is_over
+
+    def add_node_collection(self, node: "WorkerController", collection: Sequence[str]) -> None:
+        """Take note of what a worker has collected; one that takes another's place has to have collected the same."""
+        super().add_node_collection(node, collection)
+        if self._dispatcher is None or self.collection is None or node in self.node2collection:
+            return
+        name = str(node.gateway.id)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        difference = report_collection_diff(self.collection, collection, "the others", name) or "another order"
+        report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=difference, result=[])
+        self.config.hook.pytest_collectreport(report=report)
+        node.shutdown()
+        if all(other.shutting_down for other in self._joined):
+            raise pytest.Session.Interrupted(f"{name} takes the place of a worker and has collected other tests")
+
+    def schedule(self) -> None:
+        """Begin when all workers have collected; count on those that come later, too."""
+        if self.collection is None and not self._check_nodes_have_same_collection():
+            self.log("**Different tests collected, aborting run**")
+        elif self._dispatcher or (self.collection is None and self._begin()):
+            self._assign()
+        else:
+            super().schedule()
+
+    def _begin(self) -> bool:
+        self._plan = next((plan for node in self.node2collection if (plan := self._channels[node].plan)), None)
+        if self._plan is None or not self._plan.has_devices():
+            return False
+        self.collection = next(iter(self.node2collection.values()))
+        self._boots = self._plan.boots(self._history)
+        self._dispatcher = self._plan.dispatcher(
+            self.collection,
+            self._history,
+            self._boots,
+            width=len(self.node2collection),
+            max_devices=inf if self._max_devices is None else max(self._max_devices, self._plan.most_at_once()),
+            prefetch=self._prefetch,
+        )
+        return True
+
+    def _assign(self) -> None:
+        dispatcher, plan = self._begun()
+        self._boots[:] = plan.boots(self._history)
+        for node in self.node2collection:
+            if node in self.node2pending and node not in self._joined:
+                self._joined.add(node)
+                dispatcher.add_worker(node)
+        for node in self._joined:
+            if node.shutting_down:  # the run ends early, or the worker is gone and xdist has not come to it
+                dispatcher.end_worker(node)
+        for node, tests, is_over in dispatcher.assign(time.monotonic()):
+            if tests:
+                self._channels[node].send(ASSIGNED, tests)
+                with suppress(OSError):  # the worker is gone; its tests are assigned again when xdist comes to it
+                    node.send_runtest_some(tests)
+                    self.node2pending[node] += tests
+            if is_over:
+                node.shutdown()
+
+    def _begun(self) -> "tuple[Dispatcher[WorkerController], TestPlan]":
+        if self._dispatcher is None or self._plan is None:
+            raise RuntimeError("nothing is assigned before all workers have collected")
+        return self._dispatcher, self._plan
+
+    def mark_test_complete(self, node: "WorkerController", item_index: int, duration: float = 0) -> None:
+        """Assign the worker more."""
+        if self._dispatcher is None or self.collection is None:
+            super().mark_test_complete(node, item_index, duration)
+            return
+        self.node2pending[node].remove(item_index)
+        self._dispatcher.done(
+            node, item_index, self._history.test_seconds(self.collection[item_index]), time.monotonic()
+        )
+        if not node.shutting_down:
+            self._assign()
+
+    def mark_test_pending(self, item: str) -> None:
+        """Assign a test once more, after its worker has crashed."""
+        if self._dispatcher is None or self.collection is None:
+            super().mark_test_pending(item)
+            return
+        self._dispatcher.put_back(self.collection.index(item))
+        self._assign()
+
+    def remove_node(self, node: "WorkerController") -> str | None:
+        """Take back what the worker had not begun; return the test in which it crashed, None when it did not."""
+        if self._dispatcher is None or self.collection is None or node not in self._joined:
+            return super().remove_node(node)
+        self._joined.remove(node)
+        pending: Sequence[int] = self.node2pending.pop(node)
+        undone = self._dispatcher.remove_worker(node)
+        if undone and not pending:  # it never learned what it was to do
+            self._dispatcher.put_back(undone[0])
+        self._assign()
+        return self.collection[pending[0]] if pending else None

@@ -1,0 +1,79 @@
+"""What a worker of pytest-xdist knows of the tests to come, as the coordinator sends it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, takewhile
+from math import inf
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_device.plugin.state import is_fresh, needs_of, planned
+from pytest_device.plugin.xdist.channel import ASSIGNED, Channel
+from pytest_device.spec import Share
+
+if TYPE_CHECKING:
+    from pytest_device.scheduling.history import History
+    from pytest_device.sessions.pool import Need
+
+
+class WorkerLookahead:
+    """What the coordinator sends over the channel; ``needs`` are numbered as it has them.
+
+    Where the user has chosen how tests are distributed it sends only which needs are over: the worker keeps a session
+    for other tests unless ``is_limited``, when none is held on the chance of one.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[pytest.Item],
+        channel: Channel,
+        needs: Mapping["Need", int],
+        history: "History",
+        *,
+        prefetch: int,
+        is_limited: bool,
+    ) -> None:
+        self._items, self._needs, self.history = items, needs, history
+        self._prefetch, self._is_limited = prefetch, is_limited
+        self._channel = channel  # which is closed when nobody holds it
+        self._lock = Lock()
+        self._pending: list[int] | None = None
+        """The tests that it got and that are not done; None where others assign them."""
+        self._over: set[int] = set()
+        channel.setcallback(self._on_message)
+
+    def _on_message(self, message: tuple[str, Sequence[int]]) -> None:
+        what, numbers = message
+        with self._lock:
+            if what == ASSIGNED:
+                self._pending = [*(self._pending or ()), *numbers]
+            else:
+                self._over |= set(numbers)
+
+    def _following(self) -> list[pytest.Item]:
+        with self._lock:
+            return [self._items[number] for number in self._pending or ()]
+
+    def done(self, item: pytest.Item) -> None:
+        """Count it as pending no more."""
+        with self._lock:
+            if self._pending is not None:
+                self._pending = [number for number in self._pending if self._items[number] is not item]
+
+    def needed_at_once(self, need: "Need", nextitem: pytest.Item | None) -> float:
+        """Look at what is pending, else at the next test and at what is over."""
+        if self._pending is not None:
+            return max((planned(item)[need] for item in self._following()), default=0)
+        if nextitem is None:
+            return 0
+        if need.among == Share.RUN and not self._is_limited and self._needs.get(need) not in self._over:
+            return inf
+        return planned(nextitem)[need]
+
+    def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
+        """Yield the next pending test with other devices."""
+        mine = needs_of(item)
+        others = [one for one in self._following() if needs_of(one) and one is not item and needs_of(one) != mine]
+        yield from islice(others, 1 if others and not is_fresh(others[0]) else 0)
+        yield from islice(takewhile(is_fresh, others), self._prefetch)

@@ -1,0 +1,182 @@
+"""Assigns the tests of a run to its workers so that it ends early on few devices. Pure.
+
+A worker stays with a device group for as long as that has tests left for it; the longest tests are assigned first. What
+comes then is decided in ``decisions``. No limit can block: a group is begun only when its devices fit beside those of
+the workers that go on, and the last one to go on has the whole limit to itself.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Iterator, MutableSequence, Sequence
+from itertools import islice
+from math import inf
+from typing import Final, Generic, TypeVar
+
+from pytest_device.scheduling import decisions
+from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates
+from pytest_device.scheduling.run_state import RunState
+from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
+
+W = TypeVar("W", bound=Hashable)
+
+_FILLING_UNKNOWN: Final = 2
+"""This many tests of unknown length fill a boot at most: any of them may last longer than the boot."""
+_FILLING: Final = 50
+"""And this many of known length, however short: others have boots to fill, too."""
+
+
+class Dispatcher(Generic[W]):
+    """Assigns ``units`` of ``groups`` to workers.
+
+    ``seconds`` are the known lengths of tests, None for those that are not known; ``boots`` are the seconds that each
+    model of device takes to be ready, and may be filled in at any time. ``max_devices`` there may be at once.
+    ``prefetch`` is how many tests with devices of their own a worker knows ahead, so that these can boot. ``now`` is
+    the seconds of one monotonic clock.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[DeviceGroup],
+        units: Sequence[WorkUnit],
+        seconds: Sequence[float | None],
+        boots: MutableSequence[float | None],
+        *,
+        width: int,
+        max_devices: float = inf,
+        longest_first: bool = True,
+        prefetch: int = 0,
+    ) -> None:
+        self.estimates = Estimates(seconds, boots)
+        self._workers: dict[W, WorkerState] = {}
+        self._run = RunState(
+            groups,
+            units,
+            self.estimates,
+            self._workers.values(),
+            width=width,
+            max_devices=max_devices,
+            longest_first=longest_first,
+            prefetch=prefetch,
+        )
+        self._began = inf
+        self._changed: dict[W, None] = {}
+        """The workers that may want more."""
+        self.wait, self.expected = self._run.wait, self._run.expected
+
+    def add_worker(self, worker: W) -> None:
+        """Count on one more worker."""
+        self._workers[worker] = WorkerState()
+        self._changed[worker] = None
+
+    def end_worker(self, worker: W) -> None:
+        """Assign a worker nothing more."""
+        state = self._workers[worker]
+        if not state.is_over:
+            state.is_over = True
+            if queue := self._run.group_of(state):
+                self._run.wait_again(queue)
+
+    def remove_worker(self, worker: W) -> list[int]:
+        """Count no more on a worker; take back what it had not begun, and return all that it had not done."""
+        pending = self._workers.pop(worker).pending
+        self._changed.pop(worker, None)
+        for assignment in reversed(list(islice(pending, 1, None))):
+            self.put_back(assignment.test)
+        for group in {assignment.group for assignment in pending}:
+            self._run.wait_again(self._run.queues[group])
+        return [assignment.test for assignment in pending]
+
+    def put_back(self, test: int) -> None:
+        """Let a test be the next of its group."""
+        self._run.put_back(test)
+
+    def done(self, worker: W, test: int, seconds: float | None, now: float) -> None:
+        """Take note of a test's end; ``seconds`` is how long it took, without the wait for its devices."""
+        state = self._workers[worker]
+        if state.pending and state.pending[0].test == test:
+            state.pending.popleft()
+        else:  # another plugin may change the order
+            state.pending = deque(one for one in state.pending if one.test != test)
+        state.since = now
+        self._changed[worker] = None
+        if seconds is not None:
+            self.estimates.learn(test, seconds, plain=self._run.queue_of(test).is_plain)
+
+    def pending(self, worker: W) -> Sequence[Assignment]:
+        """Return what a worker has not done."""
+        return tuple(self._workers[worker].pending)
+
+    def has_devices(self, test: int) -> bool:
+        """Tell whether a test, or one that it is kept together with, needs any."""
+        return not self._run.queue_of(test).is_plain
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all is assigned, and every worker may begin with the last that it has."""
+        return not self._run.has_work() and all(
+            one.is_over or len(one.pending) < 2  # noqa: PLR2004
+            for one in self._workers.values()
+        )
+
+    def assign(self, now: float) -> Iterator[tuple[W, list[int], bool]]:
+        """Yield for each worker that needs to know more the tests that it gets, and whether it is over after them."""
+        self._began = min(self._began, now)
+        assigned: dict[W, list[int]] = {}
+        idle = (name for name, worker in self._workers.items() if not worker.pending and not worker.is_over)
+        short, self._changed = list(self._changed | dict.fromkeys(idle)), {}
+        while short := [name for name in short if self._wants(self._workers[name], now)]:
+            for name in tuple(short):  # in turns: the longest tests are for those who have nothing
+                assigned.setdefault(name, []).extend(more := self._more(self._workers[name], now))
+                if not more:
+                    short.remove(name)
+        for name, tests in assigned.items():
+            yield name, tests, self._workers[name].is_over
+
+    def _wants(self, worker: WorkerState, now: float) -> bool:
+        return decisions.needs_more(self._run, worker) or decisions.should_boot_ahead(self._run, worker, now)
+
+    def _more(self, worker: WorkerState, now: float) -> list[int]:
+        if not worker.pending:
+            worker.since = now
+        more = self._of_own_group(worker, now) or self._of_another(worker, now) or self._plain(worker, now)
+        worker.is_over = (
+            not more and decisions.needs_more(self._run, worker) and not decisions.may_wait(self._run, worker)
+        )
+        worker.pending.extend(more)
+        return [one.test for one in more]
+
+    def _of_own_group(self, worker: WorkerState, now: float) -> list[Assignment]:
+        queue, place = self._run.group_of(worker), decisions.unit_of_own_group(self._run, worker, now)
+        return [] if queue is None or place is None else self._taken(worker, queue, place)
+
+    def _of_another(self, worker: WorkerState, now: float) -> list[Assignment]:
+        run = self._run
+        queue = decisions.group_to_begin(run, worker, now) or decisions.group_to_join(run, worker, now, self._began)
+        if queue is None:
+            return []
+        ahead = run.remaining(worker, now) if run.can_boot_beside(worker, queue) else 0.0
+        filling = self._filling(run.boot_seconds(worker, queue) - ahead)
+        boots = tuple(run.booting(worker, queue))
+        first, *others = self._taken(worker, queue, 0)
+        first.boots, first.overlapping = boots, ahead + sum(map(run.expected, filling))
+        return [*filling, first, *others]
+
+    def _plain(self, worker: WorkerState, now: float) -> list[Assignment]:
+        found = decisions.plain_unit(self._run, worker, now)
+        return self._taken(worker, *found) if found else []
+
+    def _taken(self, worker: WorkerState, queue: GroupQueue, place: int) -> list[Assignment]:
+        worker.group = queue.number
+        return [Assignment(test, queue.number) for test in self._run.pop(queue, place).tests]
+
+    def _filling(self, seconds: float) -> list[Assignment]:
+        """Take tests without devices that fill a boot: they cost nothing while their worker waits for its device."""
+        filling: list[Assignment] = []
+        for queue in self._run.plain_queues():
+            most = _FILLING_UNKNOWN if queue.unknown else _FILLING
+            while seconds > 0 and queue.units and len(filling) < most:
+                weighed = enumerate(queue.units[:WEIGHED_UNITS])
+                fits = (place for place, unit in weighed if self._run.length(unit) <= seconds)
+                unit = self._run.pop(queue, next(fits, -1))
+                filling += [Assignment(test, queue.number) for test in unit.tests]
+                seconds -= self._run.length(unit)
+        return filling

@@ -1,0 +1,112 @@
+"""How long tests and boots take: as is known, else as others do. Pure."""
+
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from heapq import heapify, heapreplace
+from itertools import chain, islice
+from math import inf
+from typing import Final
+
+BOOT_SECONDS: Final = 60.0
+"""A device takes so long to be ready where nothing is known of any: emulators and simulators in CI take about a minute,
+and too high an estimate costs less than too low a one, which would boot a device for each worker at once."""
+TEST_SECONDS: Final = 15.0
+"""A test with a device takes so long where nothing is known of any: a few taps, each with a wait. With a boot of a
+minute this gives a worker at least four tests for each device."""
+PLAIN_SECONDS: Final = 0.1
+"""The same for a test without one: next to nothing beside the others, but not free, so that many of them add up."""
+WEIGHED_UNITS: Final = 200
+"""At most this many units are weighed against each other one by one: it bounds what a decision costs in a long run,
+where a unit more or less makes no difference. Above it a queue counts as work that can be divided at will."""
+
+
+class Estimates:
+    """``seconds`` are the known lengths of tests, ``boots`` those of boots by model; None for what is not known.
+
+    ``boots`` may be filled in by their owner at any time. Tests are ``plain`` when they need no device.
+    """
+
+    def __init__(self, seconds: Sequence[float | None], boots: MutableSequence[float | None]) -> None:
+        self._seconds, self._boots = list(seconds), boots
+        self._sums = {False: (0.0, 0), True: (0.0, 0)}
+        """Seconds and number of the tests of known length: with devices, and without."""
+
+    def add(self, test: int, *, plain: bool) -> None:
+        """Let a test of known length count for the estimate of others."""
+        seconds = self._seconds[test]
+        if seconds is not None:
+            total, number = self._sums[plain]
+            self._sums[plain] = total + seconds, number + 1
+
+    def learn(self, test: int, seconds: float, *, plain: bool) -> None:
+        """Take note of how long a test took, unless that was known."""
+        if self._seconds[test] is None:
+            self._seconds[test] = seconds
+            self.add(test, plain=plain)
+
+    def known(self, test: int) -> float | None:
+        """Return how long a test takes, None where that is not known."""
+        return self._seconds[test]
+
+    def of(self, test: int, *, plain: bool) -> float:
+        """Return how long a test takes, or is thought to."""
+        known = self._seconds[test]
+        return self.guess(plain=plain) if known is None else known
+
+    def guess(self, *, plain: bool) -> float:
+        """Return how long a test is thought to take of which nothing is known."""
+        total, number = self._sums[plain]
+        return total / number if number else PLAIN_SECONDS if plain else TEST_SECONDS
+
+    def is_boot_known(self, model: int) -> bool:
+        """Tell whether it is known how long a model boots."""
+        return self._boots[model] is not None
+
+    def boot(self, model: int) -> float:
+        """Return how long a model boots: where that is not known, as long as others do."""
+        seconds = self._boots[model]
+        if seconds is not None:
+            return seconds
+        others = sorted(one for one in self._boots if one is not None) or [BOOT_SECONDS]
+        return others[len(others) // 2]
+
+    def confirm(self, models: Iterable[int]) -> None:
+        """Take note that models have booted in the time that they were thought to take."""
+        for model in models:
+            self._boots[model] = self.boot(model)
+
+    def boots(self) -> Sequence[float]:
+        """Return how long each model boots, or is thought to."""
+        return list(map(self.boot, range(len(self._boots))))
+
+
+def turn_of(mine: float, others: list[float], lengths: Iterator[float]) -> int | None:
+    """Return which piece of work is for one who is free in ``mine`` seconds, None when others get them all.
+
+    Each goes to whoever is free first.
+    """
+    heapify(others)
+    place = None
+    for place, length in enumerate(islice(lengths, WEIGHED_UNITS)):
+        if not others or mine <= others[0]:
+            return place
+        heapreplace(others, others[0] + length)
+    return place if place == WEIGHED_UNITS - 1 else None
+
+
+def level_of(free_in: Sequence[float], work: float) -> float:
+    """Return when work is done that can be divided at will among those who are free in so many seconds."""
+    free_in, busy = sorted(free_in), 0.0
+    for number, (one, following) in enumerate(zip(free_in, chain(free_in[1:], [inf]), strict=True), 1):
+        busy += one
+        if (level := (work + busy) / number) <= following:
+            return level
+    return inf
+
+
+def end_of(free_in: Sequence[float], lengths: Iterator[float]) -> float:
+    """Return when the last of these pieces of work is done, each by who is free first."""
+    ends = list(free_in)
+    heapify(ends)
+    for length in lengths:
+        heapreplace(ends, ends[0] + length)
+    return max(ends)

@@ -1,0 +1,218 @@
+"""What is left of a run and what its workers have: the figures that decisions are made on. Pure."""
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, level_of
+from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
+
+_LEFT_OF_UNKNOWN: Final = 0.5
+"""The share of its estimate that a running test of unknown length keeps: one that has outlived the estimate may still
+last, and a worker that counts as free at once would attract all that is left."""
+
+
+class RunState:
+    """The queues of a run, its ``workers``, and how long everything is expected to take.
+
+    ``max_devices`` is how many devices there may be at once; ``prefetch`` how many tests with devices of their own a
+    worker knows ahead; ``width`` the number of workers that the run was planned for. ``now`` is always the seconds of
+    one monotonic clock.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[DeviceGroup],
+        units: Sequence[WorkUnit],
+        estimates: Estimates,
+        workers: Collection[WorkerState],
+        *,
+        width: int,
+        max_devices: float,
+        longest_first: bool,
+        prefetch: int,
+    ) -> None:
+        self.estimates, self.workers = estimates, workers
+        self.width, self.max_devices, self.prefetch = width, max_devices, prefetch
+        self._longest_first = longest_first
+        self.queues = [GroupQueue(number, group) for number, group in enumerate(groups)]
+        self._queue_of: dict[int, GroupQueue] = {}
+        for unit in units:
+            queue = self.queues[unit.group]
+            queue.units.append(unit)
+            self._count(unit, 1)
+            for test in unit.tests:
+                self._queue_of[test] = queue
+                estimates.add(test, plain=queue.is_plain)
+        if longest_first:
+            for queue in self.queues:
+                queue.units.sort(key=self.length, reverse=True)
+        self._waiting = sorted((self._rank(queue), queue.number) for queue in self.queues if not queue.is_plain)
+        """The groups that no worker runs, and some that have found one since."""
+
+    # The queues.
+
+    def queue_of(self, test: int) -> GroupQueue:
+        """Return the queue that a test comes from."""
+        return self._queue_of[test]
+
+    def group_of(self, worker: WorkerState) -> GroupQueue | None:
+        """Return the queue of the group that a worker runs."""
+        return None if worker.group is None else self.queues[worker.group]
+
+    def pop(self, queue: GroupQueue, place: int) -> WorkUnit:
+        """Take a unit out of a queue; the first one where nobody may change the suite's order."""
+        unit = queue.units.pop(place if self._longest_first else 0)
+        self._count(unit, -1)
+        return unit
+
+    def put_back(self, test: int) -> None:
+        """Let a test be the next of its group."""
+        queue = self._queue_of[test]
+        unit = WorkUnit(queue.number, (test,))
+        queue.units.insert(0, unit)
+        self._count(unit, 1)
+        self.wait_again(queue)
+
+    def _count(self, unit: WorkUnit, sign: int) -> None:
+        queue = self.queues[unit.group]
+        for test in unit.tests:
+            known = self.estimates.known(test)
+            if known is None:
+                queue.unknown += sign
+            else:
+                queue.known_seconds += sign * known
+
+    def has_work(self) -> bool:
+        """Tell whether any unit is not assigned."""
+        return any(queue.units for queue in self.queues)
+
+    def plain_queues(self) -> Iterator[GroupQueue]:
+        """Yield what is left that needs no device."""
+        return (queue for queue in self.queues if queue.units and queue.is_plain)
+
+    def unbegun(self) -> Iterator[GroupQueue]:
+        """Yield the groups that no worker runs, the most urgent first."""
+        while self._waiting and not self._is_unbegun(self.queues[self._waiting[0][1]]):
+            del self._waiting[0]
+        return filter(self._is_unbegun, (self.queues[number] for _, number in self._waiting))
+
+    def _is_unbegun(self, queue: GroupQueue) -> bool:
+        return bool(queue.units) and not self.workers_of(queue)
+
+    def wait_again(self, queue: GroupQueue) -> None:
+        """Let a group wait for a worker if it has none any more."""
+        if not queue.is_plain and self._is_unbegun(queue):
+            insort(self._waiting, (self._rank(queue), queue.number))
+
+    def _rank(self, queue: GroupQueue) -> tuple[float, float]:
+        """Order groups: most devices first, since these are the hardest to find room for; then most work.
+
+        Where the suite's order is to be kept, groups of unknown length keep it among themselves.
+        """
+        if not self._longest_first:
+            return 0, -self.total(queue) if queue.known_seconds else 0
+        return -len(queue.group.needs), -self.total(queue)
+
+    # Workers and their time.
+
+    def beside(self, worker: WorkerState) -> Iterator[WorkerState]:
+        """Yield the other workers."""
+        return (other for other in self.workers if other is not worker)
+
+    def others(self, worker: WorkerState) -> Iterator[WorkerState]:
+        """Yield the other workers that go on."""
+        return (other for other in self.beside(worker) if not other.is_over)
+
+    def workers_of(self, queue: GroupQueue) -> list[WorkerState]:
+        """Return the workers that run a group."""
+        return [worker for worker in self.workers if worker.group == queue.number and not worker.is_over]
+
+    def remaining(self, worker: WorkerState, now: float) -> float:
+        """Return for how many seconds a worker has something to do."""
+        if not worker.pending:
+            return 0.0
+        first, *behind = (self.wait(one) + self.expected(one) for one in worker.pending)
+        at_least = _LEFT_OF_UNKNOWN * first if self.estimates.known(worker.pending[0].test) is None else 0.0
+        return max(first - (now - worker.since), at_least) + sum(behind)
+
+    def remaining_in(self, queue: GroupQueue, now: float) -> list[float]:
+        """Return the same for each worker that runs a group."""
+        return [self.remaining(worker, now) for worker in self.workers_of(queue)]
+
+    def leaves_group_in(self, worker: WorkerState, now: float) -> float:
+        """Return in how many seconds a worker may be done with its group, of which it does an equal share."""
+        queue = self.group_of(worker)
+        share = 0.0 if queue is None else self.work(queue) / max(1, len(self.workers_of(queue)))
+        return self.remaining(worker, now) + share
+
+    def end(self, queue: GroupQueue, free_in: list[float]) -> float:
+        """Return in how many seconds a group is done by workers that are free in so many seconds."""
+        if len(queue.units) > WEIGHED_UNITS or queue.unknown:
+            return max(level_of(free_in, self.work(queue)), *free_in)
+        return end_of(free_in, map(self.length, queue.units))
+
+    # Workers and their devices.
+
+    def needs(self, worker: WorkerState) -> tuple[int, ...]:
+        """Return the devices that a worker has for its group."""
+        queue = self.group_of(worker)
+        return () if queue is None else queue.group.needs
+
+    def held(self, worker: WorkerState) -> int:
+        """Return how many devices a worker has, or will."""
+        groups = [one.group for one in worker.pending]
+        if worker.group is not None and not worker.is_over:
+            groups.append(worker.group)
+        return max((len(self.queues[group].group.needs) for group in groups), default=0)
+
+    def free_for(self, worker: WorkerState) -> float:
+        """Return how many devices there may be beside those of others; one that is over is about to have none.
+
+        A worker with nothing pending begins at once, and would wait for what these are about to give back.
+        """
+        others = self.others(worker) if worker.pending else self.beside(worker)
+        return self.max_devices - sum(map(self.held, others))
+
+    def can_boot_beside(self, worker: WorkerState, queue: GroupQueue) -> bool:
+        """Tell whether a group's devices can boot while the worker still has others."""
+        if queue.group.is_fresh and not self.prefetch:
+            return False
+        missing = self._missing(worker, queue).total()
+        return sum(map(self.held, self.workers)) + missing <= self.max_devices
+
+    def boot_seconds(self, worker: WorkerState, queue: GroupQueue) -> float:
+        """Return how long the devices boot that a worker lacks for a group."""
+        return max(map(self.estimates.boot, self.booting(worker, queue)), default=0.0)
+
+    def booting(self, worker: WorkerState, queue: GroupQueue) -> Iterator[int]:
+        """Yield the models that a worker lacks for a group."""
+        missing, group = self._missing(worker, queue), queue.group
+        return (model for need, model in zip(group.needs, group.models, strict=True) if missing[need])
+
+    def _missing(self, worker: WorkerState, queue: GroupQueue) -> Counter[int]:
+        return Counter(queue.group.needs) - Counter(self.needs(worker))
+
+    # Lengths, in seconds.
+
+    def wait(self, assignment: Assignment) -> float:
+        """Return how long a worker waits for the devices of a test, once all before it is done."""
+        return max(0.0, max(map(self.estimates.boot, assignment.boots), default=0.0) - assignment.overlapping)
+
+    def expected(self, assignment: Assignment) -> float:
+        """Return how long a test takes, known or estimated."""
+        return self.estimates.of(assignment.test, plain=self.queues[assignment.group].is_plain)
+
+    def length(self, unit: WorkUnit) -> float:
+        """Return how long a unit takes."""
+        plain = self.queues[unit.group].is_plain
+        return sum(self.estimates.of(test, plain=plain) for test in unit.tests)
+
+    def work(self, queue: GroupQueue) -> float:
+        """Return how long the rest of a group takes on one worker, without its boot."""
+        return queue.known_seconds + queue.unknown * self.estimates.guess(plain=queue.is_plain)
+
+    def total(self, queue: GroupQueue) -> float:
+        """Return the same with its boot."""
+        return max(map(self.estimates.boot, queue.group.models), default=0.0) + self.work(queue)

@@ -1,0 +1,131 @@
+"""What there is to run: tests by the devices they need and the fixtures they share, and in which order. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, MutableSequence, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from pytest_device.scheduling.dispatcher import Dispatcher
+from pytest_device.scheduling.work import DeviceGroup, WorkUnit
+
+if TYPE_CHECKING:
+    from pytest_device.scheduling.history import History
+
+
+NO_BOND: Final = -1
+"""The bond of a test that shares fixtures with nobody."""
+_UNITS_FOR_EACH: Final = 2
+"""Into so many units at least, for each worker, goes the largest group of tests that share fixtures: with one for each,
+whoever ends first could take nothing over from the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestPlan:
+    """The tests of a run in the suite's order, in values that any process can be sent."""
+
+    __test__: ClassVar[bool] = False  # pytest takes a class with such a name for tests
+
+    groups: Sequence[DeviceGroup]
+    models: Sequence[str]
+    """The keys by which boots are remembered."""
+    tests: Sequence[tuple[int, int]]
+    """For each test its group and its bond: the number of those with whom it shares fixtures."""
+    may_order: bool
+    """Whether nobody else has ordered the tests."""
+
+    def to_wire(self) -> tuple[Any, ...]:
+        """Return built-in values for ``from_wire`` in another process."""
+        groups = [(group.needs, group.models, group.is_spread, group.is_fresh) for group in self.groups]
+        return groups, self.models, self.tests, self.may_order
+
+    @classmethod
+    def from_wire(cls, values: tuple[Any, ...]) -> Self:
+        """Return the plan that another process has sent."""
+        groups, models, tests, may_order = values
+        return cls([DeviceGroup(*group) for group in groups], models, tests, may_order)
+
+    def has_devices(self) -> bool:
+        """Tell whether any test needs one."""
+        return any(group.needs for group in self.groups)
+
+    def most_at_once(self) -> int:
+        """Return how many devices the test with most of them has."""
+        return max((len(group.needs) for group in self.groups), default=0)
+
+    def dispatcher(
+        self,
+        nodeids: Sequence[str],
+        history: "History",
+        boots: MutableSequence[float | None],
+        *,
+        width: int,
+        max_devices: float = inf,
+        prefetch: int = 0,
+    ) -> Dispatcher[Any]:
+        """Return what assigns the tests to so many workers; ``boots`` is to hold ``self.boots(history)``."""
+        return Dispatcher(
+            self.groups,
+            self._alone() if width == 1 else self._beside_each_other(width),
+            [history.test_seconds(nodeid) for nodeid in nodeids],
+            boots,
+            width=width,
+            max_devices=max_devices,
+            longest_first=width > 1 and self.may_order,
+            prefetch=prefetch,
+        )
+
+    def boots(self, history: "History") -> list[float | None]:
+        """Return how long each model boots, None where that is not known."""
+        return list(map(history.usual_boot, self.models))
+
+    def _alone(self) -> list[WorkUnit]:
+        """Keep groups together in the suite's order, and those that share fixtures with the first that has a device."""
+        groups: dict[int, int] = {}
+        for group, bond in self.tests:
+            if bond != NO_BOND and not (groups.get(bond) and self.groups[groups[bond]].needs):
+                groups[bond] = group
+        units: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for test, (group, bond) in enumerate(self.tests):
+            of_unit = groups.get(bond, group)
+            # Those without devices one by one: so many are taken as fill a boot.
+            alone = bond if bond != NO_BOND else -2 - test
+            units[of_unit, NO_BOND if self.groups[of_unit].needs else alone].append(test)
+        return [WorkUnit(group, tuple(tests)) for (group, _), tests in units.items()]
+
+    def _beside_each_other(self, width: int) -> list[WorkUnit]:
+        """Keep those together that share fixtures and devices, as far as that leaves something for everybody."""
+        units: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for test, (group, bond) in enumerate(self.tests):
+            units[(test,) if bond == NO_BOND else (NO_BOND, bond, group)].append(test)
+        sizes = Counter(group for group, _ in self.tests)
+        return [unit for tests in units.values() for unit in self._cut(tests, sizes, width)]
+
+    def _cut(self, tests: Sequence[int], sizes: Counter[int], width: int) -> Iterator[WorkUnit]:
+        """Yield the tests in units that leave each worker its share; in one where one worker has their devices."""
+        group, _ = self.tests[tests[0]]
+        size = max(1, sizes[group] // (_UNITS_FOR_EACH * width)) if self.groups[group].is_spread else len(tests)
+        for first in range(0, len(tests), size):
+            yield WorkUnit(group, tuple(tests[first : first + size]))
+
+
+class Numbers(dict[Any, int]):
+    """Numbers in the order of asking."""
+
+    def __missing__(self, key: Any) -> int:
+        return self.setdefault(key, len(self))
+
+
+def in_order(plan: TestPlan, nodeids: Sequence[str], history: "History") -> list[int]:
+    """Return the tests in the order in which one process runs them: first all those without a device.
+
+    They cost nothing, and the first device boots beside the last of them.
+    """
+    dispatcher: Dispatcher[None] = plan.dispatcher(nodeids, history, plan.boots(history), width=1)
+    dispatcher.add_worker(None)
+    order: list[int] = []
+    while assigned := [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]:
+        order += assigned
+        for test in assigned:
+            dispatcher.done(None, test, None, 0.0)
+    return sorted(order, key=dispatcher.has_devices)

@@ -1,0 +1,44 @@
+"""What is said of ``--dist``, by what the tests need."""
+
+import pytest
+
+from pytest_device.plugin.xdist.advice import trap
+from pytest_device.scheduling.test_plan import NO_BOND, TestPlan
+from pytest_device.scheduling.work import DeviceGroup
+
+PLAIN = DeviceGroup()
+ANDROID, IOS = DeviceGroup((0,), (0,)), DeviceGroup((1,), (1,))
+OF_MODULES = tuple(DeviceGroup((number,), (0,), is_spread=False) for number in (0, 1))
+OF_TESTS = tuple(DeviceGroup((number,), (0,), is_spread=False, is_fresh=True) for number in (0, 1))
+ALL = ["each", "load", "loadscope", "loadfile", "loadgroup"]
+
+Groups = tuple[DeviceGroup, ...]
+
+
+def said(dist: str, groups: Groups, suffix: str = "") -> str:
+    """Return what is said where each group has one test."""
+    tests = [(number, NO_BOND) for number in range(len(groups))]
+    return trap(
+        dist, TestPlan(groups, ("android", "ios"), tests, may_order=True), [f"test_it.py::test_{suffix}"] * len(tests)
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "costs"),
+    [
+        ((PLAIN,), []),
+        ((PLAIN, ANDROID), ["each"]),
+        ((ANDROID, IOS), ALL),
+        (OF_MODULES, ["each", "load", "loadgroup"]),
+        (OF_TESTS, ["each"]),
+    ],
+    ids=["no device", "one kind", "two kinds", "a device for each module", "a device for each test"],
+)
+def test_a_cost_is_told_only_of_what_makes_workers_change_devices(groups: Groups, costs: list[str]) -> None:
+    assert [dist for dist in [*ALL, "worksteal"] if said(dist, groups)] == costs
+
+
+def test_groups_leave_one_kind_to_one_worker_and_without_them_tests_come_as_under_load() -> None:
+    assert said("loadgroup", (ANDROID,), "[n]@phone").startswith("with a group for each device")
+    assert said("loadgroup", (ANDROID, IOS)) == said("load", (ANDROID, IOS))
+    assert not said("loadgroup", (ANDROID, OF_TESTS[1]), "[me@example]")

@@ -1,0 +1,205 @@
+"""Who gets which tests next."""
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+from math import inf
+
+import pytest
+
+from pytest_device.scheduling.dispatcher import Dispatcher
+from pytest_device.scheduling.simulation import Step, simulated
+from pytest_device.scheduling.work import DeviceGroup, WorkUnit
+
+ANDROID, IOS = DeviceGroup((0,), (0,)), DeviceGroup((1,), (1,))
+BOTH = DeviceGroup((0, 1), (0, 1))
+
+
+def dispatcher_of(
+    groups: Sequence[DeviceGroup],
+    tests: Iterable[tuple[int, float | None]],
+    *,
+    boot: float | None = 60.0,
+    width: int = 2,
+    max_devices: float = inf,
+) -> Dispatcher[int]:
+    """Return what deals tests, given by kind and seconds."""
+    tests = list(tests)
+    units = [WorkUnit(group, (number,)) for number, (group, _) in enumerate(tests)]
+    return Dispatcher(
+        groups, units, [seconds for _, seconds in tests], [boot] * 9, width=width, max_devices=max_devices
+    )
+
+
+def by_worker(steps: Sequence[Step]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for step in steps:
+        found.setdefault(step.worker, []).append(step.test)
+    return found
+
+
+def test_a_worker_stays_with_its_kind() -> None:
+    steps = simulated(dispatcher_of([ANDROID, IOS], [(n % 2, 30.0) for n in range(20)]), 2)
+
+    assert [{test % 2 for test in tests} for tests in by_worker(steps).values()] == [{0}, {1}]
+
+
+def test_the_longest_come_first() -> None:
+    seconds = [10.0, 50.0, 20.0, 40.0, 30.0]
+
+    steps = simulated(dispatcher_of([ANDROID], [(0, one) for one in seconds], width=1), 1)
+
+    assert [seconds[step.test] for step in steps] == sorted(seconds, reverse=True)
+
+
+def test_the_longest_test_is_alone_on_its_worker_when_others_can_do_the_rest() -> None:
+    steps = simulated(dispatcher_of([ANDROID], [(0, 100.0), *[(0, 25.0)] * 4], boot=1.0), 2)
+
+    assert sorted(by_worker(steps).values()) == [[0], [1, 2, 3, 4]]
+
+
+def test_a_kind_is_spread_over_no_more_workers_than_shorten_the_run() -> None:
+    steps = simulated(dispatcher_of([ANDROID], [(0, 100.0), *[(0, 10.0)] * 4], width=8), 8)
+
+    assert len(by_worker(steps)) == 2
+
+
+def test_work_that_is_worth_less_than_a_boot_is_left_where_it_is() -> None:
+    steps = simulated(dispatcher_of([ANDROID, IOS], [*[(0, 30.0)] * 4, *[(1, 30.0)] * 3], boot=60.0), 2)
+
+    assert sorted(map(len, by_worker(steps).values())) == [3, 4]
+
+
+def test_work_that_is_worth_more_than_a_boot_is_taken_over_near_the_end() -> None:
+    steps = simulated(dispatcher_of([ANDROID, IOS], [*[(0, 30.0)] * 40, *[(1, 30.0)] * 3], boot=60.0), 2)
+
+    assert {step.worker for step in steps if step.group == 0} == {0, 1}
+    assert max(step.ends for step in steps) < 60 + 40 * 30 * 0.65
+
+
+def test_a_worker_with_little_to_do_goes_on_elsewhere_though_nothing_is_known_yet() -> None:
+    tests = [*[(0, None)] * 2, *[(1, None)] * 60]
+
+    steps = simulated(dispatcher_of([ANDROID, IOS], tests, boot=None), 2)
+
+    assert {step.worker for step in steps if step.group == 1} == {0, 1}
+
+
+def test_a_worker_with_its_last_test_in_hand_does_not_end_because_a_boot_lasts() -> None:
+    dispatcher = dispatcher_of([ANDROID, IOS], [*[(0, None)] * 2, *[(1, None)] * 60], boot=None)
+    dispatcher.add_worker(0)
+    dispatcher.add_worker(1)
+    at_once = {name: tests for name, tests, _ in dispatcher.assign(0.0)}
+    few = next(name for name, tests in at_once.items() if set(tests) <= {0, 1})
+
+    dispatcher.estimates.confirm(ANDROID.models)
+    dispatcher.done(few, at_once[few][0], 30.0, 90.0)
+    ((name, more, is_over),) = dispatcher.assign(90.0)
+
+    assert (name, is_over) == (few, False)
+    assert set(more) <= set(range(2, 62))
+
+
+def test_a_test_with_two_devices_keeps_a_worker_waiting_no_longer_than_it_takes() -> None:
+    tests = [(2, 30.0), *[(0, 30.0)] * 20, *[(1, 30.0)] * 20]
+
+    steps = simulated(dispatcher_of([ANDROID, IOS, BOTH], tests, max_devices=2), 2)
+
+    assert sorted(map(len, by_worker(steps).values())) == [20, 21]
+    assert max(step.ends for step in steps) <= 60 + 30 + 60 + 20 * 30
+
+
+def test_one_worker_does_not_get_all_the_short_tests_to_fill_its_boot() -> None:
+    steps = simulated(dispatcher_of([DeviceGroup(), ANDROID], [*[(0, 0.001)] * 1000, *[(1, 30.0)] * 2]), 2)
+
+    at_device = {step.worker for step in steps if step.group == 1}
+    assert all(sum(step.group == 0 for step in steps if step.worker == worker) <= 50 for worker in at_device)
+    assert len(steps) == 1002
+
+
+def test_a_worker_that_ends_is_dealt_no_more_and_its_kind_goes_on_elsewhere() -> None:
+    dispatcher = dispatcher_of([ANDROID], [(0, 30.0)] * 6)
+    dispatcher.add_worker(1)
+    begun = [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]
+    dispatcher.end_worker(1)
+    dispatcher.add_worker(2)
+
+    dealt = [(name, tests) for name, tests, _ in dispatcher.assign(1.0)]
+
+    assert [name for name, _ in dealt] == [2]
+    assert not set(dealt[0][1]) & set(begun)
+    assert [one.test for one in dispatcher.pending(1)] == begun
+
+
+def test_tests_without_a_device_fill_the_boot() -> None:
+    steps = simulated(dispatcher_of([DeviceGroup(), ANDROID], [*[(0, 20.0)] * 3, (1, 30.0)], boot=60.0, width=1), 1)
+
+    assert [step.group for step in steps] == [0, 0, 0, 1]
+    assert max(step.ends for step in steps) == 90.0
+
+
+def test_the_next_devices_boot_while_the_last_tests_of_the_kind_before_run() -> None:
+    tests = [*[(0, 50.0)] * 4, *[(1, 40.0)] * 4]
+
+    steps = simulated(dispatcher_of([ANDROID, IOS], tests, width=1, max_devices=2), 1)
+
+    assert max(step.ends for step in steps) < 2 * 60 + 360 - 40
+
+
+def test_within_a_limit_of_one_each_kind_boots_after_the_other() -> None:
+    tests = [*[(0, 50.0)] * 4, *[(1, 40.0)] * 4]
+
+    steps = simulated(dispatcher_of([ANDROID, IOS], tests, width=3, max_devices=1), 3)
+
+    assert max(step.ends for step in steps) == 2 * 60 + 360
+    assert sorted(by_worker(steps).values()) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_a_kind_that_needs_more_devices_comes_first() -> None:
+    tests = [*[(0, 90.0)] * 6, *[(1, 90.0)] * 6, (2, 10.0)]
+
+    steps = simulated(dispatcher_of([ANDROID, IOS, BOTH], tests, width=2, max_devices=2), 2)
+
+    assert steps[0].group == 2
+
+
+def test_devices_that_are_there_are_used_on() -> None:
+    tests = [*[(0, 30.0)] * 2, *[(1, 30.0)] * 2, *[(2, 30.0)] * 2]
+
+    steps = simulated(dispatcher_of([ANDROID, DeviceGroup((2,), (2,)), BOTH], tests, width=1, max_devices=2), 1)
+
+    assert [step.group for step in steps] == [2, 2, 0, 0, 1, 1]
+
+
+def test_a_worker_that_is_gone_gives_back_what_it_had_not_begun() -> None:
+    dispatcher = dispatcher_of([ANDROID], [(0, 10.0)] * 6, width=1)
+    dispatcher.add_worker(0)
+    ((_, dealt, _),) = dispatcher.assign(0.0)
+
+    assert dispatcher.remove_worker(0) == dealt
+    dispatcher.add_worker(1)
+    rest = assign_all(dispatcher, 1)
+
+    assert sorted(rest) == sorted(set(range(6)) - {dealt[0]})
+
+
+def assign_all(dispatcher: Dispatcher[int], worker: int) -> list[int]:
+    """Return all that one worker gets, as it does it."""
+    done: list[int] = []
+    for now in count():
+        dealt = [over for _, _, over in dispatcher.assign(float(now))]
+        hand = dispatcher.pending(worker)
+        if not hand:
+            return done
+        assert len(hand) > 1 or not dealt or any(dealt)
+        done.append(hand[0].test)
+        dispatcher.done(worker, hand[0].test, None, float(now))
+    raise AssertionError
+
+
+@pytest.mark.parametrize("number", [2_000])
+def test_many_tests_with_devices_of_their_own_are_all_dealt(number: int) -> None:
+    kinds = [DeviceGroup((n,), (0,), is_spread=False, is_fresh=True) for n in range(number)]
+
+    steps = simulated(dispatcher_of(kinds, [(n, None) for n in range(number)], width=4), 4)
+
+    assert len(steps) == number

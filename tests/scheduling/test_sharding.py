@@ -1,0 +1,119 @@
+"""Tests in equal parts, the same ones wherever they are made."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_device.scheduling.sharding import BOOT, Work, split
+
+SECOND = 1_000
+
+
+def loads(tests: Sequence[Work], parts: Sequence[int], count: int) -> list[int]:
+    """Return the milliseconds of each shard, with a boot for each kind that it has."""
+    boots = Counter(
+        part for part, _ in {(part, test.kind) for part, test in zip(parts, tests, strict=True) if test.kind}
+    )
+    work: Counter[int] = Counter()
+    for part, test in zip(parts, tests, strict=True):
+        work[part] += test.milliseconds
+    return [work[shard] + BOOT * boots[shard] for shard in range(count)]
+
+
+def suite(seed: int, size: int, kinds: int) -> list[Work]:
+    chance = random.Random(seed)
+    return [
+        Work(f"test_{n}", chance.choice([None, *range(1, kinds + 1)]), int(chance.lognormvariate(2.5, 0.8) * SECOND))
+        for n in range(size)
+    ]
+
+
+def equal(size: int, kind: str | None = "a", seconds: int = 30) -> list[Work]:
+    return [Work(f"test_{kind}_{n}", kind, seconds * SECOND) for n in range(size)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize(("size", "kinds"), [(0, 1), (1, 1), (5, 2), (16, 6), (200, 1), (200, 5)])
+def test_every_test_is_in_one_shard_and_none_is_empty_while_there_are_enough(size: int, kinds: int, count: int) -> None:
+    parts = split(suite(1, size, kinds), count)
+
+    assert len(parts) == size
+    assert len(set(parts)) == min(size, count)
+    assert set(parts) <= set(range(count))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_the_tests_makes_no_difference(seed: int) -> None:
+    tests = suite(seed, 100, 4)
+    found = dict(zip(tests, split(tests, 5), strict=True))
+    random.Random(seed).shuffle(tests)
+
+    assert dict(zip(tests, split(tests, 5), strict=True)) == found
+
+
+def test_equal_tests_of_one_kind_are_spread_evenly() -> None:
+    assert Counter(split(equal(20), 4)) == {0: 5, 1: 5, 2: 5, 3: 5}
+
+
+def test_kinds_are_kept_whole_where_that_takes_no_longer() -> None:
+    tests = [*equal(6, "a"), *equal(4, "b"), *equal(2, "c")]
+
+    parts = split(tests, 2)
+
+    kinds = {(part, test.kind) for part, test in zip(parts, tests, strict=True)}
+    assert len(kinds) == 3
+
+
+def test_a_kind_is_spread_where_a_boot_costs_less_than_it_saves() -> None:
+    tests = [*equal(40, "a"), *equal(4, "b")]
+
+    assert {part for part, test in zip(split(tests, 2), tests, strict=True) if test.kind == "a"} == {0, 1}
+
+
+def test_a_kind_that_takes_less_than_a_boot_is_not_spread_beside_others() -> None:
+    tests = [*equal(20, "a"), *equal(20, "b"), *equal(5, "c", seconds=2)]
+
+    parts = split(tests, 2)
+
+    assert len({part for part, test in zip(parts, tests, strict=True) if test.kind == "c"}) == 1
+
+
+def test_kinds_that_fit_together_are_put_together() -> None:
+    tests = [*equal(3, "a", 100), *equal(2, "b", 100), *equal(2, "c", 100), *equal(1, "d", 100)]
+
+    assert loads(tests, split(tests, 2), 2) == [520 * SECOND, 520 * SECOND]
+
+
+def test_a_boot_is_not_spent_for_less_time_than_it_takes() -> None:
+    tests = [*equal(4, "a", seconds=10), *equal(1, None, seconds=10)]
+
+    assert sorted(loads(tests, split(tests, 2), 2)) == [10 * SECOND, 100 * SECOND]
+
+
+def test_a_shard_that_needs_a_boot_anyway_gets_its_share() -> None:
+    assert Counter(split(equal(4, seconds=10), 2)) == {0: 2, 1: 2}
+
+
+def test_what_needs_no_device_goes_where_there_is_least_to_do() -> None:
+    tests = [*equal(1, "a", seconds=200), *equal(26, None, seconds=10)]
+
+    assert loads(tests, split(tests, 2), 2) == [260 * SECOND, 260 * SECOND]
+
+
+def test_a_test_that_takes_long_has_few_beside_it() -> None:
+    tests = [Work("test_long", "a", 300 * SECOND), *equal(30, "a", seconds=10)]
+
+    parts = split(tests, 2)
+
+    assert sorted(loads(tests, parts, 2)) == [360 * SECOND, 360 * SECOND]
+
+
+@pytest.mark.parametrize("kinds", [1, 3, 6])
+@pytest.mark.parametrize("count", [2, 4, 8, 16])
+def test_two_hundred_tests_are_in_balance(kinds: int, count: int) -> None:
+    tests = suite(kinds, 200, kinds)
+    everything = sum(test.milliseconds for test in tests) + BOOT * max(kinds, count)
+
+    assert max(loads(tests, split(tests, count), count)) <= 1.15 * everything / count

@@ -1,0 +1,74 @@
+"""Durations of sessions, from what tests took in earlier runs."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from pytest_device import SessionRequest
+from pytest_device.scheduling.sizing import Use, needed_minutes, sized
+from pytest_device.sessions.pool import Need
+
+APP = "11111111-2222-4333-8444-555555555555"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "minutes", "limit", "needed"),
+    [
+        (None, 2, 30, 2),
+        (10, 2, 30, 2),
+        (96, 2, 30, 2),
+        (97, 2, 30, 3),  # with a quarter more
+        (480, 2, 30, 10),
+        (480, 12, 30, 12),
+        (3600, 2, 30, 29),  # what a new session has
+        (3600, 30, 30, 30),
+        (480, 1, 1, 1),
+    ],
+)
+def test_so_much_must_be_left_of_a_session(seconds: float | None, minutes: int, limit: int, needed: int) -> None:
+    assert needed_minutes(seconds, minutes, limit) == needed
+
+
+def need(platform: str = "ios", minutes: int = 2, limit: int = 30, idle: int | None = 10) -> Need:
+    request = SessionRequest.from_arguments(
+        app_id=APP, platform=platform, max_duration_minutes=limit, max_idle_time_minutes=idle
+    )
+    return Need(request, "run", minutes)
+
+
+def duration(known: Mapping[str, float], *uses: Use) -> int | None:
+    """Return what the one need of the uses is to have."""
+    (request,) = sized(uses, known.get, unknown_minutes=2).values()
+    return request.max_duration_minutes
+
+
+def test_a_session_is_asked_for_as_long_as_its_tests_take_with_a_margin() -> None:
+    uses = [Use("test_a", need(), is_fixed=False), Use("test_b", need(), is_fixed=False)]
+
+    assert duration({"test_a": 120, "test_b": 24}, *uses) == 5  # 3 minutes with the margin, and 2 left for the last
+    assert duration({"test_a": 120, "test_b": 25}, *uses) == 10
+    assert duration({"test_a": 120}, *uses) == 10  # 4 minutes
+    assert duration({"test_a": 9000}, *uses) == 30
+
+
+def test_what_the_longest_test_needs_is_left_for_it() -> None:
+    assert duration({"test": 60}, Use("test", need(minutes=9), is_fixed=False)) == 15
+
+
+def test_nothing_is_known_where_nothing_was_run() -> None:
+    known: dict[str, float] = {}
+
+    assert sized([Use("test", need(), is_fixed=False)], known.get, unknown_minutes=2) == {}
+
+
+def test_a_duration_of_one_s_own_holds_for_all_that_share_the_session() -> None:
+    uses = [Use("test_a", need(), is_fixed=False), Use("test_b", need(), is_fixed=True)]
+
+    assert sized(uses, {"test_a": 1, "test_b": 1}.get, unknown_minutes=2) == {}
+
+
+@pytest.mark.parametrize(("idle", "left"), [(10, 4), (3, 3), (None, None)])
+def test_the_idle_limit_stays_below_the_duration(idle: int | None, left: int | None) -> None:
+    (request,) = sized([Use("test", need(idle=idle), is_fixed=False)], {"test": 1}.get, unknown_minutes=2).values()
+
+    assert (request.max_duration_minutes, request.max_idle_time_minutes) == (5, left)

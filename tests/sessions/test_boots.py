@@ -1,0 +1,70 @@
+"""What a boot depends on, and how long it took."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pytest_device import SessionRequest
+from pytest_device.sessions.boots import boot_key, boot_seconds
+from pytest_device.sessions.models import Session
+
+APP = "11111111-2222-4333-8444-555555555555"
+BUILD = "21111111-2222-4333-8444-555555555555"
+
+
+def request(**arguments: Any) -> SessionRequest:
+    return SessionRequest.from_arguments(**{"app_id": APP, "platform": "ios", "type": "appium"} | arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"name": "mine"}, {"max_duration_minutes": 7}, {"max_idle_time_minutes": 3}, {"app_id": BUILD}],
+)
+def test_what_a_boot_does_not_depend_on_makes_no_difference(arguments: Mapping[str, Any]) -> None:
+    assert boot_key(request(**arguments)) == boot_key(request()) == "ios appium"
+
+
+def test_each_thing_that_a_boot_depends_on_makes_a_difference() -> None:
+    several: list[dict[str, Any]] = [
+        {},
+        {"platform": "android"},
+        {"type": "argent"},
+        {"device_identifier": "iPhone 17"},
+        {"device_identifier": "iPhone 17 Pro"},
+        {"package_version": "3.1"},
+        {"package_version": "iPhone 17"},
+        {"build_id": BUILD},
+        {"application_archive_url": "https://builds.example/app"},
+        {"vendor_go": True},
+        {"vendor_go": True, "sdk_version": "54"},
+    ]
+
+    assert len({boot_key(request(**arguments)) for arguments in several}) == len(several)
+
+
+def test_a_key_tells_nothing_that_may_be_a_secret() -> None:
+    source = {"application_archive_url": "https://me:hidden@builds.example/app?X-Signature=hidden"}
+    secret = request(**source, device_identifier="hidden", launch_args=["hidden"], open_url="app://hidden")
+
+    assert "hidden" not in boot_key(secret)
+    assert boot_key(secret) == boot_key(
+        request(application_archive_url="https://builds.example/other", device_identifier="hidden")
+    )
+
+
+def session(**times: datetime) -> Session:
+    made = datetime(2026, 11, 21, tzinfo=UTC)
+    values = {"id": BUILD, "app_id": APP, "url": "https://devices.example/1", "job_run_id": "1", "type": "appium"}
+    told = {"platform": "ios", "status": "in-progress", "max_duration_minutes": 30}
+    wire = {name: time.isoformat() for name, time in {"created_at": made, "updated_at": made, **times}.items()}
+    return Session.model_validate(values | told | wire, by_name=True)
+
+
+def test_a_boot_took_what_the_service_says() -> None:
+    made = datetime(2026, 11, 21, tzinfo=UTC)
+
+    assert boot_seconds(session(started_at=made + timedelta(seconds=52.5))) == 52.5
+    assert boot_seconds(session(started_at=made - timedelta(seconds=1))) is None
+    assert boot_seconds(session()) is None
