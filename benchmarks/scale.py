@@ -24,8 +24,8 @@ from uuid import uuid4
 import psutil
 
 from pytest_device.plugin.provider.backend import RemoteAccess
+from pytest_device.sessions.device_session import Life
 from pytest_device.sessions.events import Event, Stopped
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Held, Need, Pool, World
 from pytest_device.sessions.reaper.link import NAME

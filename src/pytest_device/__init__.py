@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pytest_device.sessions.arguments import DeviceArguments as DeviceArguments
     from pytest_device.sessions.arguments import DeviceLease as DeviceLease
     from pytest_device.sessions.client import DeviceClient as DeviceClient
+    from pytest_device.sessions.device_session import Sessions as Sessions
     from pytest_device.sessions.lease import lease as lease
-    from pytest_device.sessions.life import Sessions as Sessions
     from pytest_device.sessions.lifecycle import WaitPolicy as WaitPolicy
     from pytest_device.sessions.models import AgentDeviceConfig as AgentDeviceConfig
     from pytest_device.sessions.models import AppiumConfig as AppiumConfig
@@ -65,7 +65,7 @@ _NAMES_OF: Final = {
     "sessions.arguments": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient",
     "sessions.lease": "lease",
-    "sessions.life": "Sessions",
+    "sessions.device_session": "Sessions",
     "sessions.lifecycle": "WaitPolicy",
     "sessions.models": ("AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig Session WebPreviewConfig"),
     "sessions.request": "SessionRequest",

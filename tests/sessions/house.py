@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import Life, ProblemOf, may_have_created, unasked
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.life import Life, ProblemOf, may_have_created, unasked
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Held, Need, Pool

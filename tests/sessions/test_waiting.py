@@ -7,9 +7,9 @@ import pytest
 
 from pytest_device.errors import LeaseTimeoutError, NoCapacityError, SessionTimeoutError, StatusError
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import Life
 from pytest_device.sessions.events import Created, CreateUnknown, Ready, StateChanged, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import Life
 from pytest_device.sessions.events import (
     Created,
     Event,
@@ -31,7 +32,6 @@ from pytest_device.sessions.events import (
 )
 from pytest_device.sessions.inventory import Choice, opened, stop_known
 from pytest_device.sessions.ledger import KEPT, LIVE, WARM, Entry, Ledger
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.owner import Terms as Watched

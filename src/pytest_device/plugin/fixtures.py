@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_device.controllers.appium import DriverPolicy
     from pytest_device.controllers.argent import Argent
     from pytest_device.sessions.arguments import DeviceArguments, DeviceLease
-    from pytest_device.sessions.life import Sessions
+    from pytest_device.sessions.device_session import Sessions
     from pytest_device.sessions.lifecycle import WaitPolicy
     from pytest_device.sessions.models import Session
     from pytest_device.spec import Platform

@@ -5,11 +5,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
+from pytest_device.sessions.background import Boot, wait_for
+from pytest_device.sessions.device_session import Life, Sessions
 from pytest_device.sessions.events import Report, ignore
-from pytest_device.sessions.life import Life, Sessions
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.poller import Boot, wait_for
 from pytest_device.sessions.request import SessionRequest
 
 _DEFAULT_POLICY: Final = WaitPolicy()

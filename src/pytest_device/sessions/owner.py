@@ -14,9 +14,9 @@ from uuid import UUID, uuid4
 from pytest_device.errors import ServiceError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.asked import Asked, body_of, ends_of, reason_of, stop_answer
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import may_have_created
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import LIVE, Entry, Ledger
-from pytest_device.sessions.life import may_have_created
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.link import Link
 from pytest_device.sessions.reaper.service import Service

@@ -9,14 +9,14 @@ from typing import Final
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.option_table import MAX_SESSIONS
+from pytest_device.sessions.background import Boot, Poller, serve, unused
+from pytest_device.sessions.device_session import Life
 from pytest_device.sessions.events import Queued
-from pytest_device.sessions.held import Held, Need
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.poller import Boot, Poller, serve, unused
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.relay import Deferred, Relay
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import Held, Need
 from pytest_device.sessions.together import together
 from pytest_device.spec import DURATION_MAX_MINUTES
 

@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
+from pytest_device.sessions.device_session import Life, ProblemOf
 from pytest_device.sessions.events import Note, Report, SessionRef, StopEvent, is_proof, stop_event
 from pytest_device.sessions.ledger import WARM, Entry, Ledger
-from pytest_device.sessions.life import Life, ProblemOf
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.pool import Held, Need

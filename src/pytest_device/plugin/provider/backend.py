@@ -10,8 +10,8 @@ from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.option_table import STATE_DIR
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
+from pytest_device.sessions.device_session import Sessions, may_have_created
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.life import Sessions, may_have_created
 from pytest_device.sessions.network import service_at
 from pytest_device.sessions.owner import STOP_SECONDS, Owner, Terms
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory

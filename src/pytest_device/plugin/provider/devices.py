@@ -30,8 +30,8 @@ from pytest_device.plugin.state import (
 from pytest_device.redact import Redactor
 from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.sessions.boots import boot_key
+from pytest_device.sessions.device_session import Life
 from pytest_device.sessions.events import Report
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Held, Need, Pool, World

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from pytest_device.plugin.provider.backend import Access
+from pytest_device.sessions.device_session import Life
 from pytest_device.sessions.events import Note, Report
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.pool import Held, Need
 from pytest_device.sessions.quota import Slots

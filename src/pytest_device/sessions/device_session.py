@@ -19,6 +19,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.sessions.boots import boot_key, boot_seconds
+from pytest_device.sessions.capacity_backoff import RETRY_AFTER_MOST_SECONDS, Queueing
 from pytest_device.sessions.client import is_passing, retry_after_of
 from pytest_device.sessions.events import (
     Created,
@@ -48,7 +49,6 @@ from pytest_device.sessions.lifecycle import (
 )
 from pytest_device.sessions.lifecycle import Ready as InProgress
 from pytest_device.sessions.models import Session, named_device
-from pytest_device.sessions.queueing import RETRY_AFTER_MOST_SECONDS, Queueing
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, Status
 

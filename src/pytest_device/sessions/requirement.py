@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from pytest_device.sessions.life import Life
+from pytest_device.sessions.background import Boot
+from pytest_device.sessions.device_session import Life
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.poller import Boot
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.relay import Deferred
 from pytest_device.sessions.request import SessionRequest

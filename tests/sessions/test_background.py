@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_device.sessions.background import Boot, Poller, wait_for
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import Life
 from pytest_device.sessions.events import Created, Event, Note, Ready, SessionRef
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.poller import Boot, Poller, wait_for
 from pytest_device.sessions.pool import Need
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.relay import Deferred, Relay

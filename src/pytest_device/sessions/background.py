@@ -7,8 +7,8 @@ from contextlib import ExitStack, suppress
 from typing import Final
 
 from pytest_device.errors import SessionFailedError
+from pytest_device.sessions.device_session import Life, may_have_created
 from pytest_device.sessions.events import SessionRef, Unused
-from pytest_device.sessions.life import Life, may_have_created
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.relay import Deferred, Relay
 
