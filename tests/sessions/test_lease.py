@@ -222,7 +222,7 @@ def test_a_create_that_the_service_fails_is_not_repeated(client: DeviceClient, w
 
 
 @pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError])
-def test_a_create_whose_answer_is_lost_is_not_repeated_and_said_to_be_unknown(
+def test_a_create_whose_answer_unusable_is_not_repeated_and_said_to_be_unknown(
     client: DeviceClient, world: World, error: type[httpx.TransportError]
 ) -> None:
     world.faults["create"] = [lost(error, carried_out=True)]

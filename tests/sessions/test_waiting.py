@@ -7,12 +7,14 @@ import pytest
 
 from pytest_device.errors import LeaseTimeoutError, NoCapacityError, SessionTimeoutError, StatusError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import Life
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Created, CreateUnknown, Ready, StateChanged, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import SessionConfig
 from tests.sessions.world import APP_ID, Fault, World, ref_of
 
 REQUEST = SessionRequest.from_arguments(
@@ -222,48 +224,51 @@ def test_a_client_alone_raises_the_refusal_with_its_time(client: DeviceClient, w
     assert world.requests == ["create"]
 
 
+def session_of(client: DeviceClient, world: World, policy: WaitPolicy) -> DeviceSession:
+    return DeviceSession(DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, world.clock))
+
+
 def test_a_session_that_waits_for_capacity_says_so_and_asks_only_when_it_is_due(
     client: DeviceClient, world: World
 ) -> None:
     world.faults["create"] = [answer(429, after="20")]
     policy = WaitPolicy(jitter=0)
-    life = Life(client, REQUEST, policy=policy, clock=world.clock, report=world.events.append)
+    session = session_of(client, world, policy)
 
-    life.create()
-    assert not life.is_created
-    assert life.pause() == 20
+    session.advance()
+    assert not session.is_created
+    assert session.due == world.clock() + 20
     world.clock.sleep(5)
-    life.look()
-    assert life.pause() == 15
+    session.advance()
+    assert session.due == world.clock() + 15
     assert world.requests == ["create"]
 
     world.clock.sleep(15)
-    life.look()
-    assert life.is_created
-    assert life.pause() == 5
-    life.stop()
+    session.advance()
+    assert session.is_created
+    assert session.due == world.clock() + 5
+    session.stop()
 
 
 def test_a_session_is_not_asked_for_when_its_time_is_over(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [answer(429, after="20")]
     policy = WaitPolicy(timeout_seconds=20, jitter=0)
-    life = Life(client, REQUEST, policy=policy, clock=world.clock, report=world.events.append)
-    life.create()
-
+    session = session_of(client, world, policy)
+    session.advance()
     world.clock.sleep(20)
-    life.look()
+
+    with pytest.raises(LeaseTimeoutError):
+        session.advance()
 
     assert world.requests == ["create"]
-    with pytest.raises(LeaseTimeoutError):
-        life.pause()
 
 
 def test_a_session_that_was_never_created_needs_no_stop(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [answer(429, after="20")]
-    life = Life(client, REQUEST, policy=WaitPolicy(), clock=world.clock, report=world.events.append)
-    life.create()
+    session = session_of(client, world, WaitPolicy())
+    session.advance()
 
-    life.stop()
+    session.stop()
 
     assert world.requests == ["create"]
 

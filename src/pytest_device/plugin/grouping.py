@@ -11,7 +11,7 @@ from pytest_device.scheduling.work import DeviceGroup
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.requirement import DeviceRequirement
 
 _SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))
 """Fixtures of these scopes are torn down when the next test is elsewhere."""
@@ -23,9 +23,9 @@ def plan_of(items: Iterable[pytest.Item], needs: Numbers, *, may_order: bool) ->
 
     models, bonds, groups = Numbers(), Numbers(), Numbers()
 
-    def group_of(of_test: "Iterable[Need]") -> int:
+    def group_of(of_test: "Iterable[DeviceRequirement]") -> int:
         of_item = sorted(of_test, key=needs.__getitem__)
-        shares = {need.among.partition(" ")[0] for need in of_item}
+        shares = {need.sharing_key.partition(" ")[0] for need in of_item}
         group = DeviceGroup(
             tuple(needs[need] for need in of_item),
             tuple(models[boot_key(need.request)] for need in of_item),
@@ -34,7 +34,7 @@ def plan_of(items: Iterable[pytest.Item], needs: Numbers, *, may_order: bool) ->
         )
         return groups[group]
 
-    known: dict[tuple[Need, ...], int] = {}
+    known: dict[tuple[DeviceRequirement, ...], int] = {}
     tests: list[tuple[int, int]] = []
     for item in items:
         of_test = tuple(needs_of(item).values())

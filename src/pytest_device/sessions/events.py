@@ -258,22 +258,30 @@ def masked(event: Event, mask: Callable[[str], str]) -> Event:
 
 
 def stop_event(of: SessionRef, stop: Callable[[], "Session"]) -> StopEvent:
+    """Return what a stop call makes of a session."""
+    try:
+        return stop_event_of(of, stop())
+    except ServiceError as error:
+        return stop_event_of(of, error)
+
+
+def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent:
     """Return what the answer to a stop call, or its error, makes of a session."""
     from pytest_device.sessions.lifecycle import described  # loads pydantic
 
-    try:
-        session = stop()
-    except NotFoundError:
-        return Gone(of)
-    except StopDelayedError as error:
-        return StopDelayed(of, str(error))
-    except ServiceError as error:
-        return StopFailed(of, str(error))
-    if str(session.id) != of.session_id:
-        return StopFailed(of, f"the service answered with session {session.id}")
-    if session.status not in TERMINAL:
-        return StopFailed(of, f"its status is {described(session)}")
-    return Stopped(of, str(session.status), running_seconds(session))
+    match answer:
+        case NotFoundError():
+            return Gone(of)
+        case StopDelayedError():
+            return StopDelayed(of, str(answer))
+        case ServiceError():
+            return StopFailed(of, str(answer))
+        case _ if str(answer.id) != of.session_id:
+            return StopFailed(of, f"the service answered with session {answer.id}")
+        case _ if answer.status not in TERMINAL:
+            return StopFailed(of, f"its status is {described(answer)}")
+        case _:
+            return Stopped(of, str(answer.status), running_seconds(answer))
 
 
 def running_seconds(session: "Session") -> float | None:

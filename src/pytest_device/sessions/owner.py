@@ -14,7 +14,6 @@ from uuid import UUID, uuid4
 from pytest_device.errors import ServiceError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.asked import Asked, body_of, ends_of, reason_of, stop_answer
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import may_have_created
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import LIVE, Entry, Ledger
 from pytest_device.sessions.models import Session
@@ -23,6 +22,7 @@ from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.replies import no_answer, read_session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.session_client import may_have_created
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0

@@ -30,14 +30,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
-from pytest_device.sessions.device_session import Life, ProblemOf
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note, Report, SessionRef, StopEvent, is_proof, stop_event
 from pytest_device.sessions.ledger import WARM, Entry, Ledger
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.owner import Owner
-from pytest_device.sessions.pool import Held, Need
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import past_runs
+from pytest_device.sessions.session_config import ProblemOf, WarmSession
 from pytest_device.sessions.times import time_of, time_of_day
 from pytest_device.spec import Share, Status
 
@@ -65,7 +66,6 @@ class World:
 
     owner: Callable[[], Owner]
     """Gives the owner of the sessions of this process."""
-    begin: Callable[[SessionRequest], Life]
     problem_of: ProblemOf
     report: Report
     clock: Callable[[], float]
@@ -75,30 +75,37 @@ class World:
     """Puts them in another order, so that processes that start together do not all want the same one."""
 
 
-class Warm:
+class WarmRegistry:
     """What one process has from earlier runs, and leaves to later ones."""
 
     def __init__(self, terms: Terms, world: World) -> None:
         self._terms, self._world = terms, world
         self._is_over = False
 
-    def found(self, need: Need) -> Life | None:
-        """Return the life of a session that was left up for such a need, this process's from now on; None for none."""
+    def claim(self, need: DeviceRequirement, coming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
+        """Return a session that was left up for such a requirement, this process's from now on.
+
+        Where there is none, room is made for one that is to be created: those that will be taken over for what is
+        ``coming`` stay.
+        """
+        warm = self._claimed(need)
+        if warm is None:
+            self._make_room(coming())
+        return warm
+
+    def _claimed(self, need: DeviceRequirement) -> WarmSession | None:
         if not self.may_stay(need):
             return None
         wanted = self._asks(need)
         equal = [one for one in self._all_left() if one.entry.asks == wanted]
         self._world.mix(equal)
         for one in equal:
-            if life := self._had(need, one):
-                return life
+            if warm := self._had(need, one):
+                return warm
         return None
 
-    def make_room(self, coming: Sequence[Need]) -> None:
-        """Stop one that is kept warm if there is no room for it beside one that is to be created.
-
-        Those that will be taken over for needs that are ``coming`` stay.
-        """
+    def _make_room(self, coming: Sequence[DeviceRequirement]) -> None:
+        """Stop one that is kept warm if there is no room for it beside one that is to be created."""
         spare = list(self._spare(coming))
         if self._terms.has_room(len(spare)):
             return
@@ -106,7 +113,7 @@ class Warm:
             if self._end(one, "it made room"):
                 return
 
-    def _spare(self, coming: Sequence[Need]) -> Iterator["Left"]:
+    def _spare(self, coming: Sequence[DeviceRequirement]) -> Iterator["Left"]:
         wanted = Counter(map(self._asks, coming))
         for one in sorted(self._all_left(), key=lambda one: one.entry.until):
             if wanted[one.entry.asks]:
@@ -117,13 +124,13 @@ class Warm:
     def _all_left(self) -> list["Left"]:
         return left_warm(self._terms.state_dir, self._world.owner().base_url, self._world.now())
 
-    def _asks(self, need: Need) -> str | None:
+    def _asks(self, need: DeviceRequirement) -> str | None:
         try:
             return asks(need, self._terms.state_dir)
         except OSError:  # nothing can be found or left then, which costs boots only
             return None
 
-    def _had(self, need: Need, left: "Left") -> Life | None:
+    def _had(self, need: DeviceRequirement, left: "Left") -> WarmSession | None:
         owner, session = self._world.owner(), self._in_progress(need, left)
         if session is None:
             return None
@@ -135,11 +142,9 @@ class Warm:
             return None
         if not owner.take_over(left.entry, left.ledger):
             return None
-        life = self._world.begin(need.request)
-        life.take_over(session, self._world.clock() + seconds - session.max_duration_minutes * 60)
-        return life
+        return WarmSession(session, self._world.clock() + seconds - session.max_duration_minutes * 60)
 
-    def _in_progress(self, need: Need, left: "Left") -> Session | None:
+    def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
         """Return the session if it is what is needed; one that has ended, or is hidden from this run, is left alone."""
         request = need.request
         try:
@@ -167,31 +172,32 @@ class Warm:
         if is_own or not is_proof(event):
             self._world.report(event)
 
-    def stays(self, held: Held) -> bool:
-        """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""
-        if not self.may_stay(held.need):
-            return False
-        ready_at = self._world.clock() if held.life.ready_at is None else held.life.ready_at
+    def hand_over(self, held: DeviceSession) -> str | None:
+        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        if not self.may_stay(held.requirement):
+            return None
+        ready_at = self._world.clock() if held.ready_at is None else held.ready_at
         left_seconds = held.session.max_duration_minutes * 60 - (self._world.clock() - ready_at)
         idle_minutes = held.session.max_idle_time_minutes or self._terms.minutes
-        seconds = min(60.0 * self._terms.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.need.minutes, 1))
-        if seconds < LEAST_SECONDS or held.life.loss():
-            return False
+        seconds = min(
+            60.0 * self._terms.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.requirement.minutes, 1)
+        )
+        if seconds < LEAST_SECONDS or held.check_alive():
+            return None
         return self._left(held, seconds, left_seconds)
 
-    def _left(self, held: Held, seconds: float, left_seconds: float) -> bool:
-        wanted, now = self._asks(held.need), self._world.now()
+    def _left(self, held: DeviceSession, seconds: float, left_seconds: float) -> str | None:
+        wanted, now = self._asks(held.requirement), self._world.now()
         if wanted is None:
-            return False
+            return None
         until, ends = now + timedelta(seconds=seconds), now + timedelta(seconds=left_seconds)
         if not self._world.owner().keep_warm(held.session.id, until=until, ends=ends, asks=wanted):
-            return False
-        held.life.leave_warm(time_of_day(until))
-        return True
+            return None
+        return time_of_day(until)
 
-    def may_stay(self, need: Need) -> bool:
+    def may_stay(self, need: DeviceRequirement) -> bool:
         """Tell whether a session may go from run to run: not where each test asked for a fresh one."""
-        return not self._is_over and need.among.partition(" ")[0] != Share.TEST
+        return not self._is_over and need.sharing_key.partition(" ")[0] != Share.TEST
 
     def end(self) -> None:
         """Leave nothing up, also not what has been left up by now: the run was broken off."""
@@ -222,14 +228,14 @@ def _is_within(request: SessionRequest, session: Session, seconds_left: float) -
     return longest is None or seconds_left <= longest * 60
 
 
-def asks(need: Need, state_dir: Path) -> str:
+def asks(need: DeviceRequirement, state_dir: Path) -> str:
     """Return by what an equal need finds a session: a keyed digest of all but its name and limits.
 
     A request may hold credentials, in launch arguments and addresses, which nobody must be able to guess from this.
     Raises OSError where the key cannot be kept.
     """
     fields = need.request.model_dump(mode="json", exclude={"name", *LIMITS}, exclude_none=True)
-    text = json.dumps([need.among, fields], sort_keys=True)
+    text = json.dumps([need.sharing_key, fields], sort_keys=True)
     return hmac.new(_salt(state_dir), text.encode(), hashlib.sha256).hexdigest()
 
 

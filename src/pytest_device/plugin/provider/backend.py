@@ -10,13 +10,13 @@ from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.option_table import STATE_DIR
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
-from pytest_device.sessions.device_session import Sessions, may_have_created
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import service_at
 from pytest_device.sessions.owner import STOP_SECONDS, Owner, Terms
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.service import Service
 from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.session_client import SessionClient, may_have_created
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Access(Protocol):
     service: Service
     log_path: Path | None
 
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionClient:
         """Return what makes the calls in this process."""
         ...
 
@@ -82,7 +82,7 @@ class LocalAccess:
             DeviceClient(given["url"], given["token"], vendor=settings.vendor.value)
         )
 
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionClient:
         """Return the client."""
         return self._client
 
@@ -157,7 +157,7 @@ class RemoteAccess:
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionClient:
         """Return the owner."""
         return self._owner_here()
 

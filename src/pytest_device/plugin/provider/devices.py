@@ -14,6 +14,7 @@ import pytest
 from pytest_device.errors import ConfigError, ControllerError, DeviceError, StopFailedError, UnauthorizedError
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
 from pytest_device.plugin.provider.backend import Access
+from pytest_device.plugin.provider.factory import Factory
 from pytest_device.plugin.provider.lookahead import Lookahead
 from pytest_device.plugin.provider.warm import WarmDevices
 from pytest_device.plugin.state import (
@@ -29,21 +30,21 @@ from pytest_device.plugin.state import (
 )
 from pytest_device.redact import Redactor
 from pytest_device.scheduling.sizing import needed_minutes
-from pytest_device.sessions.boots import boot_key
-from pytest_device.sessions.device_session import Life
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Report
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pool import Held, Need, Pool, World
+from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SHARING, SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES, SessionType, Share
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.cleanup import Tidier
 
-_TAKEN: Final = pytest.StashKey[dict[str, Held]]()
+_TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that are needed before the first test runs."""
 _SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
@@ -73,14 +74,15 @@ class Devices:
         self._pid = os.getpid()
         self._is_forked = False
         self._lookahead = lookahead
-        self._planned: dict[Need, Need] = {}
+        self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
         """Of each need what it was before fixtures added to it."""
         self.item: pytest.Item | None = None
         """The test at hand, or the last one."""
         self._refusal: UnauthorizedError | None = None
         self._tidier: Tidier | None = None
-        self.warm = WarmDevices.of(
-            settings, access, begin=lambda request: self._begin(request, self.policy()), report=self._relay
+        self.warm = WarmDevices.of(settings, access, report=self._relay)
+        self._factory = Factory(
+            access, self.warm, lookahead.history, self._relay, attempts=settings.start_attempts.value
         )
         self._pool = self._new_pool()
 
@@ -109,7 +111,7 @@ class Devices:
         if not (needs_of(item) or _is_forked(item)):
             self._boot_ahead(item, (), self.policy())
 
-    def _boot_ahead(self, item: pytest.Item, own: Sequence[Need], policy: WaitPolicy) -> None:
+    def _boot_ahead(self, item: pytest.Item, own: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
         if os.getpid() != self._pid or self._refusal:
             return
         wanted = Counter(own)
@@ -134,41 +136,49 @@ class Devices:
         try:
             yield held.session
         finally:
-            held.is_lost = True  # so that nobody else gets it
-            self._pool.give_back([held], lambda _need: True)
+            held.unusable = True  # so that nobody else gets it
+            self._pool.release([held], lambda _need: True)
 
     def release(self, item: pytest.Item, nextitem: pytest.Item | None, *, keep: bool) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running to ``keep`` them."""
         taken = _taken_by(item)
         item.stash[_TAKEN] = {}
         self._lookahead.done(item)
-        for held in [held for held in taken.values() if keep and not held.is_lost]:
+        for held in [held for held in taken.values() if keep and not held.unusable]:
             self.access.keep(str(held.session.id))
-            self._pool.leave(held)
+            self._pool.keep(held)
         if taken and not keep:
             self._tidy(item, taken, nextitem)
         if taken or self._pool.has_any:  # a test without a device, or skipped, may be the last before the end of one
-            kept: Counter[Need] = Counter()
-            again = Counter(held.need for held in taken.values()) if _runs_again(item) else Counter[Need]()
+            kept: Counter[DeviceRequirement] = Counter()
+            again = (
+                Counter(held.requirement for held in taken.values())
+                if _runs_again(item)
+                else Counter[DeviceRequirement]()
+            )
 
-            def is_needed(need: Need) -> bool:
+            def is_needed(need: DeviceRequirement) -> bool:
                 kept[need] += 1
                 return kept[need] <= max(self._needed_at_once(need, nextitem), again[need])
 
-            self._pool.give_back(taken.values(), is_needed)
+            self._pool.release(taken.values(), is_needed)
 
-    def _meet(self, held: Held) -> None:
+    def _meet(self, held: DeviceSession) -> None:
         """Note how the device of a new session is found, if it may be shared."""
-        if held.session.type == SessionType.ARGENT and not held.need.among.startswith(Share.TEST):
+        if held.session.type == SessionType.ARGENT and not held.requirement.sharing_key.startswith(Share.TEST):
             self._tidier_of_all().meet(held.session)
 
-    def _tidy(self, item: pytest.Item, taken: Mapping[str, Held], nextitem: pytest.Item | None) -> None:
+    def _tidy(self, item: pytest.Item, taken: Mapping[str, DeviceSession], nextitem: pytest.Item | None) -> None:
         """Let the devices that other tests will get forget what the test did there by the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
-            is_left = self._needed_at_once(held.need, nextitem) or _runs_again(item) or self.warm.may_stay(held.need)
-            if name in uses and not held.is_lost and is_left:
-                held.is_lost = not self._tidier_of_all().tidy(held.session, uses[name])
+            is_left = (
+                self._needed_at_once(held.requirement, nextitem)
+                or _runs_again(item)
+                or self.warm.may_stay(held.requirement)
+            )
+            if name in uses and not held.unusable and is_left:
+                held.unusable = not self._tidier_of_all().tidy(held.session, uses[name])
         uses.clear()
 
     def _tidier_of_all(self) -> "Tidier":
@@ -183,12 +193,12 @@ class Devices:
 
     def requests(self, item: pytest.Item) -> Mapping[str, SessionRequest]:
         """Return what the sessions that a test has now were asked to be."""
-        return {name: held.need.request for name, held in _taken_by(item).items()}
+        return {name: held.requirement.request for name, held in _taken_by(item).items()}
 
     def spend(self, item: pytest.Item) -> None:
         """Let no other test have the sessions of this one."""
         for held in _taken_by(item).values():
-            held.is_lost = True
+            held.unusable = True
 
     def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
         """Look once at the sessions of a test that failed; return what is wrong with one.
@@ -200,9 +210,9 @@ class Devices:
         ):  # a call needs a thread, and one that finds no memory never tells that it began
             return None
         for held in _taken_by(item).values():
-            problem = held.life.loss() or (_dead_controller(held.session) if _of_client(error) else None)
+            problem = held.check_alive() or (_dead_controller(held.session) if _of_client(error) else None)
             if problem:
-                held.is_lost = True
+                held.unusable = True
                 return problem
         return None
 
@@ -213,10 +223,10 @@ class Devices:
         if broken_off:
             self.warm.end()
         with suppress(StopFailedError):  # its event tells it
-            self._pool.give_back([], lambda _need: False)
+            self._pool.release([], lambda _need: False)
         self._pool.close()
 
-    def _needs(self, item: pytest.Item, defaults: Mapping[str, Any]) -> dict[str, Need]:
+    def _needs(self, item: pytest.Item, defaults: Mapping[str, Any]) -> dict[str, DeviceRequirement]:
         planned = item.stash.get(NEEDS, None)
         if planned is None:  # asked for while it runs, by a test that did not say so before
             item.stash[ARGUMENTS] = devices_of(item, self.settings)
@@ -241,10 +251,10 @@ class Devices:
         self._planned |= {needs[name]: planned[name] for name in needs}
         # What an earlier test added to the same plan is not expected to come again.
         plans, wanted = set(planned.values()), set(needs.values())
-        self._pool.give_back([], lambda need: need in wanted or self._planned.get(need) not in plans)
+        self._pool.release([], lambda need: need in wanted or self._planned.get(need) not in plans)
         return needs
 
-    def _need_of_ones_own(self, item: pytest.Item, arguments: Mapping[str, Any]) -> Need:
+    def _need_of_ones_own(self, item: pytest.Item, arguments: Mapping[str, Any]) -> DeviceRequirement:
         if wrong := sorted(set(SHARING).intersection(arguments)):
             raise ConfigError(f"device_lease() gives a session of one's own: leave out {' and '.join(wrong)}")
         platforms = platforms_of(arguments, self.settings)
@@ -253,14 +263,14 @@ class Devices:
         chosen = dict(zip(["platform"], platforms, strict=False))
         return need_of(item, {"share": Share.TEST, **arguments, **chosen}, self.settings, self._names)
 
-    def _taken(self, item: pytest.Item, needs: Sequence[Need], policy: WaitPolicy) -> list[Held]:
+    def _taken(self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
         if self._refusal is not None:  # nothing has changed since: the token comes from the environment
             raise UnauthorizedError(str(self._refusal), status=self._refusal.status, detail=self._refusal.detail)
         if os.getpid() != self._pid:  # a forked child: its parent's sessions are not its own
             self._pid, self._pool, self._is_forked = os.getpid(), self._new_pool(), True
         since = time.monotonic()
         try:
-            held = self._pool.take(needs, policy)
+            held = self._pool.acquire(needs, policy)
         except UnauthorizedError as error:
             self._refusal = error
             raise
@@ -276,7 +286,7 @@ class Devices:
                 ]
         return held
 
-    def _lasting(self, item: pytest.Item, needs: Iterable[Need]) -> list[Need]:
+    def _lasting(self, item: pytest.Item, needs: Iterable[DeviceRequirement]) -> list[DeviceRequirement]:
         """Return needs whose sessions are not to end before a test does that is known to take long."""
         seconds = self._lookahead.history.test_seconds(item.nodeid)
         limits = ((need, need.request.max_duration_minutes or DURATION_MAX_MINUTES) for need in needs)
@@ -287,7 +297,7 @@ class Devices:
             public = {urlsplit(url).hostname for url in (session.url, self.access.service.url)}
             self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
-    def _needed_at_once(self, need: Need, nextitem: pytest.Item | None) -> float:
+    def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
         """Return how many sessions of a need one of the tests to come has at once."""
         if self._is_forked:  # for this test alone
             return 0
@@ -295,41 +305,16 @@ class Devices:
 
     def _new_pool(self) -> Pool:
         return Pool(
-            World(
-                begin=self._begin,
-                clock=time.monotonic,
-                sleep=self._sleep,
-                leaves_unknown=self.access.leaves_unknown,
-                stopping=self._stopping,
-                start_attempts=self.settings.start_attempts.value,
-                slots=self.access.slots(self._names.holder(), self._tell),
-                relay=self._relay,
-                found=self.warm.found,
-                make_room=self.warm.make_room,
-                stays=self.warm.stays,
-            )
-        )
-
-    def _begin(self, request: SessionRequest, policy: WaitPolicy) -> Life:
-        from pytest_device.controllers.health import problem_of
-
-        if policy.learned and not policy.past_boots:
-            policy = replace(policy, past_boots=self._lookahead.history.boots(boot_key(request)))
-        return Life(
-            self.access.sessions(),
-            request,
-            policy=policy,
+            self._factory,
+            self._factory,
             clock=time.monotonic,
-            report=self._relay,
-            problem_of=problem_of,
+            sleep=self._sleep,
+            relay=self._relay,
+            slots=self.access.slots(self._names.holder(), self._tell),
         )
 
-    def _stopping(self, held: Held) -> None:
-        if isinstance(held.user, pytest.Item):
-            held.user.ihook.pytest_device_stopping(item=held.user, device_session=held.session)
 
-
-def _sized(need: Need, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
+def _sized(need: DeviceRequirement, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a suite's defaults over the duration that the plan gave to a need."""
     return {"max_duration_minutes": need.request.max_duration_minutes, **defaults}
 
@@ -350,7 +335,7 @@ def _says_more(item: pytest.Item) -> bool:
     return any(len(definitions.get(name, ())) > 1 for name in _SAYING_MORE)
 
 
-def _taken_by(item: pytest.Item) -> dict[str, Held]:
+def _taken_by(item: pytest.Item) -> dict[str, DeviceSession]:
     return item.stash.get(_TAKEN, None) or {}
 
 

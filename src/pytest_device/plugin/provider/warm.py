@@ -10,13 +10,13 @@ from typing import Final
 import pytest
 
 from pytest_device.plugin.provider.backend import Access
-from pytest_device.sessions.device_session import Life
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note, Report
 from pytest_device.sessions.owner import Owner
-from pytest_device.sessions.pool import Held, Need
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.warm import Terms, Warm, World
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import WarmSession
+from pytest_device.sessions.warm import Terms, WarmRegistry, World
 from pytest_device.settings import Settings
 
 _IN_ORDER: Final = frozenset(
@@ -32,13 +32,11 @@ _IN_ORDER: Final = frozenset(
 class WarmDevices:
     """The questions of a pool, answered with no where nothing is kept warm."""
 
-    def __init__(self, warm: Warm | None = None) -> None:
+    def __init__(self, warm: WarmRegistry | None = None) -> None:
         self._warm = warm
 
     @classmethod
-    def of(
-        cls, settings: Settings, access: Access, *, begin: Callable[[SessionRequest], Life], report: Report
-    ) -> "WarmDevices":
+    def of(cls, settings: Settings, access: Access, *, report: Report) -> "WarmDevices":
         """Return what the settings make of it; report once why nothing is kept though that was requested."""
         if settings.not_warm:
             report(Note(settings.not_warm))
@@ -50,22 +48,22 @@ class WarmDevices:
             Path(settings.state_dir.value),
             has_room=lambda sessions: _has_room(slots, sessions),
         )
-        return cls(Warm(terms, _world(access, begin, report)))
+        return cls(WarmRegistry(terms, _world(access, report)))
 
-    def found(self, need: Need) -> Life | None:
-        """Return the life of a session that an earlier run has left for such a need."""
-        return self._warm.found(need) if self._warm else None
+    def claim(
+        self, requirement: DeviceRequirement, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> WarmSession | None:
+        """Return a session that an earlier run left up for such a requirement, this process's from now on.
 
-    def make_room(self, coming: Sequence[Need]) -> None:
-        """Stop a session that is kept warm if there is no room beside it, and none of these needs is to get it."""
-        if self._warm:
-            self._warm.make_room(coming)
+        Where there is none, room is made for one that is to be created, beside what is left for what is ``coming``.
+        """
+        return self._warm.claim(requirement, coming) if self._warm else None
 
-    def stays(self, held: Held) -> bool:
-        """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""
-        return self._warm is not None and self._warm.stays(held)
+    def hand_over(self, session: DeviceSession) -> str | None:
+        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        return self._warm.hand_over(session) if self._warm else None
 
-    def may_stay(self, need: Need) -> bool:
+    def may_stay(self, need: DeviceRequirement) -> bool:
         """Tell whether sessions for a need are left up, so that what tests leave on them is to be cleaned up."""
         return self._warm is not None and self._warm.may_stay(need)
 
@@ -101,7 +99,7 @@ def _owner(access: Access) -> Owner | None:
     return owner if isinstance(owner, Owner) and owner.can_keep_warm else None
 
 
-def _world(access: Access, begin: Callable[[SessionRequest], Life], report: Report) -> World:
+def _world(access: Access, report: Report) -> World:
     from pytest_device.controllers.health import problem_of
 
     def owner() -> Owner:  # of this process: a forked child has its own
@@ -112,7 +110,6 @@ def _world(access: Access, begin: Callable[[SessionRequest], Life], report: Repo
 
     return World(
         owner=owner,
-        begin=begin,
         problem_of=problem_of,
         report=report,
         clock=time.monotonic,

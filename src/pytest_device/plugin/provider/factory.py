@@ -1,0 +1,52 @@
+"""What the pool of a process works with: sessions made as its settings say, hooks before they end, warm ones."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from pytest_device.plugin.provider.backend import Access
+from pytest_device.plugin.provider.warm import WarmDevices
+from pytest_device.scheduling.history import History
+from pytest_device.sessions.boots import boot_key
+from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import SessionConfig
+
+
+class Factory:
+    """Makes sessions that try warm devices first, and lets hooks know before one is stopped."""
+
+    def __init__(self, access: Access, warm: WarmDevices, history: History, relay: Relay, *, attempts: int) -> None:
+        self._access, self._warm, self._history, self._relay = access, warm, history, relay
+        self._attempts = attempts
+
+    def new_session(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> DeviceSession:
+        """Return a session that is not created yet, polled by what earlier ones like it took to start."""
+        from pytest_device.controllers.health import problem_of
+
+        if policy.learned and not policy.past_boots:
+            policy = replace(policy, past_boots=self._history.boots(boot_key(requirement.request)))
+        config = SessionConfig(
+            self._access.sessions(),
+            time.monotonic,
+            self._relay,
+            problem_of,
+            self._access.leaves_unknown,
+            self._attempts,
+        )
+        return DeviceSession(requirement, policy, config, find_warm=lambda: self._warm.claim(requirement, coming))
+
+    def before_stop(self, session: DeviceSession) -> None:
+        """Let the suite's hooks know of a session that a test had and that is stopped next."""
+        if isinstance(session.user, pytest.Item):
+            session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
+
+    def hand_over(self, session: DeviceSession) -> str | None:
+        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        return self._warm.hand_over(session)
