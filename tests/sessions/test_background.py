@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.sessions.background import Background, wait_until_ready
+from pytest_device.sessions.background import Background
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
 from pytest_device.sessions.events import Created, Event, Note, Ready, SessionRef
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots

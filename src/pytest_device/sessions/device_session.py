@@ -1,7 +1,7 @@
 """One session from its request to its end."""
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.relay import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_config import Server, SessionConfig, WarmSession, none_warm
+from pytest_device.sessions.session_config import Server, SessionConfig, WarmSession
 from pytest_device.sessions.states import Outcome, State, Step, after
 
 
@@ -45,7 +45,7 @@ class DeviceSession:
         policy: WaitPolicy,
         config: SessionConfig,
         *,
-        find_warm: Callable[[], WarmSession | None] = none_warm,
+        find_warm: Callable[[], WarmSession | None] | None = None,
     ) -> None:
         self.requirement = requirement
         self.state = State.REQUESTED
@@ -158,8 +158,8 @@ class DeviceSession:
 
     def _warm(self) -> WarmSession | None:
         """Return what an earlier run left up; it is looked for once."""
-        find, self._find_warm = self._find_warm, none_warm
-        return find()
+        find, self._find_warm = self._find_warm, None
+        return find() if find else None
 
     def _retry(self, error: SessionFailedError) -> None:
         """Request another session in the place of one that failed to start, after its stop."""
@@ -272,3 +272,28 @@ class DeviceSession:
 
     def _move(self, step: Step) -> None:
         self.state = after(self.state, step)
+
+
+def wait_until_ready(
+    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
+) -> None:
+    """Advance sessions until all of them are ready; raises what makes one of them give up."""
+    while waiting := [session for session in sessions if not session.is_ready]:
+        advance_due(waiting, clock, sleep)
+
+
+def advance_due(
+    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
+) -> list[DeviceSession]:
+    """Wait until one of these sessions is due, advance those that are, and return them.
+
+    Raises what makes one give up.
+    """
+    first = min(session.due for session in sessions)
+    if (delay := first - clock()) > 0:
+        sleep(delay)
+    now = max(clock(), first)  # a suite may have stopped the clock
+    due = [session for session in sessions if session.due <= now]
+    for session in due:
+        session.advance()
+    return due

@@ -5,8 +5,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from pytest_device.sessions.background import wait_until_ready
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
 from pytest_device.sessions.events import Report, ignore
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session

@@ -8,8 +8,8 @@ from typing import Final
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.option_table import MAX_SESSIONS
-from pytest_device.sessions.background import Background, advance_due
-from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.background import Background
+from pytest_device.sessions.device_session import DeviceSession, advance_due
 from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool_protocols import PoolObserver, SessionFactory

@@ -39,7 +39,8 @@ class Roster:
 
     def reconcile(self) -> None:
         """Take note of what has been stopped behind the tests."""
-        self._background.wake()
+        if self._dropped or self.starting_ahead():
+            self._background.wake()
         for session in [session for session in self._dropped if session.is_over]:
             self._dropped.remove(session)
             self._unused.append(session)

@@ -25,11 +25,6 @@ class WarmSession(NamedTuple):
     """Since when it has been ready, on this process's clock."""
 
 
-def none_warm() -> WarmSession | None:
-    """Find no session of an earlier run."""
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
     """How the sessions of a process are created."""

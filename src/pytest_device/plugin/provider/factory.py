@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -21,26 +22,27 @@ class Factory:
     """Makes sessions that try warm devices first, and lets hooks know before one is stopped."""
 
     def __init__(self, access: Access, warm: WarmDevices, history: History, relay: Relay, *, attempts: int) -> None:
+        from pytest_device.controllers.health import problem_of
+
         self._access, self._warm, self._history, self._relay = access, warm, history, relay
-        self._attempts = attempts
+        self._attempts, self._problem_of = attempts, problem_of
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
         """Return a session that is not created yet, polled by what earlier ones like it took to start."""
-        from pytest_device.controllers.health import problem_of
-
         if policy.learned and not policy.past_boots:
             policy = replace(policy, past_boots=self._history.boots(boot_key(requirement.request)))
         config = SessionConfig(
             self._access.sessions(),
             time.monotonic,
             self._relay,
-            problem_of,
+            self._problem_of,
             self._access.leaves_unknown,
             self._attempts,
         )
-        return DeviceSession(requirement, policy, config, find_warm=lambda: self._warm.claim(requirement, coming))
+        find_warm = partial(self._warm.claim, requirement, coming) if self._warm.is_kept else None
+        return DeviceSession(requirement, policy, config, find_warm=find_warm)
 
     def before_stop(self, session: DeviceSession) -> None:
         """Let the suite's hooks know of a session that a test had and that is stopped next."""

@@ -34,6 +34,8 @@ class WarmDevices:
 
     def __init__(self, warm: WarmRegistry | None = None) -> None:
         self._warm = warm
+        self.is_kept = warm is not None
+        """Whether sessions are left up, and had from earlier runs."""
 
     @classmethod
     def of(cls, settings: Settings, access: Access, *, report: Report) -> "WarmDevices":
