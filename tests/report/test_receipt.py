@@ -182,13 +182,13 @@ def test_the_run_does_not_wait_for_a_session_while_it_boots_behind_the_tests() -
 def test_an_error_is_told_with_its_pages_unless_it_names_the_right_one_itself() -> None:
     pages = [PAGE, "https://devices.example/sessions/two", PAGE, ""]
 
-    assert Incident("infrastructure", "test_a.py::test_x", "infrastructure: no answer", pages).told() == (
+    assert Incident("infrastructure", "test_a.py::test_x", "infrastructure: no answer", pages).line() == (
         f"infrastructure: test_a.py::test_x: no answer ({PAGE} https://devices.example/sessions/two)"
     )
-    assert Incident("infrastructure", "test_a.py::test_x", f"gone: {PAGE}", pages).told() == (
+    assert Incident("infrastructure", "test_a.py::test_x", f"gone: {PAGE}", pages).line() == (
         f"infrastructure: test_a.py::test_x: gone: {PAGE}"
     )
-    assert Incident("config", "test_a.py::test_x", "forbidden").told() == "config: test_a.py::test_x: forbidden"
+    assert Incident("config", "test_a.py::test_x", "forbidden").line() == "config: test_a.py::test_x: forbidden"
 
 
 def test_the_receipt_is_also_plain_values() -> None:

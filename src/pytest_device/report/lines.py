@@ -27,7 +27,7 @@ from pytest_device.sessions.events import (
 )
 
 PATIENCE_SECONDS: Final = 5.0
-"""A shorter wait is not worth a line of its own, unless all is asked for."""
+"""A shorter wait is one that nobody wonders about: it gets a line only with ``-v``."""
 
 _COLOURS: Final[Mapping[type[Event], str]] = {
     StartFailed: "yellow",

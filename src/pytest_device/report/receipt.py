@@ -26,9 +26,9 @@ from pytest_device.sessions.events import (
 from pytest_device.sessions.states import Outcome, final_outcome, is_left_by_all
 
 MOST_LISTED: Final = 10
-"""So many things of one kind are told one by one."""
+"""So many things of one kind are listed: more would push the test results off the screen."""
 _SHOWN_SECONDS: Final = 1.0
-"""Shorter times in the queue are not worth showing."""
+"""Shorter times in the queue are those of one attempt at a lock, not of a wait."""
 _E = TypeVar("_E", bound=SessionEvent)
 
 
@@ -48,7 +48,7 @@ class Incident:
     error: str
     pages: Sequence[str] = ()
 
-    def told(self) -> str:
+    def line(self) -> str:
         """Return it in one line."""
         return f"{self.verdict}: {self.test}: {_with_pages(self.error.removeprefix(f'{self.verdict}: '), self.pages)}"
 
@@ -145,7 +145,7 @@ class Receipt:
 
     @property
     def has_sessions(self) -> bool:
-        """Tell whether a session was created, or may have been."""
+        """Return whether a session was created, or may have been."""
         return bool(self._records or self.lost)
 
     def not_stopped(self) -> list[SessionEvent]:
@@ -174,7 +174,7 @@ class Receipt:
         yield from map(Line, self._notes)
         for verdict, count in self._errors().items():
             yield Line(f"errors of the {verdict}, not of the tests: {count}", "red")
-            yield from _listed([one.told() for one in self.incidents if one.verdict == verdict], "red")
+            yield from _listed([one.line() for one in self.incidents if one.verdict == verdict], "red")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""

@@ -37,7 +37,7 @@ class Background:
                 self._thread = thread
 
     def wake(self) -> None:
-        """Let the thread look at the clock again."""
+        """Let the thread read the clock again."""
         with self._lock:
             if self._thread:
                 self._news.put(None)
@@ -106,7 +106,7 @@ class Background:
 
 
 def _is_settled(session: DeviceSession) -> bool:
-    """Tell whether there is nothing to do with a session for the thread."""
+    """Return whether there is nothing to do with a session for the thread."""
     if session.served_by is Server.BACKGROUND:
         return session.is_ready or session.is_over
     return session.is_over or session.served_by is not Server.DROPPED

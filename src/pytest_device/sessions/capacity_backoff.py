@@ -44,7 +44,7 @@ class CapacityBackoff:
         self._due -= seconds
 
     def is_due(self, waited_seconds: float) -> bool:
-        """Tell whether to ask again now; not when the time is over, since what is created then is of no use."""
+        """Return whether to ask again now; not when the time is over, since what is created then is of no use."""
         return self._due <= waited_seconds < self._policy.timeout_seconds
 
     def delay(self, waited_seconds: float) -> float:

@@ -80,22 +80,22 @@ class DeviceSession:
 
     @property
     def is_created(self) -> bool:
-        """Tell whether there is a session at the service, which has to be stopped some time."""
+        """Return whether there is a session at the service, which has to be stopped some time."""
         return self._attempt.session_id is not None
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether it can be used."""
+        """Return whether it can be used."""
         return self.state is State.READY
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing is left to do for it."""
+        """Return whether nothing is left to do for it."""
         return self.state is State.ENDED
 
     @property
     def is_unused(self) -> bool:
-        """Tell whether it was started ahead and no test has had it yet."""
+        """Return whether it was started ahead and no test has had it yet."""
         return self.served_by is not Server.TEST and self.is_new
 
     @property
@@ -114,7 +114,7 @@ class DeviceSession:
         return self.session.max_duration_minutes * 60 - used
 
     def has_left(self, minutes: int) -> bool:
-        """Tell whether it may run for so long; never with a limit of 0, which the document does not explain."""
+        """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
         return self.seconds_left() >= minutes * 60
 
     # On its way.

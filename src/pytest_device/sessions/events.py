@@ -204,7 +204,7 @@ def outcome_of(event: Event) -> Outcome | None:
 
 
 def is_proof(event: Event) -> bool:
-    """Tell whether an event proves that its session runs no more."""
+    """Return whether an event proves that its session runs no more."""
     outcome = outcome_of(event)
     return outcome is not None and outcome.is_proven
 

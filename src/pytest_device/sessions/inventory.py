@@ -24,7 +24,7 @@ class Known(NamedTuple):
     """Whether a process of its run may be alive, and so answers for it."""
 
     def is_free_at(self, service_url: str) -> bool:
-        """Tell whether nobody has taken a session of this service over that was kept warm; nobody can from now on."""
+        """Return whether nobody has taken a session of this service over that was kept warm; nobody can from now on."""
         entry, ledger = self.entry, self.run.ledger
         return entry.state != WARM or entry.service != service_url or ledger.claim(entry.intent, ledger)
 
@@ -72,7 +72,7 @@ class Choice:
     with_live_runs: bool = False
 
     def includes(self, known: Known) -> bool:
-        """Tell whether it is one of them."""
+        """Return whether it is one of them."""
         if self.ids:
             return known.entry.session_id.lower() in self.ids
         return self.with_live_runs or not known.is_alive

@@ -261,5 +261,5 @@ class Pool:
 
 
 def _may_wait(requirement: DeviceRequirement) -> bool:
-    """Tell whether a session may lie idle before it is used and still last long enough."""
+    """Return whether a session may lie idle before it is used and still last long enough."""
     return requirement.minutes < (requirement.request.max_duration_minutes or DURATION_MAX_MINUTES)

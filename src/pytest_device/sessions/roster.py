@@ -27,7 +27,7 @@ class Roster:
         """Those that ended without a test: what happened to them is reported in the end."""
 
     def __bool__(self) -> bool:
-        """Tell whether any session is there or on its way."""
+        """Return whether any session is there or on its way."""
         return bool(self.sessions or self._dropped)
 
     def idle(self) -> list[DeviceSession]:
@@ -135,5 +135,5 @@ class Roster:
 
 
 def is_good(session: DeviceSession, minutes: int | None = None) -> bool:
-    """Tell whether a session is of use to a test that needs it for so long."""
+    """Return whether a session is of use to a test that needs it for so long."""
     return not session.unusable and session.has_left(session.requirement.minutes if minutes is None else minutes)

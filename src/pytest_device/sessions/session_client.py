@@ -19,7 +19,7 @@ class SessionClient(Protocol):
 
 
 def may_have_created(error: BaseException) -> bool:
-    """Tell whether a create call that ended so may have left a session that nobody can name.
+    """Return whether a create call that ended so may have left a session that nobody can name.
 
     Not so when it never left, or was refused.
     """

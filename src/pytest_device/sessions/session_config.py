@@ -34,7 +34,7 @@ class SessionConfig:
     relay: Relay = field(default_factory=Relay)
     problem_of: ProblemOf = unasked
     leaves_unknown: Callable[[BaseException], bool] = may_have_created
-    """Tells whether a create call that ended so may have left a session that nobody can name."""
+    """Returns whether a create call that ended so may have left a session that nobody can name."""
     attempts: int = 1
     """How many sessions are created, one after the other, until one does not fail to start."""
 

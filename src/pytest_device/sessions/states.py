@@ -91,17 +91,17 @@ class Outcome(StrEnum):
 
     @property
     def is_proven(self) -> bool:
-        """Tell whether it certainly runs no more."""
+        """Return whether it certainly runs no more."""
         return self in _PROVEN
 
     @property
     def is_over(self) -> bool:
-        """Tell whether this run is done with it."""
+        """Return whether this run is done with it."""
         return self in _OVER
 
     @property
     def may_be_retried(self) -> bool:
-        """Tell whether another stop call may still end it."""
+        """Return whether another stop call may still end it."""
         return self in _RETRIABLE
 
 
@@ -125,7 +125,7 @@ def final_outcome(outcomes: Sequence[Outcome], users: int) -> Outcome | None:
 
 
 def is_left_by_all(outcomes: Sequence[Outcome], users: int) -> bool:
-    """Tell whether a session was left up as often as somebody had it."""
+    """Return whether a session was left up as often as somebody had it."""
     return outcomes.count(Outcome.WARM) >= max(users, 1)
 
 
