@@ -43,7 +43,7 @@ from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, past_runs
 from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.sessions.sweep import settle, sweep
-from pytest_device.sessions.warm import Terms, WarmRegistry, World, asks, left_warm
+from pytest_device.sessions.warm import WarmConfig, WarmStore, asks, left_warm
 from pytest_device.testing import FaultyService
 from tests.sessions.owning import DETACHED, IN_A_THREAD, entry_of, reapers
 from tests.waiting import eventually
@@ -59,7 +59,14 @@ class Run:
     """One pytest process: it takes sessions from a pool and gives them back to it."""
 
     def __init__(
-        self, at: FaultyService, state_dir: Path, terms: Terms, watched: Watched, *, has_ledger: bool = True
+        self,
+        at: FaultyService,
+        state_dir: Path,
+        minutes: int,
+        watched: Watched,
+        *,
+        has_room: bool = True,
+        has_ledger: bool = True,
     ) -> None:
         self.events: list[Event] = []
         self.problem: str | None = None
@@ -75,18 +82,20 @@ class Run:
             terms=watched,
             warn=lambda _text: None,
         )
-        self.warm = WarmRegistry(terms, self._world())
-        self.pool = Pool(self, self, clock=time.monotonic, sleep=lambda _seconds: None, relay=Relay(self.events.append))
-
-    def _world(self) -> World:
-        return World(
-            owner=lambda: self.owner,
-            problem_of=lambda _session: self.problem,
-            report=self.events.append,
-            clock=lambda: time.monotonic() + self.later.total_seconds(),
-            now=lambda: datetime.now(UTC) + self.later,
-            mix=lambda _left: None,
+        self.warm = WarmStore(
+            WarmConfig(
+                minutes,
+                state_dir,
+                owner=lambda: self.owner,
+                problem_of=lambda _session: self.problem,
+                report=self.events.append,
+                has_room=lambda _sessions: has_room,
+                clock=lambda: time.monotonic() + self.later.total_seconds(),
+                now=lambda: datetime.now(UTC) + self.later,
+                shuffle=lambda _left: None,
+            )
         )
+        self.pool = Pool(self, self, clock=time.monotonic, sleep=lambda _seconds: None, relay=Relay(self.events.append))
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
@@ -138,7 +147,7 @@ class Runs:
         self.at, self.state_dir, self._open = at, state_dir, open_
 
     def start(self, minutes: int = 10, *, has_room: bool = True, watched: Watched = DETACHED) -> Run:
-        run = Run(self.at, self.state_dir, Terms(minutes, self.state_dir, lambda _sessions: has_room), watched)
+        run = Run(self.at, self.state_dir, minutes, watched, has_room=has_room)
         self._open.callback(run.end)
         return run
 
@@ -644,7 +653,7 @@ def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run
 
 
 def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: DeviceRequirement) -> None:
-    run = Run(runs.at, runs.state_dir, Terms(10, runs.state_dir), IN_A_THREAD, has_ledger=False)
+    run = Run(runs.at, runs.state_dir, 10, IN_A_THREAD, has_ledger=False)
 
     run.use(need)
 

@@ -20,12 +20,14 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import secrets
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -51,35 +53,29 @@ _SALT_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """For how long sessions are left up, and where that is written down."""
+class WarmConfig:
+    """For how long sessions are left up, where that is written down, and what is worked with."""
 
     minutes: int
     state_dir: Path
-    has_room: Callable[[int], bool] = lambda _sessions: True
-    """Tells whether there may be so many sessions besides those in use: else one makes room for one to be created."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What is worked with."""
-
     owner: Callable[[], Owner]
-    """Gives the owner of the sessions of this process."""
+    """Returns the owner of the sessions of this process: a forked child has its own."""
     problem_of: ProblemOf
     report: Report
-    clock: Callable[[], float]
-    now: Callable[[], datetime]
-    """Gives the time of day, in any zone."""
-    mix: Callable[[list["Left"]], None]
+    has_room: Callable[[int], bool] = lambda _sessions: True
+    """Returns whether there may be so many sessions besides those in use: else one makes room for one to be created."""
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    """Returns the time of day, in any zone."""
+    shuffle: Callable[[list["Left"]], None] = random.shuffle
     """Puts them in another order, so that processes that start together do not all want the same one."""
 
 
-class WarmRegistry:
+class WarmStore:
     """What one process has from earlier runs, and leaves to later ones."""
 
-    def __init__(self, terms: Terms, world: World) -> None:
-        self._terms, self._world = terms, world
+    def __init__(self, config: WarmConfig) -> None:
+        self._config = config
         self._is_over = False
 
     def claim(self, need: DeviceRequirement, coming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
@@ -98,7 +94,7 @@ class WarmRegistry:
             return None
         wanted = self._asks(need)
         equal = [one for one in self._all_left() if one.entry.asks == wanted]
-        self._world.mix(equal)
+        self._config.shuffle(equal)
         for one in equal:
             if warm := self._had(need, one):
                 return warm
@@ -107,7 +103,7 @@ class WarmRegistry:
     def _make_room(self, coming: Sequence[DeviceRequirement]) -> None:
         """Stop one that is kept warm if there is no room for it beside one that is to be created."""
         spare = list(self._spare(coming))
-        if self._terms.has_room(len(spare)):
+        if self._config.has_room(len(spare)):
             return
         for one in spare:
             if self._end(one, "it made room"):
@@ -122,33 +118,33 @@ class WarmRegistry:
                 yield one
 
     def _all_left(self) -> list["Left"]:
-        return left_warm(self._terms.state_dir, self._world.owner().base_url, self._world.now())
+        return left_warm(self._config.state_dir, self._config.owner().base_url, self._config.now())
 
     def _asks(self, need: DeviceRequirement) -> str | None:
         try:
-            return asks(need, self._terms.state_dir)
+            return asks(need, self._config.state_dir)
         except OSError:  # nothing can be found or left then, which costs boots only
             return None
 
     def _had(self, need: DeviceRequirement, left: "Left") -> WarmSession | None:
-        owner, session = self._world.owner(), self._in_progress(need, left)
+        owner, session = self._config.owner(), self._in_progress(need, left)
         if session is None:
             return None
-        seconds = left.seconds_left(session, self._world.now())
+        seconds = left.seconds_left(session, self._config.now())
         if seconds < need.minutes * 60 or not _is_within(need.request, session, seconds):
             return None
-        if problem := self._world.problem_of(session):
+        if problem := self._config.problem_of(session):
             self._end(left, problem)
             return None
         if not owner.take_over(left.entry, left.ledger):
             return None
-        return WarmSession(session, self._world.clock() + seconds - session.max_duration_minutes * 60)
+        return WarmSession(session, self._config.clock() + seconds - session.max_duration_minutes * 60)
 
     def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
         """Return the session if it is what is needed; one that has ended, or is hidden from this run, is left alone."""
         request = need.request
         try:
-            session = self._world.owner().get(left.entry.session_id)
+            session = self._config.owner().get(left.entry.session_id)
         except ServiceError:
             return None
         is_same = (session.app_id, session.platform, session.type) == (request.app_id, request.platform, request.type)
@@ -156,7 +152,7 @@ class WarmRegistry:
         return session if is_same and is_there else None
 
     def _end(self, left: "Left", reason: str) -> bool:
-        owner, entry = self._world.owner(), left.entry
+        owner, entry = self._config.owner(), left.entry
         if not owner.take_over(entry, left.ledger):
             return False
         of = SessionRef(entry.label, entry.session_id, entry.page)
@@ -168,42 +164,42 @@ class WarmRegistry:
         """Report it as a note, with the session's id where an earlier run has had it: it is not of this one then."""
         of, done = event.session, "stopped" if is_proof(event) else "tried to stop"
         text = f"{done} {of.label} {of.session_id}, which was kept warm: {reason}"
-        self._world.report(Note(text, session_id="" if is_own else of.session_id))
+        self._config.report(Note(text, session_id="" if is_own else of.session_id))
         if is_own or not is_proof(event):
-            self._world.report(event)
+            self._config.report(event)
 
     def hand_over(self, held: DeviceSession) -> str | None:
         """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
         if not self.may_stay(held.requirement):
             return None
-        ready_at = self._world.clock() if held.ready_at is None else held.ready_at
-        left_seconds = held.session.max_duration_minutes * 60 - (self._world.clock() - ready_at)
-        idle_minutes = held.session.max_idle_time_minutes or self._terms.minutes
+        ready_at = self._config.clock() if held.ready_at is None else held.ready_at
+        left_seconds = held.session.max_duration_minutes * 60 - (self._config.clock() - ready_at)
+        idle_minutes = held.session.max_idle_time_minutes or self._config.minutes
         seconds = min(
-            60.0 * self._terms.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.requirement.minutes, 1)
+            60.0 * self._config.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.requirement.minutes, 1)
         )
         if seconds < LEAST_SECONDS or held.check_alive():
             return None
         return self._left(held, seconds, left_seconds)
 
     def _left(self, held: DeviceSession, seconds: float, left_seconds: float) -> str | None:
-        wanted, now = self._asks(held.requirement), self._world.now()
+        wanted, now = self._asks(held.requirement), self._config.now()
         if wanted is None:
             return None
         until, ends = now + timedelta(seconds=seconds), now + timedelta(seconds=left_seconds)
-        if not self._world.owner().keep_warm(held.session.id, until=until, ends=ends, asks=wanted):
+        if not self._config.owner().keep_warm(held.session.id, until=until, ends=ends, asks=wanted):
             return None
         return time_of_day(until)
 
     def may_stay(self, need: DeviceRequirement) -> bool:
-        """Tell whether a session may go from run to run: not where each test asked for a fresh one."""
+        """Return whether a session may go from run to run: not where each test asked for a fresh one."""
         return not self._is_over and need.sharing_key.partition(" ")[0] != Share.TEST
 
     def end(self) -> None:
         """Leave nothing up, also not what has been left up by now: the run was broken off."""
         if not self._is_over:
             self._is_over = True
-            self._world.owner().end_warm()
+            self._config.owner().end_warm()
 
 
 class Left(NamedTuple):
@@ -221,7 +217,7 @@ class Left(NamedTuple):
 
 
 def _is_within(request: SessionRequest, session: Session, seconds_left: float) -> bool:
-    """Tell whether a session ends by itself no later than the one would that is asked for."""
+    """Return whether a session ends by itself no later than the one would that is asked for."""
     longest, idle = request.max_duration_minutes, request.max_idle_time_minutes
     if idle is not None and (session.max_idle_time_minutes is None or session.max_idle_time_minutes > idle):
         return False

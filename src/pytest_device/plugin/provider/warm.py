@@ -1,9 +1,6 @@
 """``--device-keep-warm``: what a run has from the one before it, and leaves to the next."""
 
-import random
-import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +13,7 @@ from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import WarmSession
-from pytest_device.sessions.warm import Terms, WarmRegistry, World
+from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
 
 _IN_ORDER: Final = frozenset(
@@ -32,7 +29,7 @@ _IN_ORDER: Final = frozenset(
 class WarmDevices:
     """The questions of a pool, answered with no where nothing is kept warm."""
 
-    def __init__(self, warm: WarmRegistry | None = None) -> None:
+    def __init__(self, warm: WarmStore | None = None) -> None:
         self._warm = warm
         self.is_kept = warm is not None
         """Whether sessions are left up, and had from earlier runs."""
@@ -40,17 +37,22 @@ class WarmDevices:
     @classmethod
     def of(cls, settings: Settings, access: Access, *, report: Report) -> "WarmDevices":
         """Return what the settings make of it; report once why nothing is kept though that was requested."""
+        from pytest_device.controllers.health import problem_of
+
         if settings.not_warm:
             report(Note(settings.not_warm))
         if not settings.keep_warm.value or settings.state_dir.value is None or not _owner(access):
             return cls()
         slots = access.slots("a look at warm devices", lambda _text: None)
-        terms = Terms(
+        config = WarmConfig(
             settings.keep_warm.value,
             Path(settings.state_dir.value),
+            owner=lambda: _owner_of(access),
+            problem_of=problem_of,
+            report=report,
             has_room=lambda sessions: _has_room(slots, sessions),
         )
-        return cls(WarmRegistry(terms, _world(access, report)))
+        return cls(WarmStore(config))
 
     def claim(
         self, requirement: DeviceRequirement, coming: Callable[[], Sequence[DeviceRequirement]]
@@ -101,20 +103,9 @@ def _owner(access: Access) -> Owner | None:
     return owner if isinstance(owner, Owner) and owner.can_keep_warm else None
 
 
-def _world(access: Access, report: Report) -> World:
-    from pytest_device.controllers.health import problem_of
-
-    def owner() -> Owner:  # of this process: a forked child has its own
-        here = access.sessions()
-        if not isinstance(here, Owner):
-            raise TypeError("only an owner leaves sessions up")
-        return here
-
-    return World(
-        owner=owner,
-        problem_of=problem_of,
-        report=report,
-        clock=time.monotonic,
-        now=lambda: datetime.now(UTC),
-        mix=random.shuffle,
-    )
+def _owner_of(access: Access) -> Owner:
+    """Return the owner of this process: a forked child has its own."""
+    owner = access.sessions()
+    if not isinstance(owner, Owner):
+        raise TypeError("only an owner leaves sessions up")
+    return owner
