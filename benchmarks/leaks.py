@@ -18,9 +18,9 @@ from typing import Final
 import psutil
 
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.owner import Owner, Terms
-from pytest_device.sessions.reaper.link import NAME
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.channel import NAME
+from pytest_device.sessions.reaper.messages import Endpoint
+from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.testing import FaultyService, faulty_service
@@ -170,13 +170,13 @@ def _stops(service: FaultyService, directory: Path, repeats: int) -> bool:
     return many / one <= STOPS_BAR
 
 
-def _owner(service: FaultyService, directory: Path, *, detached: bool = True) -> Owner:
-    return Owner(
+def _owner(service: FaultyService, directory: Path, *, detached: bool = True) -> ReaperClient:
+    return ReaperClient(
         DeviceClient(service.url, service.token),
-        Service(service.url, service.token),
+        Endpoint(service.url, service.token),
         vendor="vendor",
         run=OwnRun.join(directory / "state", "a-run", "main"),
-        terms=Terms(detached=detached),
+        config=ReaperConfig(detached=detached),
         warn=print,
     )
 
@@ -186,7 +186,7 @@ def _request(service: FaultyService) -> SessionRequest:
 
 
 def _reapers() -> list[psutil.Process]:
-    """Return every reaper there is, without couriers: the machine should run no others meanwhile."""
+    """Return every reaper there is, without senders: the machine should run no others meanwhile."""
     found = [process for process in psutil.process_iter(["cmdline"]) if (process.info["cmdline"] or [""])[-1] == NAME]
     pids = {process.pid for process in found}
     return [process for process in found if process.ppid() not in pids]

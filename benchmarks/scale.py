@@ -28,7 +28,7 @@ from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event, Stopped
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Pool
-from pytest_device.sessions.reaper.link import NAME
+from pytest_device.sessions.reaper.channel import NAME
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
@@ -213,7 +213,7 @@ def _kilobytes() -> float:
 
 
 class _Reaper:
-    """The reaper of this process and its couriers, known by a mark in their search path."""
+    """The reaper of this process and its senders, known by a mark in their search path."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark

@@ -14,7 +14,7 @@ from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.testing import FaultyService, faulty_service
 from tests.cli.running import call
-from tests.sessions.owning import entry_of, request_at
+from tests.sessions.reaper_clients import entry_of, request_at
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from pytest_device.sessions.ledger import ASKED, KEPT, WARM
 from tests.cli.conftest import Ledgers
 from tests.cli.running import call, run
-from tests.sessions.owning import entry_of
+from tests.sessions.reaper_clients import entry_of
 
 ENVIRON = {"DEVICE_URL": "http://127.0.0.1:9", "DEVICE_TOKEN": "open-sesame"}
 

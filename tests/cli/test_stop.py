@@ -9,7 +9,7 @@ from pytest_device.sessions.ledger import ASKED, KEPT, STOPPED
 from pytest_device.testing import faulty_service
 from tests.cli.conftest import Ledgers
 from tests.cli.running import WITHOUT_EXTRA, call, run
-from tests.sessions.owning import entry_of
+from tests.sessions.reaper_clients import entry_of
 
 
 def test_stop_stops_what_is_left_and_kept_and_spares_live_runs(ledgers: Ledgers) -> None:

@@ -85,7 +85,7 @@ def _broken_promise(row: Row, place: Room, facts: list[dict[str, Any]]) -> Itera
 
 
 def _open_entries(place: Room) -> list[str]:
-    """Return the entries of the ledger without those that only leave word of a stop."""
+    """Return the entries of the ledger without tombstones."""
     return [path.name for path in place.ledger() if json.loads(path.read_bytes())["state"] != "stopped"]
 
 

@@ -22,9 +22,9 @@ from pytest_device.sessions.events import Event, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.partial import page_in
 from pytest_device.sessions.replies import read_session
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.salvage import page_in
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from pytest_device.testing import FakeClock
 from tests.contract.document import example_config, example_session

@@ -11,7 +11,7 @@ import pytest
 from pytest_device.sessions.ledger import WARM, Entry
 from pytest_device.sessions.runs import past_runs
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import reapers
+from tests.sessions.reaper_clients import reapers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
 

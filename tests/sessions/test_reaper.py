@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from pytest_device.sessions.ledger import STOPPED, Ledger
-from pytest_device.sessions.owner import Terms
+from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import RUN, ids_told, owning, owning_elsewhere, reapers, request_at
+from tests.sessions.reaper_clients import RUN, created_ids, owning_elsewhere, reaper_client, reapers, request_at
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -44,7 +44,7 @@ def kill_group(process: "subprocess.Popen[str]") -> None:
 
 def test_the_sessions_of_a_killed_process_group_are_stopped(service: FaultyService, tmp_path: Path) -> None:
     with owning_elsewhere(service, tmp_path, sessions=3) as process:
-        created = ids_told(process)
+        created = created_ids(process)
 
         kill_group(process)
 
@@ -58,7 +58,7 @@ def test_a_create_call_that_was_on_its_way_when_its_owner_was_killed_is_stopped(
     service: FaultyService, tmp_path: Path
 ) -> None:
     with owning_elsewhere(service, tmp_path, sessions=0) as process:
-        ids_told(process)
+        created_ids(process)
         service.add_fault("create", "delay", seconds=0.5)
         assert process.stdin is not None
         process.stdin.close()
@@ -73,7 +73,7 @@ def test_a_stop_that_fails_is_tried_again_after_the_owner_is_gone(service: Fault
     service.add_fault("stop", "lose-request")
     service.add_fault("stop", "reply", status=503, body="{}", skip=0)
     with owning_elsewhere(service, tmp_path) as process:
-        ids_told(process)
+        created_ids(process)
 
         kill_group(process)
 
@@ -84,7 +84,7 @@ def test_a_forked_child_that_holds_the_pipe_does_not_hide_the_end_of_the_owner(
     service: FaultyService, tmp_path: Path
 ) -> None:
     with owning_elsewhere(service, tmp_path, forks=True) as process:
-        ids_told(process)
+        created_ids(process)
         (child,) = psutil.Process(process.pid).children()
 
         process.kill()
@@ -97,8 +97,8 @@ def test_a_forked_child_that_holds_the_pipe_does_not_hide_the_end_of_the_owner(
 
 def test_the_end_of_a_process_that_it_follows_is_the_end_of_its_owner(service: FaultyService, tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as controller:
-        with owning(service, tmp_path, Terms(follow=(controller.pid,))) as owner:
-            owner.create(request_at(service))
+        with reaper_client(service, tmp_path, ReaperConfig(follow=(controller.pid,))) as client:
+            client.create(request_at(service))
 
             controller.kill()
 
@@ -107,8 +107,8 @@ def test_the_end_of_a_process_that_it_follows_is_the_end_of_its_owner(service: F
 
 
 def test_it_is_nobodys_child_and_of_no_group_of_the_run(service: FaultyService, tmp_path: Path, mark: str) -> None:
-    with owning(service, tmp_path) as owner:
-        owner.create(request_at(service))
+    with reaper_client(service, tmp_path) as client:
+        client.create(request_at(service))
         reaper = the_reaper(mark)
 
         assert reaper.ppid() != os.getpid()
@@ -122,8 +122,8 @@ def test_it_gives_the_token_to_nobody(
     service: FaultyService, tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEVICE_TOKEN", service.token)
-    with owning(service, tmp_path) as owner:
-        owner.create(request_at(service))
+    with reaper_client(service, tmp_path) as client:
+        client.create(request_at(service))
         reaper = the_reaper(mark)
         everyone = [reaper, *reaper.children()]
 
@@ -136,9 +136,9 @@ def test_it_gives_the_token_to_nobody(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_it_weighs_little_before_and_after_a_call(service: FaultyService, tmp_path: Path, mark: str) -> None:
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path) as client:
         idle = resident_kb(the_reaper(mark))
-        owner.create(request_at(service))
+        client.create(request_at(service))
 
         assert idle < BAR_KB
         assert resident_kb(the_reaper(mark)) < BAR_KB
@@ -148,21 +148,21 @@ def test_it_weighs_little_before_and_after_a_call(service: FaultyService, tmp_pa
 def test_it_does_not_end_by_what_ends_a_run(
     service: FaultyService, tmp_path: Path, mark: str, number: signal.Signals
 ) -> None:
-    with owning(service, tmp_path) as owner:
-        session = owner.create(request_at(service))
+    with reaper_client(service, tmp_path) as client:
+        session = client.create(request_at(service))
         reaper = the_reaper(mark)
 
         reaper.send_signal(number)
 
-        assert owner.stop(session.id).status == "stopped"
+        assert client.stop(session.id).status == "stopped"
         assert the_reaper(mark).pid == reaper.pid
 
 
 def test_it_ends_with_an_owner_that_has_left_nothing(service: FaultyService, tmp_path: Path, mark: str) -> None:
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path) as client:
         the_reaper(mark)
 
-        owner.close(5)
+        client.close(5)
 
         assert eventually(lambda: reapers(mark) == [])
 
@@ -171,7 +171,7 @@ def test_it_ends_when_all_is_stopped_that_a_killed_owner_left(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     with owning_elsewhere(service, tmp_path) as process:
-        ids_told(process)
+        created_ids(process)
 
         kill_group(process)
 

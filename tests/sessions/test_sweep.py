@@ -12,11 +12,11 @@ import pytest
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import CreateUnknown, Kept, StopFailed, Stopped, detail_of, session_id_of
 from pytest_device.sessions.ledger import ASKED, KEPT, STOPPED, Entry
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun, past_runs
-from pytest_device.sessions.sweep import Swept, settle, stop_all, sweep
+from pytest_device.sessions.sweep import Swept, reconcile, stop_all, sweep
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import entry_of, request_at
+from tests.sessions.reaper_clients import entry_of, request_at
 
 RECENTLY = "2999-01-01T00:00:00+00:00"
 
@@ -26,7 +26,7 @@ class Past:
 
     def __init__(self, service: FaultyService, client: DeviceClient, state_dir: Path) -> None:
         self.faults, self.state_dir = service, state_dir
-        self.service = Service(service.url, service.token)
+        self.service = Endpoint(service.url, service.token)
         self._client = client
 
     def entry(self, **values: Any) -> Entry:
@@ -233,7 +233,7 @@ def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past)
     left, stopped, kept = past.entry(owner="gw0"), past.entry(owner="gw1", state=STOPPED), past.entry(state=KEPT)
     run = past.live(left, stopped, kept._replace(owner="gw1"))
 
-    events = settle(run, past.service, known=(), until=time.monotonic() + 5)
+    events = reconcile(run, past.service, known=(), until=time.monotonic() + 5)
 
     assert {session_id_of(event): type(event) for event in events} == {
         left.session_id: Stopped,
@@ -247,7 +247,7 @@ def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past)
 def test_what_is_known_of_a_dead_process_is_not_told_again(past: Past) -> None:
     run = past.live(entry := past.entry(owner="gw0", state=STOPPED))
 
-    assert settle(run, past.service, known={entry.session_id}, until=time.monotonic() + 5) == []
+    assert reconcile(run, past.service, known={entry.session_id}, until=time.monotonic() + 5) == []
 
     run.leave()
 
@@ -256,7 +256,7 @@ def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
     run = past.live()
     run.ledger.write(past.entry(owner=run.owner))
 
-    assert settle(run, past.service, known=(), until=time.monotonic() + 5) == []
+    assert reconcile(run, past.service, known=(), until=time.monotonic() + 5) == []
 
     assert ("stop", 200) not in past.faults.requests()
     run.leave()
@@ -265,7 +265,7 @@ def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
 def test_a_create_call_of_a_dead_process_is_waited_for_and_then_told(past: Past) -> None:
     run = past.live(past.entry(owner="gw0")._replace(session_id="", state=ASKED, name="lost one"))
 
-    (event,) = settle(run, past.service, known=(), until=time.monotonic() + 0.2)
+    (event,) = reconcile(run, past.service, known=(), until=time.monotonic() + 0.2)
 
     assert (type(event), detail_of(event)) == (CreateUnknown, "lost one")
     run.leave()

@@ -33,19 +33,18 @@ from pytest_device.sessions.events import (
 from pytest_device.sessions.inventory import Choice, opened, stop_known
 from pytest_device.sessions.ledger import KEPT, LIVE, WARM, Entry, Ledger
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.owner import Owner
-from pytest_device.sessions.owner import Terms as Watched
 from pytest_device.sessions.pool import Pool
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.messages import Endpoint
+from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, past_runs
 from pytest_device.sessions.session_config import SessionConfig
-from pytest_device.sessions.sweep import settle, sweep
+from pytest_device.sessions.sweep import reconcile, sweep
 from pytest_device.sessions.warm import WarmConfig, WarmStore, asks, left_warm
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import DETACHED, IN_A_THREAD, entry_of, reapers
+from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, entry_of, reapers
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -63,7 +62,7 @@ class Run:
         at: FaultyService,
         state_dir: Path,
         minutes: int,
-        watched: Watched,
+        watched: ReaperConfig,
         *,
         has_room: bool = True,
         has_ledger: bool = True,
@@ -74,12 +73,12 @@ class Run:
         self._is_closed = False
         self._at = at
         self.run = OwnRun.join(state_dir, uuid4().hex, "main")
-        self.owner = Owner(
+        self.owner = ReaperClient(
             DeviceClient(at.url, at.token),
-            Service(at.url, at.token),
+            Endpoint(at.url, at.token),
             vendor="vendor",
             run=self.run if has_ledger else None,
-            terms=watched,
+            config=watched,
             warn=lambda _text: None,
         )
         self.warm = WarmStore(
@@ -146,19 +145,19 @@ class Runs:
     def __init__(self, at: FaultyService, state_dir: Path, open_: ExitStack) -> None:
         self.at, self.state_dir, self._open = at, state_dir, open_
 
-    def start(self, minutes: int = 10, *, has_room: bool = True, watched: Watched = DETACHED) -> Run:
+    def start(self, minutes: int = 10, *, has_room: bool = True, watched: ReaperConfig = DETACHED) -> Run:
         run = Run(self.at, self.state_dir, minutes, watched, has_room=has_room)
         self._open.callback(run.end)
         return run
 
-    def left(self, need: DeviceRequirement, *, watched: Watched = DETACHED) -> str:
+    def left(self, need: DeviceRequirement, *, watched: ReaperConfig = DETACHED) -> str:
         """Let a run that is over have left a session up; return its id."""
         run = self.start(watched=watched)
         session_id = run.use(need)
         run.close()
         return session_id
 
-    def ending(self, need: DeviceRequirement, after: timedelta, *, watched: Watched = DETACHED) -> str:
+    def ending(self, need: DeviceRequirement, after: timedelta, *, watched: ReaperConfig = DETACHED) -> str:
         """Let a run that is over have left a session up for so long; return its id."""
         run = self.start(watched=watched)
         session_id = self.keep(run, need, after)
@@ -180,8 +179,8 @@ class Runs:
         return [entry.state for entry in self.entries()]
 
     @property
-    def service(self) -> Service:
-        return Service(self.at.url, self.at.token)
+    def service(self) -> Endpoint:
+        return Endpoint(self.at.url, self.at.token)
 
 
 @pytest.fixture
@@ -326,7 +325,7 @@ def test_one_that_has_ended_is_passed_over_and_forgotten_by_the_sweep(runs: Runs
 def test_runs_that_start_together_never_have_the_same_one(runs: Runs, need: DeviceRequirement) -> None:
     left = {runs.left(need) for _ in range(2)}
     had: list[str] = []
-    starting = [runs.start(watched=IN_A_THREAD) for _ in range(4)]
+    starting = [runs.start(watched=IN_THE_RUN) for _ in range(4)]
     threads = [threading.Thread(target=lambda run=run: had.append(str(run.take(need).session.id))) for run in starting]
 
     for thread in threads:
@@ -433,7 +432,7 @@ def test_the_successor_of_a_killed_reaper_leaves_to_others_what_they_have(
     runs.keep(run, need, timedelta(minutes=5))
     (former,) = reapers(str(tmp_path))
     former.suspend()
-    runs.start(watched=IN_A_THREAD).take(need)
+    runs.start(watched=IN_THE_RUN).take(need)
 
     former.kill()
     assert eventually(lambda: len(set(reapers(str(tmp_path))) - {former}) == 1)
@@ -449,7 +448,7 @@ def test_the_reaper_of_a_run_that_is_over_ends_when_another_run_has_it(
     runs.left(need)
     (former,) = reapers(str(tmp_path))
 
-    runs.start(watched=IN_A_THREAD).take(need)
+    runs.start(watched=IN_THE_RUN).take(need)
 
     assert eventually(lambda: former not in reapers(str(tmp_path)))
     assert runs.at.statuses() == ["in-progress"]
@@ -471,7 +470,7 @@ def test_it_is_watched_over_by_the_run_that_has_it(runs: Runs, need: DeviceRequi
 def test_a_sweep_stops_it_once_its_time_is_over(
     runs: Runs, need: DeviceRequirement, after: timedelta, status: str
 ) -> None:
-    session_id = runs.ending(need, after, watched=IN_A_THREAD)
+    session_id = runs.ending(need, after, watched=IN_THE_RUN)
     assert eventually(
         lambda: datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until) or status != "stopped"
     )
@@ -483,7 +482,7 @@ def test_a_sweep_stops_it_once_its_time_is_over(
 
 
 def test_one_that_was_claimed_by_a_run_that_died_is_swept(runs: Runs, need: DeviceRequirement) -> None:
-    runs.left(need, watched=IN_A_THREAD)
+    runs.left(need, watched=IN_THE_RUN)
     (run,) = past_runs(runs.state_dir)
     assert run.ledger.claim(runs.entries()[0].intent, run.ledger)
 
@@ -537,7 +536,7 @@ def test_what_workers_have_left_up_is_told_or_stopped_with_the_run(
     entry = entry_of(str(session.id), runs.at, owner="gw0", until="2999-01-01T00:00:00+00:00")
     run.run.ledger.keep_warm(entry)
 
-    events = settle(run.run, runs.service, known=(), until=time.monotonic() + 5, leaves_warm=leaves_warm)
+    events = reconcile(run.run, runs.service, known=(), until=time.monotonic() + 5, leaves_warm=leaves_warm)
 
     assert [(type(event), session_id_of(event)) for event in events] == [(kind, str(session.id))]
 
@@ -653,7 +652,7 @@ def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run
 
 
 def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: DeviceRequirement) -> None:
-    run = Run(runs.at, runs.state_dir, 10, IN_A_THREAD, has_ledger=False)
+    run = Run(runs.at, runs.state_dir, 10, IN_THE_RUN, has_ledger=False)
 
     run.use(need)
 

@@ -55,11 +55,11 @@ def _no_text(_name: str) -> None:
 
 def _run(parsed: argparse.Namespace) -> int:
     from pytest_device.sessions.inventory import Choice, stop_known
-    from pytest_device.sessions.network import service_at
+    from pytest_device.sessions.network import endpoint_at
 
     if not parsed.url:
         raise ConfigError(f"which service? Give --url or {URL.variable}; `pytest-device sessions` tells each session's")
-    service = service_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
+    service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
     seconds = parsed.timeout_seconds or _timeout_seconds(os.environ.get(STOP_TIMEOUT_SECONDS.variable, ""))
     choice = Choice(frozenset(map(str, parsed.ids)), with_live_runs=parsed.all)
     try:

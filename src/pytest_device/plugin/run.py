@@ -34,7 +34,7 @@ from pytest_device.scheduling.test_plan import Numbers
 from pytest_device.sessions.event_codec import to_plain
 from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.network import service_at
+from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.runs import new_run
 from pytest_device.settings import Settings
 
@@ -175,13 +175,13 @@ class DeviceRun:
             types = {str(need.request.type) for item in items for need in needs_of(item).values()}
             return LocalAccess(settings, given.get(LOCAL), show, types)
         if self._terminal:
-            service = service_at(str(settings.url.value), settings.token)
+            service = endpoint_at(str(settings.url.value), settings.token)
             self._household = Household(settings, service, self.name, self._terminal)
             run = self._household.run
         else:
             run = joined(settings, self.name, str(worker), self._note)
             if run and not run.is_joined_by(MAIN):  # on a machine of its own
-                self._sweeping = Sweeping(settings, service_at(str(settings.url.value), settings.token), run.name)
+                self._sweeping = Sweeping(settings, endpoint_at(str(settings.url.value), settings.token), run.name)
         return RemoteAccess(settings, run=run, worker=worker, tell=self._note)
 
     @pytest.hookimpl(tryfirst=True)

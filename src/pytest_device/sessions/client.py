@@ -23,22 +23,20 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.sessions.capacity import retry_after
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.partial import session_id_in
 from pytest_device.sessions.replies import no_answer, read_session
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.salvage import session_id_in
+from pytest_device.sessions.retry_policy import (
+    ATTEMPTS,
+    GET_PAUSE_MOST_SECONDS,
+    is_passing_status,
+    pause_after,
+    retry_after,
+)
 from pytest_device.settings import checked_token, checked_url
 from pytest_device.spec import SESSIONS_PATH, VENDOR
 
-ATTEMPTS: Final = 3
-"""How often a call that is safe to repeat is tried."""
-BACKOFF_SECONDS: Final = 0.5
-"""Before the second attempt; doubled before each further one."""
-RETRY_AFTER_BORNE_SECONDS: Final = 5.0
-"""The longest ``Retry-After`` that ``get`` waits for by itself."""
-RETRY_AFTER_STOP_SECONDS: Final = 15.0
-"""The longest pause before a stop is tried again, whatever ``Retry-After`` says: the session goes on costing."""
 MAX_REPLY_BYTES: Final = 1024 * 1024
 REPLY_SECONDS: Final = 30.0
 """The longest a call may take once it is connected, however steadily the bytes of its answer trickle in."""
@@ -54,17 +52,15 @@ _NEVER_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-_TOO_MANY_REQUESTS: Final = 429
-_SERVER_ERRORS: Final = 500
 
 
 class DeviceClient:
     """Create, get and stop sessions over one kept-alive connection pool.
 
-    ``get`` and ``stop`` are safe to repeat and are tried again after transport errors, 429 and 5xx, not sooner than a
-    ``Retry-After`` says: within bounds for ``stop``, while ``get`` leaves a long one to its caller. ``create`` is tried
-    again only when the request certainly never left: a lost answer may have made a session, and the document has no
-    call that lists them. ``now`` gives Unix seconds.
+    ``get`` and ``stop`` are safe to repeat and are tried again after transport errors and passing refusals, not sooner
+    than a ``Retry-After`` says: within bounds for ``stop``, while ``get`` leaves a long one to its caller. ``create``
+    is tried again only when the request certainly never left: a lost answer may have made a session, and the document
+    has no call that lists them. ``now`` gives Unix seconds.
 
     Raises ConfigError for an address or token that cannot work, and a ServiceError for every call that fails.
     """
@@ -126,7 +122,7 @@ class DeviceClient:
 
     def get(self, session_id: UUID | str) -> Session:
         """Return the session with its current status and, while it is in progress, its connection details."""
-        return self._call("get", "GET", _path(session_id), repeatable=True, leaves=RETRY_AFTER_BORNE_SECONDS)
+        return self._call("get", "GET", _path(session_id), repeatable=True, leaves=GET_PAUSE_MOST_SECONDS)
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; one that is stopped or errored already is returned unchanged."""
@@ -143,14 +139,14 @@ class DeviceClient:
         leaves: float = math.inf,
     ) -> Session:
         """Call until it succeeds, a few times; a ``Retry-After`` of more than ``leaves`` seconds is the caller's."""
-        for attempt in range(ATTEMPTS - 1):
+        for attempts in range(1, ATTEMPTS):
             try:
                 return self._once(operation, method, path, body)
             except ServiceError as error:
                 asked = retry_after_of(error)
                 if asked > leaves or not _may_repeat(error, repeatable=repeatable):
                     raise
-            self._sleep(max(BACKOFF_SECONDS * 2**attempt, min(asked, RETRY_AFTER_STOP_SECONDS)))
+            self._sleep(pause_after(attempts, asked))
         return self._once(operation, method, path, body)
 
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
@@ -169,18 +165,18 @@ class DeviceClient:
         with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
             self._http.cookies.clear()  # the document knows no cookies
             asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
-            told = _body_of(operation, reply)
+            answer = _body_of(operation, reply)
             try:
-                return read_session(operation, reply.status_code, told, asked)
+                return read_session(operation, reply.status_code, answer, asked)
             except NoCapacityError:  # which lets the call be sent again
-                _check_whole(operation, reply, told)
+                _check_whole(operation, reply, answer)
                 raise
 
     @contextmanager
     def _bounded(self, operation: str) -> Generator[None]:
         """Bound a call in time; make errors of the transport ours.
 
-        The timeouts of httpx bound each silence only. The calls of one client share its connections, and none tells
+        The timeouts of httpx bound each silence only. The calls of one client share its connections, and none says
         which one it was given, so a call that takes too long closes them all.
         """
         late = threading.Event()
@@ -255,12 +251,12 @@ def _path(session_id: UUID | str) -> str:
 
 
 def is_passing(error: ServiceError) -> bool:
-    """Tell whether the same call may succeed later: no answer, too many requests, or an error of the server."""
+    """Return whether the same call may succeed later: no answer, or one that says so."""
     match error:
         case TransportError():
             return True
         case StatusError():
-            return error.status == _TOO_MANY_REQUESTS or error.status >= _SERVER_ERRORS
+            return is_passing_status(error.status)
         case _:
             return False
 

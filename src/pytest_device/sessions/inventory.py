@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_device.sessions.events import StopEvent, detail_of, is_proof
-from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
+from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, past_runs
 from pytest_device.sessions.sweep import asked_after, counted, is_over, proven_in, stop_all
-from pytest_device.sessions.times import date_and_time, time_of, time_of_day
 from pytest_device.spec import CLEANUP_MINUTES
 
 
@@ -124,17 +123,17 @@ class Outcome:
             yield f"{counted(self.spared)} of live runs left to them: --all stops these, too"
 
 
-def stop_known(state_dir: Path, service: Service, choice: Choice, timeout_seconds: float) -> Outcome:
+def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> Outcome:
     """Stop sessions of this service side by side, and remove what is proven stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
-        chosen = [one for one in known if choice.includes(one) and (one.is_free_at(service.url) or choice.ids)]
-        here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == service.url]
+        chosen = [one for one in known if choice.includes(one) and (one.is_free_at(endpoint.url) or choice.ids)]
+        here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == endpoint.url]
         running = [one.entry for one in here if one.entry.state not in UNKNOWN]
         strangers = choice.ids - {one.entry.session_id.lower() for one in known}
         # Of a mistyped id, 404 to a stop would be no proof.
-        unknown = {session_id for session_id, found in asked_after(service, strangers).items() if found is None}
+        unknown = {session_id for session_id, found in asked_after(endpoint, strangers).items() if found is None}
         found = [Entry.of_session(session_id, label="session") for session_id in sorted(strangers - unknown)]
-        events = stop_all(service, [*running, *found], timeout_seconds)
+        events = stop_all(endpoint, [*running, *found], timeout_seconds)
         _forget(chosen, proven_in(events))
         return Outcome(
             events,

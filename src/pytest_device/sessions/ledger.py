@@ -13,9 +13,12 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from pytest_device.spec import LONGEST_MINUTES
+
+if TYPE_CHECKING:
+    from datetime import datetime  # whose memory would stay with the reaper
 
 ASKED: Final = "asked"
 """The create call is on its way."""
@@ -27,7 +30,7 @@ KEPT: Final = "kept"
 WARM: Final = "warm"
 """Left up for the next run until a given time, and free to be claimed."""
 STOPPED: Final = "stopped"
-"""Stopped when nobody was left to be told; whoever looks next is."""
+"""A tombstone: stopped when nobody was left to read a report, for whoever looks next."""
 UNKNOWN: Final = frozenset({ASKED, LOST})
 STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, STOPPED})
 
@@ -136,7 +139,7 @@ class Ledger:
         return True
 
     def keeps_warm(self, intent: str) -> bool:
-        """Tell whether nobody has claimed an entry; what cannot be looked at nobody can have claimed."""
+        """Return whether nobody has claimed an entry; what cannot be looked at nobody can have claimed."""
         try:
             os.stat(self._path(intent, _WARM_ENTRY))  # noqa: PTH116
         except OSError as error:
@@ -144,7 +147,7 @@ class Ledger:
         return True
 
     def is_out_of_sight(self, intent: str) -> bool:
-        """Tell whether neither this run nor another has an entry: it is done with, or nobody can find it any more.
+        """Return whether neither this run nor another has an entry: it is done with, or nobody can find it any more.
 
         It is looked for twice, since it may go from one run to another meanwhile.
         """
@@ -163,7 +166,7 @@ class Ledger:
         _unlink(self._path(intent))
 
     def holds(self, intent: str) -> bool:
-        """Tell whether there is such an entry."""
+        """Return whether there is such an entry."""
         return os.path.exists(self._path(intent))  # noqa: PTH110
 
     def read(self) -> tuple[list[Entry], Mapping[str, str]]:
@@ -213,3 +216,23 @@ def _as_named(entry: Entry, *, is_warm: bool) -> Entry:
 def _unlink(path: str) -> None:
     with suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108
+
+
+def time_of(text: str) -> "datetime":
+    """Return a time of an entry, one long ago for what is none."""
+    from datetime import UTC, datetime
+
+    with suppress(ValueError):
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+    return datetime.fromtimestamp(0, UTC)
+
+
+def date_and_time(text: str) -> str:
+    """Return a time of an entry as people here have it on their calendars and clocks."""
+    return f"{time_of(text).astimezone():%Y-%m-%d %H:%M}"
+
+
+def time_of_day(time: "datetime") -> str:
+    """Return hours and minutes as people here have them on their clocks."""
+    return f"{time.astimezone():%H:%M}"

@@ -10,13 +10,13 @@ import certifi
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.settings import checked_token, checked_url
 
 _PROXY_VARIABLES: Final = "HTTPS_PROXY, ALL_PROXY"
 
 
-def service_at(url: str, token: str, environ: Mapping[str, str] = os.environ) -> Service:
+def endpoint_at(url: str, token: str, environ: Mapping[str, str] = os.environ) -> Endpoint:
     """Return what the reaper has to know of a service.
 
     Raises ConfigError for an address or token that cannot work, and for a proxy that is not an HTTP proxy.
@@ -24,8 +24,8 @@ def service_at(url: str, token: str, environ: Mapping[str, str] = os.environ) ->
     base = checked_url(url)
     host = urlsplit(base).hostname or ""
     if is_loopback(host):
-        return Service(base, checked_token(token))
-    return Service(
+        return Endpoint(base, checked_token(token))
+    return Endpoint(
         base,
         checked_token(token),
         proxy="" if proxy_bypass(host) else _proxy(getproxies()),

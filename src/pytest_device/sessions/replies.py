@@ -16,9 +16,9 @@ from pytest_device.errors import (
     UnauthorizedError,
     UnexpectedReplyError,
 )
-from pytest_device.sessions.capacity import has_no_capacity
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.salvage import page_in, session_id_in
+from pytest_device.sessions.partial import page_in, session_id_in
+from pytest_device.sessions.retry_policy import has_no_capacity
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
 DETAIL_MAX_LENGTH: Final = 500

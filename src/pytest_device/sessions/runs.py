@@ -80,7 +80,7 @@ class OwnRun:
                 past.clear(())
 
     def is_joined_by(self, owner: str) -> bool:
-        """Tell whether an owner of this name takes part in the run in this directory, and is alive."""
+        """Return whether an owner of this name takes part in the run in this directory, and is alive."""
         return any(path.stem.startswith(f"{owner}-") and not _is_free(path) for path in _files(self.directory, ".lock"))
 
     def pids_of_others(self) -> list[int]:
@@ -112,7 +112,7 @@ class PastRun:
             yield over
 
     def has_living(self, owner: str) -> bool:
-        """Tell whether this owner is alive."""
+        """Return whether this owner is alive."""
         path = self.directory / f"{owner}.lock"
         return path.exists() and not _is_free(path)
 

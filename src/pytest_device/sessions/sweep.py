@@ -24,12 +24,22 @@ from pytest_device.sessions.events import (
     is_proof,
     session_id_of,
 )
-from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, STOPPED, UNKNOWN, WARM, Entry
+from pytest_device.sessions.ledger import (
+    ASKED,
+    KEPT,
+    LIVE,
+    STOPPED,
+    UNKNOWN,
+    WARM,
+    Entry,
+    date_and_time,
+    time_of,
+    time_of_day,
+)
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.owner import Owner, Terms
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.messages import Endpoint
+from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
-from pytest_device.sessions.times import date_and_time, time_of, time_of_day
 from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
@@ -38,7 +48,7 @@ LOOK_SECONDS: Final = 0.05
 """How often the ledger is looked at while a reaper is still at work."""
 
 OLD: Final = timedelta(days=1)
-"""So long after its latest end a session that cannot be asked for, or stopped, is told of for the last time."""
+"""So long after its latest end a session that cannot be asked for, or stopped, is reported for the last time."""
 NAMED: Final = 5
 """How many of the sessions that a sweep has stopped are named."""
 
@@ -53,7 +63,7 @@ class Swept:
     """How many had been stopped when their run was over already."""
     kept: list[Entry] = field(default_factory=list[Entry])
     unknown: list[Entry] = field(default_factory=list[Entry])
-    """Create calls whose answer nobody heard, and whose time is not over."""
+    """Create calls whose answer was lost, and whose time is not over."""
     elsewhere: list[Entry] = field(default_factory=list[Entry])
     """Sessions of other services."""
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -89,12 +99,12 @@ def counted(number: int) -> str:
     return f"{number} session{'' if number == 1 else 's'}"
 
 
-def sweep(state_dir: Path, service: Service, *, but: str, timeout_seconds: float) -> Swept:
+def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float) -> Swept:
     """Stop what runs that are over have left at this service, except for what was kept on purpose or is kept warm.
 
     ``but`` is the name of the run that sweeps. A run is over when all its locks are free; they are held meanwhile.
     """
-    swept = _Sweeping(service)
+    swept = _Sweeping(endpoint)
     with ExitStack() as held:
         for run in past_runs(state_dir):
             try:
@@ -108,8 +118,8 @@ def sweep(state_dir: Path, service: Service, *, but: str, timeout_seconds: float
 class _Sweeping:
     """A sweep while the locks of the runs are held."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._left: list[tuple[PastRun, Entry]] = []
         self._done: list[tuple[PastRun, Entry]] = []
         self._runs: list[PastRun] = []
@@ -129,7 +139,7 @@ class _Sweeping:
         if entry.state == STOPPED:
             self._already += 1
             self._done.append((run, entry))
-        elif entry.service != self._service.url:
+        elif entry.service != self._endpoint.url:
             if is_over(entry, OLD):
                 self._done.append((run, entry))
             else:
@@ -147,9 +157,9 @@ class _Sweeping:
     def finish(self, timeout_seconds: float) -> Swept:
         kept = [(run, entry) for run, entry in self._left if entry.state in {KEPT, WARM}]
         live = [(run, entry) for run, entry in self._left if entry.state == LIVE]
-        found = asked_after(self._service, [entry.session_id for _, entry in kept])
+        found = asked_after(self._endpoint, [entry.session_id for _, entry in kept])
         ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
-        events = stop_all(self._service, [entry for _, entry in live], timeout_seconds)
+        events = stop_all(self._endpoint, [entry for _, entry in live], timeout_seconds)
         proven = proven_in(events)
         self._done += [(run, entry) for run, entry in kept if entry.session_id in ended and _is_free(run, entry)]
         self._done += [(run, entry) for run, entry in live if entry.session_id in proven or is_over(entry, OLD)]
@@ -166,12 +176,12 @@ class _Sweeping:
 
 
 def _is_free(run: PastRun, entry: Entry) -> bool:
-    """Tell whether an entry is this process's to remove; one that is kept warm is claimed for that."""
+    """Return whether an entry is this process's to remove; one that is kept warm is claimed for that."""
     return entry.state != WARM or run.ledger.claim(entry.intent, run.ledger)
 
 
 def is_over(entry: Entry, margin: timedelta = timedelta()) -> bool:
-    """Tell whether a session must have ended by itself so long ago; decides only how long it is told of."""
+    """Return whether a session must have ended by itself so long ago; decides only how long it is reported."""
     try:
         asked_at = datetime.fromisoformat(entry.asked_at)
         return datetime.now(UTC) > asked_at + timedelta(minutes=entry.minutes) + margin
@@ -179,12 +189,12 @@ def is_over(entry: Entry, margin: timedelta = timedelta()) -> bool:
         return False
 
 
-def asked_after(service: Service, session_ids: Collection[str]) -> dict[str, Session | None]:
+def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, Session | None]:
     """Return what the service says of sessions, None of those it does not know; what it cannot be asked is left out."""
     found: dict[str, Session | None] = {}
     if not session_ids:
         return found
-    with DeviceClient(service.url, service.token) as client:
+    with DeviceClient(endpoint.url, endpoint.token) as client:
         for session_id in session_ids:
             try:
                 found[session_id] = client.get(session_id)
@@ -195,16 +205,17 @@ def asked_after(service: Service, session_ids: Collection[str]) -> dict[str, Ses
     return found
 
 
-def stop_all(service: Service, entries: Iterable[Entry], timeout_seconds: float) -> list[StopEvent]:
+def stop_all(endpoint: Endpoint, entries: Iterable[Entry], timeout_seconds: float) -> list[StopEvent]:
     """Stop sessions side by side, trying again what fails; return one event for each."""
     entries = list(entries)
     if not entries:
         return []
-    client = DeviceClient(service.url, service.token)
-    owner = Owner(client, service, vendor="", run=None, terms=Terms(detached=False), warn=lambda _text: None)
+    client = DeviceClient(endpoint.url, endpoint.token)
+    config = ReaperConfig(detached=False)
+    reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, warn=lambda _text: None)
     for entry in entries:
-        owner.adopt(entry)
-    return [event for event in owner.close(max(timeout_seconds, LEAST_SECONDS)) if isinstance(event, StopEvent)]
+        reaper.register(entry)
+    return [event for event in reaper.close(max(timeout_seconds, LEAST_SECONDS)) if isinstance(event, StopEvent)]
 
 
 def proven_in(events: Iterable[Event]) -> set[str]:
@@ -212,13 +223,13 @@ def proven_in(events: Iterable[Event]) -> set[str]:
     return {session_id_of(event) for event in events if is_proof(event)}
 
 
-def settle(
-    run: OwnRun, service: Service, *, known: Container[str], until: float, leaves_warm: bool = True
+def reconcile(
+    run: OwnRun, endpoint: Endpoint, *, known: Container[str], until: float, leaves_warm: bool = True
 ) -> list[SessionEvent]:
-    """Tell what became of the sessions of this run's other processes that are over, and stop what is left of them.
+    """Stop what is left of this run's other processes that are over; return what became of their sessions.
 
     Their reapers may be at work still, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
-    told of again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
+    reported again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
     """
     past = PastRun(run.directory)
 
@@ -234,7 +245,7 @@ def settle(
     taken_back = {entry.session_id for entry in warm if _is_free(past, entry)}
     entries = [entry._replace(state=LIVE) if entry.session_id in taken_back else entry for entry in entries]
     events: list[SessionEvent] = [_found(entry) for entry in entries if entry.state != LIVE]
-    events += stop_all(service, [entry for entry in entries if entry.state == LIVE], until - time.monotonic())
+    events += stop_all(endpoint, [entry for entry in entries if entry.state == LIVE], until - time.monotonic())
     proven = proven_in(events)
     for entry in entries:
         if entry.session_id in proven:

@@ -34,14 +34,13 @@ from typing import Final, NamedTuple
 from pytest_device.errors import ServiceError
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note, Report, SessionRef, StopEvent, is_proof, stop_event
-from pytest_device.sessions.ledger import WARM, Entry, Ledger
+from pytest_device.sessions.ledger import WARM, Entry, Ledger, time_of, time_of_day
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.owner import Owner
+from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import past_runs
 from pytest_device.sessions.session_config import ProblemOf, WarmSession
-from pytest_device.sessions.times import time_of, time_of_day
 from pytest_device.spec import Share, Status
 
 LEAST_SECONDS: Final = 30.0
@@ -58,7 +57,7 @@ class WarmConfig:
 
     minutes: int
     state_dir: Path
-    owner: Callable[[], Owner]
+    owner: Callable[[], ReaperClient]
     """Returns the owner of the sessions of this process: a forked child has its own."""
     problem_of: ProblemOf
     report: Report

@@ -20,7 +20,7 @@ from pytest_device.errors import (
 )
 from pytest_device.option_table import TOKEN_VARIABLE, URL
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.network import service_at
+from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import checked_token
 
 LIMIT_SECONDS: Final = 10.0
@@ -53,7 +53,7 @@ def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS)
         return
     yield ok("token", f"given by {TOKEN_VARIABLE}")
     try:
-        proxy = service_at(url, token).proxy
+        proxy = endpoint_at(url, token).proxy
     except ConfigError as error:
         yield fail(_NAME, *_cause_and_fix(error))
         return

@@ -11,10 +11,10 @@ from pytest_device.local import LocalService
 from pytest_device.option_table import STATE_DIR
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.network import service_at
-from pytest_device.sessions.owner import STOP_SECONDS, Owner, Terms
+from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.messages import Endpoint
+from pytest_device.sessions.reaper_client import STOP_SECONDS, ReaperClient, ReaperConfig
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.session_client import SessionClient, may_have_created
 from pytest_device.settings import Settings
@@ -29,7 +29,7 @@ MAIN: Final = "main"
 class Access(Protocol):
     """What a run does with the service, besides leasing."""
 
-    service: Service
+    service: Endpoint
     log_path: Path | None
 
     def sessions(self) -> SessionClient:
@@ -77,7 +77,7 @@ class LocalAccess:
             self._open.callback(service.close)
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path: Path | None = Path(given["log_path"])
-        self.service = Service(given["url"], given["token"])
+        self.service = Endpoint(given["url"], given["token"])
         self._client = self._open.enter_context(
             DeviceClient(given["url"], given["token"], vendor=settings.vendor.value)
         )
@@ -118,7 +118,7 @@ class RemoteAccess:
     def __init__(
         self, settings: Settings, *, run: OwnRun | None, worker: str | None, tell: Callable[[str], None]
     ) -> None:
-        self.service = service_at(str(settings.url.value), settings.token)
+        self.service = endpoint_at(str(settings.url.value), settings.token)
         self._settings, self._run, self._worker, self._tell = settings, run, worker, tell
         self._pid = os.getpid()
         self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
@@ -127,31 +127,31 @@ class RemoteAccess:
             self._store().check()  # a worker finds it out with its first test, which can say so
         self._owner = self._make(run)
 
-    def _make(self, run: OwnRun | None) -> Owner:
+    def _make(self, run: OwnRun | None) -> ReaperClient:
         client = DeviceClient(
             self.service.url,
             self.service.token,
             reply_seconds=min(REPLY_SECONDS, self._settings.wait_timeout_seconds.value),
         )
-        return Owner(
+        return ReaperClient(
             client,
             self.service,
             vendor=self._settings.vendor.value,
             run=run,
-            terms=Terms(
+            config=ReaperConfig(
                 detached=self._settings.reaper.value,
                 follow=(os.getppid(),) if self._has_somebody_behind() else (),
-                leaves_word=self._is_settled or os.getpid() != self._pid,
+                leaves_tombstones=self._is_settled or os.getpid() != self._pid,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds.value),
             ),
             warn=self._tell,
         )
 
     def _has_somebody_behind(self) -> bool:
-        """Tell whether another process settles the run: for a worker, and for a forked child."""
+        """Tell whether another process reconciles the run: for a worker, and for a forked child."""
         return self._worker is not None or os.getpid() != self._pid
 
-    def _owner_here(self) -> Owner:
+    def _owner_here(self) -> ReaperClient:
         """Return the owner of this process; a forked child has neither the threads nor the lock of its parent's."""
         if self._owner.pid != os.getpid():
             self._owner = self._make(self._run.in_fork() if self._run else None)

@@ -15,9 +15,9 @@ from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.sessions.event_codec import to_plain
 from pytest_device.sessions.events import Event, Note
 from pytest_device.sessions.ledger import Entry
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun
-from pytest_device.sessions.sweep import LEAST_SECONDS, settle, stop_all, sweep
+from pytest_device.sessions.sweep import LEAST_SECONDS, reconcile, stop_all, sweep
 from pytest_device.settings import Settings
 from pytest_device.spec import LONGEST_MINUTES
 
@@ -27,7 +27,7 @@ _WITHOUT_INIT: Final = "with the reaper too: start the container with an init pr
 class Sweeping:
     """Stops what earlier runs have left on this machine, beside the tests of the run that is named."""
 
-    def __init__(self, settings: Settings, service: Service, run_name: str) -> None:
+    def __init__(self, settings: Settings, service: Endpoint, run_name: str) -> None:
         self._settings, self._service, self._run_name = settings, service, run_name
         self._notes: list[str] = []
         self._thread = threading.Thread(target=self._sweep, name="pytest-device-sweep", daemon=True)
@@ -58,7 +58,7 @@ class Sweeping:
 class Household:
     """One for each run, in the process that was started as pytest."""
 
-    def __init__(self, settings: Settings, service: Service, run_name: str, terminal: Terminal) -> None:
+    def __init__(self, settings: Settings, service: Endpoint, run_name: str, terminal: Terminal) -> None:
         self._settings, self._service, self._terminal = settings, service, terminal
         self._notes: list[str] = []
         self.run: OwnRun | None = None
@@ -95,7 +95,7 @@ class Household:
         """Return the ids of the sessions that were left by other processes."""
         try:
             known = self._terminal.receipt.known()
-            events = settle(run, self._service, known=known, until=until, leaves_warm=leaves_warm)
+            events = reconcile(run, self._service, known=known, until=until, leaves_warm=leaves_warm)
             run.leave()
         except OSError as error:
             self._notes.append(f"the ledger cannot be read any more: {error}")

@@ -9,8 +9,8 @@ import pytest
 from pytest_device.plugin.provider.backend import Access
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note, Report
-from pytest_device.sessions.owner import Owner
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import WarmSession
 from pytest_device.sessions.warm import WarmConfig, WarmStore
@@ -97,15 +97,15 @@ def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
     return session.exitstatus not in _IN_ORDER
 
 
-def _owner(access: Access) -> Owner | None:
+def _owner(access: Access) -> ReaperClient | None:
     """Return what can leave sessions up: not what speaks to a service that ends with the run, nor without a ledger."""
     owner = access.sessions()
-    return owner if isinstance(owner, Owner) and owner.can_keep_warm else None
+    return owner if isinstance(owner, ReaperClient) and owner.can_keep_warm else None
 
 
-def _owner_of(access: Access) -> Owner:
+def _owner_of(access: Access) -> ReaperClient:
     """Return the owner of this process: a forked child has its own."""
     owner = access.sessions()
-    if not isinstance(owner, Owner):
+    if not isinstance(owner, ReaperClient):
         raise TypeError("only an owner leaves sessions up")
     return owner

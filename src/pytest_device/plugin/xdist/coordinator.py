@@ -108,14 +108,14 @@ class Coordinator:
 
     def _kept(self, settings: "Settings") -> "Household":
         from pytest_device.plugin.provider.housekeeping import Household
-        from pytest_device.sessions.network import service_at
+        from pytest_device.sessions.network import endpoint_at
 
         url, token = str(settings.url.value), settings.token
         if self._service is not None:
             url, token = self._service.url, self._service.token
         else:
             redactor_of(self._config)
-        return Household(settings, service_at(url, token), self._run_name, self._terminal)
+        return Household(settings, endpoint_at(url, token), self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:

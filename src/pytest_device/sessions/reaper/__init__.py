@@ -2,8 +2,9 @@
 
 Standard library only: it runs as ``python -I -S``, small enough that nobody minds it.
 
-    owner  --commands-->  watch  --calls-->  courier  --HTTP-->  service
+    run  --requests-->  loop  --calls-->  sender  --HTTP-->  service
 
-``watch`` decides and is one loop without threads; ``courier`` is a child that exists only while there is something to
-send, so that the memory of HTTP and TLS is not held for the length of a test; ``call`` is one bounded call.
+``supervisor`` decides, ``loop`` moves its messages and has no threads; ``sender`` is a child that exists only while
+there is something to send, so that the memory of HTTP and TLS is not held for the length of a test; ``http`` is one
+bounded call; ``messages`` are all that is said. Where there can be no reaper, ``direct`` does its work inside the run.
 """

@@ -1,51 +1,45 @@
-"""The reaper as a process: detached from its owner, fed through its standard input, a socket."""
+"""The reaper as a process: detached from its run, fed through its standard input, a socket."""
 
 import os
 import signal
 import socket
-from typing import Any, Final
+from typing import Final
 
 from pytest_device.sessions.ledger import Ledger
-from pytest_device.sessions.reaper import courier
-from pytest_device.sessions.reaper.lines import Lines, line
-from pytest_device.sessions.reaper.service import Service
-from pytest_device.sessions.reaper.watch import Watch
+from pytest_device.sessions.reaper import sender
+from pytest_device.sessions.reaper.loop import ReaperLoop
+from pytest_device.sessions.reaper.messages import Decoder, Ready, Start, encode
 
-_CHUNK_BYTES: Final = 64 * 1024
 _IGNORED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
 """It ends by itself, once what it watches is stopped; nobody has to end it."""
 
 
 def main() -> None:
-    """Detach, read the first line, which says what to watch over, and watch."""
+    """Detach, read the first message, which says what to watch over, and watch."""
     if os.fork():
         os._exit(0)  # so that it is nobody's child: not a zombie, and not found by who ends a tree of processes
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # couriers leave no zombies
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # senders leave no zombies
     channel = socket.socket(fileno=0)
-    lines = Lines()
-    told: list[dict[str, Any]] = []
-    while not told:
-        data = channel.recv(_CHUNK_BYTES)
+    first = b""
+    while b"\n" not in first:
+        data = sender.received(channel)
         if not data:
             return
-        told = lines.feed(data)
-    channel.sendall(line(intent="", what="ready"))
-    _watch_of(channel, **told[0]).run(lines, told[1:])
+        first += data
+    line, _, rest = first.partition(b"\n")
+    (start,) = Decoder[Start](Start).feed(line + b"\n")
+    channel.sendall(encode(Ready()))
+    _loop(channel, start).run(rest)
 
 
-def _watch_of(
-    channel: socket.socket, service: dict[str, Any], ledger: str | None, processes: list[int], *, leaves_word: bool
-) -> Watch:
-    def hire() -> socket.socket:
-        return courier.in_child(Service(**service), channel)
-
-    return Watch(
+def _loop(channel: socket.socket, start: Start) -> ReaperLoop:
+    return ReaperLoop(
         channel,
-        hire,
-        Ledger(ledger) if ledger else None,
-        token=service["token"],
-        processes=tuple(processes),
-        leaves_word=leaves_word,
+        lambda: sender.start(start.endpoint, channel),
+        Ledger(start.ledger) if start.ledger else None,
+        token=start.endpoint.token,
+        processes=start.processes,
+        leaves_tombstones=start.leaves_tombstones,
     )

@@ -30,7 +30,7 @@ def page_in(body: bytes) -> str:
 
 
 def says_stopped(body: bytes, session_id: str) -> bool:
-    """Tell whether an answer is about this session and says that it has ended."""
+    """Return whether an answer is about this session and says that it has ended."""
     status = _data_of(body).get("status")
     return session_id_in(body) == session_id and str(status) in TERMINAL
 

@@ -1,4 +1,4 @@
-"""An owner's sessions end, whatever becomes of the calls, of the reaper and of the test."""
+"""A process's sessions end, whatever becomes of the calls, of the reaper and of the test."""
 
 import os
 import shutil
@@ -13,13 +13,23 @@ from pytest_device.errors import ForbiddenError, StopDelayedError, TransportErro
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import StopFailed, Stopped, detail_of, session_id_of
 from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
-from pytest_device.sessions.owner import Terms
+from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, entry_of, owner_at, owning, reapers, request_at
+from tests.sessions.reaper_clients import (
+    DETACHED,
+    IN_THE_RUN,
+    RUN,
+    entry_of,
+    reaper_client,
+    reaper_client_at,
+    reapers,
+    request_at,
+)
 from tests.sessions.world import ref_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
+either_way = pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"])
 
 
 def entries(state_dir: Path) -> list[Entry]:
@@ -34,10 +44,10 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def next_reaper(mark: str, former: int = 0) -> int:
-    """Wait for a reaper that is not of the former one's session, as its courier is for a moment; return its id."""
+    """Wait for a reaper that is not of the former one's session, as its sender is for a moment; return its id."""
 
     def found() -> list[int]:
-        with suppress(ProcessLookupError):  # a courier that ended in this moment
+        with suppress(ProcessLookupError):  # a sender that ended in this moment
             return [process.pid for process in reapers(mark) if os.getsid(process.pid) != former]
         return []
 
@@ -53,36 +63,39 @@ def kill_reaper(mark: str, former: int = 0) -> int:
     return session
 
 
-def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(service: FaultyService, tmp_path: Path) -> None:
-    with owning(service, tmp_path) as owner:
-        session = owner.create(request_at(service, "my test"))
+@either_way
+def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
+    with reaper_client(service, tmp_path, config) as client:
+        session = client.create(request_at(service, "my test"))
         (entry,) = entries(tmp_path)
         assert (entry.session_id, entry.state, entry.name) == (str(session.id), LIVE, "my test")
         assert (entry.service, entry.page, entry.minutes) == (service.url, session.url, 15)
 
-        assert owner.stop(session.id).status == "stopped"
+        assert client.stop(session.id).status == "stopped"
 
         assert entries(tmp_path) == []
         assert service.statuses() == ["stopped"]
-        assert owner.close(5) == []
+        assert client.close(5) == []
 
 
 def test_a_session_is_in_the_ledger_before_it_is_asked_for(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("create", "delay", seconds=0.5)
-    with owning(service, tmp_path) as owner:
-        creating = threading.Thread(target=owner.create, args=(request_at(service),))
+    with reaper_client(service, tmp_path) as client:
+        creating = threading.Thread(target=client.create, args=(request_at(service),))
         creating.start()
         assert eventually(lambda: ("create", None) in service.requests())
         assert [entry.state for entry in entries(tmp_path)] == [ASKED]
         creating.join(30)
 
 
-@pytest.mark.parametrize("terms", [DETACHED, IN_A_THREAD])
-def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path: Path, terms: Terms) -> None:
-    with owning(service, tmp_path, terms) as owner:
-        session = owner.create(request_at(service))
+@either_way
+def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
+    with reaper_client(service, tmp_path, config) as client:
+        session = client.create(request_at(service))
 
-        events = owner.close(10)
+        events = client.close(10)
 
     assert [(type(event), session_id_of(event)) for event in events] == [(Stopped, str(session.id))]
     assert service.statuses() == ["stopped"]
@@ -90,11 +103,11 @@ def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path
 
 
 def test_fifty_sessions_are_stopped_side_by_side(service: FaultyService, tmp_path: Path) -> None:
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path) as client:
         for _ in range(50):
-            owner.create(request_at(service))
+            client.create(request_at(service))
         service.add_fault("stop", "delay", seconds=2, times=None)
-        closing = threading.Thread(target=owner.close, args=(30,))
+        closing = threading.Thread(target=client.close, args=(30,))
 
         closing.start()
 
@@ -103,7 +116,10 @@ def test_fifty_sessions_are_stopped_side_by_side(service: FaultyService, tmp_pat
     assert service.statuses() == ["stopped"] * 50
 
 
-def test_an_interrupted_create_leaves_nothing_running(service: FaultyService, tmp_path: Path) -> None:
+@either_way
+def test_an_interrupted_create_leaves_nothing_running(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
     service.add_fault("create", "delay", seconds=0.5)
 
     def interrupt() -> None:
@@ -111,34 +127,40 @@ def test_an_interrupted_create_leaves_nothing_running(service: FaultyService, tm
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path, config) as client:
         interrupting.start()
         with pytest.raises(KeyboardInterrupt) as interrupted:
-            owner.create(request_at(service))
+            client.create(request_at(service))
 
-        assert not owner.leaves_unknown(interrupted.value)
+        assert not client.leaves_unknown(interrupted.value)
         assert eventually(lambda: service.statuses() == ["stopped"])
-        assert [type(event) for event in owner.close(10)] == [Stopped]
+        assert [type(event) for event in client.close(10)] == [Stopped]
     interrupting.join(10)
 
 
-def test_a_lost_create_answer_stays_in_the_ledger_and_is_told(service: FaultyService, tmp_path: Path) -> None:
+@either_way
+def test_a_lost_create_answer_stays_in_the_ledger_and_is_told(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
     service.add_fault("create", "lose-answer")
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path, config) as client:
         with pytest.raises(TransportError) as lost:
-            owner.create(request_at(service))
+            client.create(request_at(service))
 
         assert lost.value.sent
-        assert owner.leaves_unknown(lost.value)
+        assert client.leaves_unknown(lost.value)
         assert [entry.state for entry in entries(tmp_path)] == [LOST]
 
 
-def test_a_404_of_a_gateway_does_not_prove_a_session_stopped(service: FaultyService, tmp_path: Path) -> None:
-    with owning(service, tmp_path) as owner:
-        session = owner.create(request_at(service))
+@either_way
+def test_a_404_of_a_gateway_does_not_prove_a_session_stopped(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
+    with reaper_client(service, tmp_path, config) as client:
+        session = client.create(request_at(service))
         service.add_fault("stop", "reply", status=404, body="<html>no such page</html>")
 
-        assert owner.stop(session.id).status == "stopped"
+        assert client.stop(session.id).status == "stopped"
 
     assert service.statuses() == ["stopped"]
     assert [operation for operation, _ in service.requests()] == ["create", "stop", "get", "stop"]
@@ -148,66 +170,71 @@ def test_a_create_call_that_the_killed_reaper_never_took_is_not_called_lost_and_
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     for _ in range(8):  # the call has to come before the end of the reaper is noticed
-        with owning(service, tmp_path) as owner:
-            owner.stop(owner.create(request_at(service)).id)
+        with reaper_client(service, tmp_path) as client:
+            client.stop(client.create(request_at(service)).id)
             kill_reaper(mark)
             with suppress(TransportError):
-                owner.stop(owner.create(request_at(service)).id)
+                client.stop(client.create(request_at(service)).id)
 
             assert eventually(lambda: set(service.statuses()) == {"stopped"}, 5)
 
 
-def test_a_create_that_never_left_is_forgotten(service: FaultyService, tmp_path: Path) -> None:
+@either_way
+def test_a_create_that_never_left_is_forgotten(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
     service.add_fault("create", "reply", status=403, body="{}")
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path, config) as client:
         with pytest.raises(ForbiddenError) as refused:
-            owner.create(request_at(service))
+            client.create(request_at(service))
 
-        assert not owner.leaves_unknown(refused.value)
+        assert not client.leaves_unknown(refused.value)
         assert entries(tmp_path) == []
 
 
-def test_a_session_whose_create_answer_is_broken_is_stopped(service: FaultyService, tmp_path: Path) -> None:
+@either_way
+def test_a_session_whose_create_answer_is_broken_is_stopped(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
     service.add_fault("create", "change", fields={"status": 5})
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path, config) as client:
         with pytest.raises(UnexpectedReplyError) as broken:
-            owner.create(request_at(service))
+            client.create(request_at(service))
 
         assert broken.value.session_id
-        assert owner.stop(broken.value.session_id).status == "stopped"
+        assert client.stop(broken.value.session_id).status == "stopped"
 
 
 def test_a_stop_that_takes_longer_goes_on_beside_the_next_test(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "reply", status=503, body="{}", times=2)
-    with owning(service, tmp_path, Terms(stop_seconds=0.2)) as owner:
-        session = owner.create(request_at(service))
+    with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=0.2)) as client:
+        session = client.create(request_at(service))
 
         with pytest.raises(StopDelayedError, match="503"):
-            owner.stop(session.id)
+            client.stop(session.id)
 
         assert eventually(lambda: service.statuses() == ["stopped"])
-        assert [type(event) for event in owner.close(5)] == [Stopped]
+        assert [type(event) for event in client.close(5)] == [Stopped]
 
 
-def test_a_refused_stop_is_not_repeated(service: FaultyService, tmp_path: Path) -> None:
+@either_way
+def test_a_refused_stop_is_not_repeated(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
     service.add_fault("stop", "reply", status=403, body="{}")
-    with owning(service, tmp_path) as owner:
-        session = owner.create(request_at(service))
+    with reaper_client(service, tmp_path, config) as client:
+        session = client.create(request_at(service))
 
         with pytest.raises(ForbiddenError):
-            owner.stop(session.id)
+            client.stop(session.id)
 
-        assert owner.close(5) == []
+        assert client.close(5) == []
         assert service.requests().count(("stop", 403)) == 1
         assert [entry.session_id for entry in entries(tmp_path)] == [str(session.id)]
 
 
 def test_what_cannot_be_stopped_in_time_is_told_with_what_it_may_cost(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=2)
-    owner = owner_at(service, tmp_path, IN_A_THREAD)
-    session = owner.create(request_at(service))
+    client = reaper_client_at(service, tmp_path, IN_THE_RUN)
+    session = client.create(request_at(service))
 
-    (event,) = owner.close(0.2)
+    (event,) = client.close(0.2)
 
     assert (type(event), session_id_of(event), ref_of(event).url) == (StopFailed, str(session.id), session.url)
     assert "500" in detail_of(event)
@@ -215,25 +242,31 @@ def test_what_cannot_be_stopped_in_time_is_told_with_what_it_may_cost(service: F
     assert eventually(lambda: service.statuses() == ["stopped"])  # the thread goes on for as long as this process
 
 
-def test_what_cannot_be_stopped_within_its_own_limit_is_given_up(service: FaultyService, tmp_path: Path) -> None:
+@either_way
+def test_what_cannot_be_stopped_within_its_own_limit_is_given_up(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=None)
-    with owning(service, tmp_path) as owner, DeviceClient(service.url, service.token) as client:
-        session = client.create(request_at(service))
-        owner.adopt(entry_of(str(session.id), service, minutes=0))
+    with reaper_client(service, tmp_path, config) as client, DeviceClient(service.url, service.token) as other:
+        session = other.create(request_at(service))
+        client.register(entry_of(str(session.id), service, minutes=0))
 
-        (event,) = owner.close(30)
+        (event,) = client.close(30)
 
     assert isinstance(event, StopFailed)
     assert service.requests().count(("stop", 500)) == 1
 
 
-def test_a_kept_session_runs_on_and_is_written_down_as_kept(service: FaultyService, tmp_path: Path) -> None:
-    with owning(service, tmp_path) as owner:
-        session = owner.create(request_at(service))
+@either_way
+def test_a_kept_session_runs_on_and_is_written_down_as_kept(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
+    with reaper_client(service, tmp_path, config) as client:
+        session = client.create(request_at(service))
 
-        owner.keep(session.id)
+        client.keep(session.id)
 
-        assert owner.close(5) == []
+        assert client.close(5) == []
     assert [(entry.session_id, entry.state) for entry in entries(tmp_path)] == [(str(session.id), KEPT)]
     assert ("stop", 200) not in service.requests()
 
@@ -242,11 +275,11 @@ def test_a_killed_reaper_is_replaced_and_stops_what_the_former_one_would_have(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     said: list[str] = []
-    with owning(service, tmp_path, warn=said.append) as owner:
-        session = owner.create(request_at(service))
+    with reaper_client(service, tmp_path, warn=said.append) as client:
+        session = client.create(request_at(service))
         next_reaper(mark, kill_reaper(mark))
 
-        assert [(type(event), session_id_of(event)) for event in owner.close(10)] == [(Stopped, str(session.id))]
+        assert [(type(event), session_id_of(event)) for event in client.close(10)] == [(Stopped, str(session.id))]
 
     assert service.statuses() == ["stopped"]
     assert said == []
@@ -257,14 +290,14 @@ def test_a_reaper_that_was_killed_twice_is_done_without_and_that_is_said(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
     said: list[str] = []
-    with owning(service, tmp_path, warn=said.append) as owner:
-        owner.create(request_at(service))
+    with reaper_client(service, tmp_path, warn=said.append) as client:
+        client.create(request_at(service))
         kill_reaper(mark, kill_reaper(mark))
         assert eventually(lambda: said != [])
 
-        owner.create(request_at(service))
+        client.create(request_at(service))
 
-        assert [type(event) for event in owner.close(10)] == [Stopped] * 2
+        assert [type(event) for event in client.close(10)] == [Stopped] * 2
     assert service.statuses() == ["stopped"] * 2
     assert len(said) == 1
     assert "left to their limits if it is killed" in said[0]
@@ -278,36 +311,36 @@ def test_a_reaper_killed_during_a_create_leaves_its_answer_unknown(
     def kill() -> None:
         eventually(lambda: ("create", None) in service.requests())
         for process in reapers(mark):
-            for courier in process.children():
-                courier.kill()
+            for sender in process.children():
+                sender.kill()
             with suppress(ProcessLookupError):
                 process.kill()
 
     killing = threading.Thread(target=kill)
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path) as client:
         killing.start()
         with pytest.raises(TransportError) as lost:
-            owner.create(request_at(service))
+            client.create(request_at(service))
         killing.join(10)
 
-        assert owner.leaves_unknown(lost.value)
+        assert client.leaves_unknown(lost.value)
 
 
 def test_no_process_is_started_where_that_is_not_wanted(service: FaultyService, tmp_path: Path, mark: str) -> None:
-    with owning(service, tmp_path, IN_A_THREAD) as owner:
-        session = owner.create(request_at(service))
+    with reaper_client(service, tmp_path, IN_THE_RUN) as client:
+        session = client.create(request_at(service))
 
         assert reapers(mark) == []
-        assert owner.stop(session.id).status == "stopped"
+        assert client.stop(session.id).status == "stopped"
 
 
 def test_a_ledger_that_cannot_be_written_is_said_once_and_stops_no_stop(service: FaultyService, tmp_path: Path) -> None:
     said: list[str] = []
-    with owning(service, tmp_path / "state", warn=said.append) as owner:
+    with reaper_client(service, tmp_path / "state", warn=said.append) as client:
         shutil.rmtree(tmp_path / "state")
 
         for _ in range(2):
-            owner.stop(owner.create(request_at(service)).id)
+            client.stop(client.create(request_at(service)).id)
 
     assert service.statuses() == ["stopped"] * 2
     assert [text.partition(" (")[0] for text in said] == ["the ledger cannot be written"]

@@ -1,13 +1,40 @@
-"""What a service without capacity says is told from what a gateway says that may have lost a good answer."""
+"""A call is sent again only where that is safe, as often and as late as it makes sense."""
 
 import json
 
 import pytest
 
-from pytest_device.sessions.capacity import RETRY_AFTER_MOST_SECONDS, created_nothing, has_no_capacity, retry_after
+from pytest_device.sessions.retry_policy import (
+    PAUSE_MOST_SECONDS,
+    RETRY_AFTER_MOST_SECONDS,
+    created_nothing,
+    has_no_capacity,
+    is_passing_status,
+    pause_after,
+    retry_after,
+)
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
 SESSION = {"data": {"id": "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c", "url": "https://devices.example/1"}}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "asked", "seconds"),
+    [(1, None, 0.5), (2, None, 1.0), (3, 0.0, 2.0), (1, 2.0, 2.0), (4, 2.0, 4.0), (6, None, 15.0), (1, 3600.0, 15.0)],
+)
+def test_a_pause_grows_and_is_as_long_as_the_service_asks_within_a_limit(
+    attempts: int, asked: float | None, seconds: float
+) -> None:
+    assert pause_after(attempts, asked) == seconds
+
+
+def test_a_session_that_is_not_stopped_for_days_is_tried_as_often_as_after_a_minute() -> None:
+    assert pause_after(100_000) == PAUSE_MOST_SECONDS
+
+
+@pytest.mark.parametrize(("status", "is_passing"), [(400, False), (404, False), (408, True), (429, True), (500, True)])
+def test_what_may_succeed_later_is_tried_again(status: int, *, is_passing: bool) -> None:
+    assert is_passing_status(status) is is_passing
 
 
 @pytest.mark.parametrize(

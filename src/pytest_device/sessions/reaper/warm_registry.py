@@ -10,7 +10,7 @@ LOOK_SECONDS: Final = 2.0
 """How often the ledger is looked at for what others have claimed, and the wall clock for a time of sleep."""
 
 
-class Warmth:
+class WarmRegistry:
     """The sessions that one reaper keeps warm; false when there are none."""
 
     def __init__(self, ledger: Ledger | None) -> None:

@@ -1,4 +1,4 @@
-"""An owner of sessions at a running service, in this process or in one that can be killed, and its reaper."""
+"""A client of the reaper at a running service, in this process or in one that can be killed, and its reaper."""
 
 import json
 import os
@@ -14,31 +14,31 @@ import psutil
 
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.ledger import LIVE, Entry
-from pytest_device.sessions.owner import Owner, Terms
-from pytest_device.sessions.reaper.link import NAME
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.channel import NAME
+from pytest_device.sessions.reaper.messages import Endpoint
+from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.testing import FaultyService
 
 RUN = "a-run"
-DETACHED = Terms()
-IN_A_THREAD = Terms(detached=False)
+DETACHED = ReaperConfig()
+IN_THE_RUN = ReaperConfig(detached=False)
 
 _CHILD = """
 import json, os, sys
 from pathlib import Path
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import Served, owner_at, request_at
+from tests.sessions.reaper_clients import Served, reaper_client_at, request_at
 
 served, count, forks = Served(**json.loads(sys.stdin.readline())), int(sys.argv[2]), sys.argv[3] == "True"
-owner = owner_at(served, Path(sys.argv[1]))
-created = [str(owner.create(request_at(served)).id) for _ in range(count)]
+client = reaper_client_at(served, Path(sys.argv[1]))
+created = [str(client.create(request_at(served)).id) for _ in range(count)]
 if forks and not os.fork():
     sys.stdin.read()
 print(json.dumps(created), flush=True)
 sys.stdin.read()
-owner.create(request_at(served))
+client.create(request_at(served))
 sys.stdin.read()
 """
 
@@ -50,24 +50,29 @@ class Served:
         self.url, self.token, self.app_id = url, token, app_id
 
 
-def owner_at(
-    service: Served | FaultyService, state_dir: Path, terms: Terms = DETACHED, warn: Callable[[str], None] = print
-) -> Owner:
-    """Return an owner with a ledger."""
+def reaper_client_at(
+    service: Served | FaultyService,
+    state_dir: Path,
+    config: ReaperConfig = DETACHED,
+    warn: Callable[[str], None] = print,
+) -> ReaperClient:
+    """Return one with a ledger."""
     client, run = DeviceClient(service.url, service.token), OwnRun.join(state_dir, RUN, "main")
-    return Owner(client, Service(service.url, service.token), vendor="vendor", run=run, terms=terms, warn=warn)
+    return ReaperClient(
+        client, Endpoint(service.url, service.token), vendor="vendor", run=run, config=config, warn=warn
+    )
 
 
 @contextmanager
-def owning(
-    service: FaultyService, state_dir: Path, terms: Terms = DETACHED, warn: Callable[[str], None] = print
-) -> Generator[Owner]:
-    """Give an owner that is closed in the end, whatever the test has done."""
-    owner = owner_at(service, state_dir, terms, warn)
+def reaper_client(
+    service: FaultyService, state_dir: Path, config: ReaperConfig = DETACHED, warn: Callable[[str], None] = print
+) -> Generator[ReaperClient]:
+    """Give one that is closed in the end, whatever the test has done."""
+    client = reaper_client_at(service, state_dir, config, warn)
     try:
-        yield owner
+        yield client
     finally:
-        owner.close(10)
+        client.close(10)
 
 
 def request_at(service: Served | FaultyService, name: str = "a test") -> SessionRequest:
@@ -91,23 +96,23 @@ def owning_elsewhere(
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, start_new_session=True, cwd=Path(__file__).parents[2], **pipes) as process:
         try:
-            told = {"url": service.url, "token": service.token, "app_id": service.app_id}
+            where = {"url": service.url, "token": service.token, "app_id": service.app_id}
             assert process.stdin is not None
-            process.stdin.write(json.dumps(told) + "\n")
+            process.stdin.write(json.dumps(where) + "\n")
             process.stdin.flush()
             yield process
         finally:
             process.kill()
 
 
-def ids_told(process: subprocess.Popen[str]) -> list[str]:
+def created_ids(process: subprocess.Popen[str]) -> list[str]:
     """Wait for what the process owns."""
     assert process.stdout is not None
     return cast("list[str]", json.loads(process.stdout.readline()))
 
 
 def reapers(mark: str) -> list[psutil.Process]:
-    """Return the reapers, without their couriers, that were started with a mark in their search path.
+    """Return the reapers, without their senders, that were started with a mark in their search path.
 
     One that has not detached itself yet is none.
     """

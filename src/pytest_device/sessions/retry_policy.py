@@ -1,26 +1,52 @@
-"""What a service without capacity says: whether its answer is a refusal, and when to ask again. Pure."""
+"""When a call is sent again: how often, after which pause, and what an answer says of it. Pure.
+
+Both senders follow it: the reaper, and the client that calls by itself.
+"""
 
 import json
 import re
 from typing import Final, cast
 
-from pytest_device.sessions.salvage import page_in, session_id_in
+from pytest_device.sessions.partial import page_in, session_id_in
 
+ATTEMPTS: Final = 3
+"""How often a create call that certainly never left, and a call of the client that is safe to repeat, is tried: the
+pauses outlast a dropped connection, and more would delay the error that somebody waits for."""
+BACKOFF_SECONDS: Final = 0.5
+"""Before the second attempt; doubled before each further one."""
+PAUSE_MOST_SECONDS: Final = 15.0
+"""The longest pause before a stop is tried again, whatever the service says: the session goes on costing, by the
+minute at most services, while a stop that comes too early costs one call."""
+GET_PAUSE_MOST_SECONDS: Final = 5.0
+"""The longest ``Retry-After`` that ``get`` waits for by itself, as long as polls are apart: its caller has a limit."""
 RETRY_AFTER_MOST_SECONDS: Final = 86_400.0
 
 _TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
+_PASSING: Final = frozenset({408, 425, _TOO_MANY_REQUESTS})
+_SERVER_ERRORS: Final = 500
 _REFUSED: Final = range(400, 500)
 _SECONDS: Final = re.compile(r"[0-9]{1,300}(\.[0-9]{1,300})?")
 
 
+def pause_after(attempts: int, retry_after_seconds: float | None = None) -> float:
+    """Return how many seconds to wait after so many attempts, at least as the last one's answer asked."""
+    backoff = BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 10)
+    return min(max(backoff, retry_after_seconds or 0.0), PAUSE_MOST_SECONDS)
+
+
+def is_passing_status(status: int) -> bool:
+    """Return whether the same call may succeed later: it came at a wrong time, or the server failed."""
+    return status in _PASSING or status >= _SERVER_ERRORS
+
+
 def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
-    """Tell whether a whole answer to a create call refuses it, so that there is no session.
+    """Return whether a whole answer to a create call refuses it, so that there is no session.
 
     A status of the 4xx is the service's own. A gateway has lost the service's good answer with 502, 504, and 503 too:
     those of AWS and Envoy say 503 when the service took too long, in JSON or plain text, and Varnish adds a
-    ``Retry-After`` to its page of HTML. So 503 is a refusal only where it tells when to come back and is no page of
-    HTML, or where it has an error code of the service's own, a text, as the document shows one. What cannot be told
+    ``Retry-After`` to its page of HTML. So 503 is a refusal only where it says when to come back and is no page of
+    HTML, or where it has an error code of the service's own, a text, as the document shows one. What cannot be kept
     apart counts as unknown, and is never repeated.
     """
     if page_in(body):
@@ -33,7 +59,7 @@ def created_nothing(status: int, body: bytes, retry_after_seconds: float | None)
 
 
 def has_no_capacity(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
-    """Tell whether a whole answer to a create call refuses it for now, so that the same call may succeed later."""
+    """Return whether a whole answer to a create call refuses it for now, so that the same call may succeed later."""
     return status in {_TOO_MANY_REQUESTS, _UNAVAILABLE} and created_nothing(status, body, retry_after_seconds)
 
 
@@ -41,7 +67,7 @@ def retry_after(value: str | None, date: str | None, now: float) -> float | None
     """Return in how many seconds an answer asks to be asked again, None when it does not.
 
     ``value`` and ``date`` are its headers ``Retry-After`` and ``Date``. A time is compared with the service's own
-    clock, or with ``now`` (Unix seconds) where that is not told.
+    clock, or with ``now`` (Unix seconds) where that is not given.
     """
     if value is None:
         return None
@@ -50,8 +76,8 @@ def retry_after(value: str | None, date: str | None, now: float) -> float | None
     at = _unix_seconds(value)
     if at is None:
         return None
-    told = _unix_seconds(date)
-    return min(max(0.0, at - (now if told is None else told)), RETRY_AFTER_MOST_SECONDS)
+    there = _unix_seconds(date)
+    return min(max(0.0, at - (now if there is None else there)), RETRY_AFTER_MOST_SECONDS)
 
 
 def _unix_seconds(date: str | None) -> float | None:
@@ -66,7 +92,7 @@ def _unix_seconds(date: str | None) -> float | None:
 
 
 def _has_code(body: bytes) -> bool:
-    """Tell whether an answer is JSON with a text called ``code``, as the document's errors have it, wherever it is."""
+    """Return whether an answer is JSON with a text called ``code`` anywhere in it, as the document shows its errors."""
     try:
         left: list[object] = [json.loads(body)]
     except (ValueError, RecursionError):

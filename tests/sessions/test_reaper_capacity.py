@@ -14,9 +14,9 @@ import pytest
 from pytest_device.errors import NoCapacityError, StatusError, StopDelayedError
 from pytest_device.sessions.events import CreateUnknown, Event
 from pytest_device.sessions.ledger import LOST, Entry, Ledger
-from pytest_device.sessions.owner import Terms
+from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
-from tests.sessions.owning import DETACHED, IN_A_THREAD, RUN, Served, owner_at, owning, request_at
+from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, RUN, Served, reaper_client, reaper_client_at, request_at
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -28,31 +28,31 @@ def entries(state_dir: Path) -> list[Entry]:
     return Ledger(str(state_dir / "runs" / RUN)).read()[0]
 
 
-@pytest.mark.parametrize("terms", [DETACHED, IN_A_THREAD])
+@pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN])
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_refusal_comes_with_the_time_to_ask_again_and_leaves_nothing(
-    service: FaultyService, tmp_path: Path, terms: Terms, status: int
+    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
 ) -> None:
     service.add_fault("create", "reply", status=status, **IN_30)
-    with owning(service, tmp_path, terms) as owner:
+    with reaper_client(service, tmp_path, config) as client:
         with pytest.raises(NoCapacityError, match="full") as caught:
-            owner.create(request_at(service))
+            client.create(request_at(service))
 
         assert (caught.value.status, caught.value.retry_after_seconds) == (status, 30)
-        assert not owner.leaves_unknown(caught.value)
-        assert (entries(tmp_path), owner.pending(), owner.close(5)) == ([], 0, [])
+        assert not client.leaves_unknown(caught.value)
+        assert (entries(tmp_path), client.pending(), client.close(5)) == ([], 0, [])
 
 
 def test_after_a_refusal_the_same_call_creates_a_session(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("create", "reply", status=429)
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path) as client:
         with pytest.raises(NoCapacityError):
-            owner.create(request_at(service))
+            client.create(request_at(service))
 
-        session = owner.create(request_at(service))
+        session = client.create(request_at(service))
 
         assert [entry.session_id for entry in entries(tmp_path)] == [str(session.id)]
-        owner.stop(session.id)
+        client.stop(session.id)
     assert service.statuses() == ["stopped"]
 
 
@@ -61,21 +61,21 @@ def test_a_503_of_a_gateway_stays_in_the_ledger_as_lost(
     service: FaultyService, tmp_path: Path, fault: Mapping[str, Any]
 ) -> None:
     service.add_fault("create", "reply", status=503, carried_out=True, **fault)
-    with owning(service, tmp_path) as owner:
+    with reaper_client(service, tmp_path) as client:
         with pytest.raises(StatusError) as caught:
-            owner.create(request_at(service))
+            client.create(request_at(service))
 
-        assert owner.leaves_unknown(caught.value)
+        assert client.leaves_unknown(caught.value)
         assert [entry.state for entry in entries(tmp_path)] == [LOST]
 
 
 def test_a_stop_is_not_sent_again_before_the_service_says(service: FaultyService, tmp_path: Path) -> None:
     service.add_fault("stop", "reply", status=503, headers={"Retry-After": "2"})
-    with owning(service, tmp_path, Terms(stop_seconds=1.2)) as owner:
-        session = owner.create(request_at(service))
+    with reaper_client(service, tmp_path, ReaperConfig(stop_seconds=1.2)) as client:
+        session = client.create(request_at(service))
 
         with pytest.raises(StopDelayedError, match="503"):
-            owner.stop(session.id)
+            client.stop(session.id)
 
         assert [status for operation, status in service.requests() if operation == "stop"] == [503]
         assert eventually(lambda: service.statuses() == ["stopped"])
@@ -128,14 +128,14 @@ def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
-    owner = owner_at(served, tmp_path)
+    client = reaper_client_at(served, tmp_path)
     try:
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):
-            owner.create(request_at(served))
+            client.create(request_at(served))
     finally:
         slow.may_answer.set()
         interrupting.join(30)
-        events = owner.close(10)
+        events = client.close(10)
 
     assert [type(event) for event in events] == told

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis.strategies import binary, dictionaries, sampled_from
 
-from pytest_device.sessions.salvage import page_in, says_stopped, session_id_in
+from pytest_device.sessions.partial import page_in, says_stopped, session_id_in
 from tests.contract.document import example_session
 from tests.fuzz.values import any_json, any_text
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pytest_device.sessions.reaper.call import MAX_BYTES, call
-from pytest_device.sessions.reaper.service import Service
+from pytest_device.sessions.reaper.http import MAX_BYTES, send
+from pytest_device.sessions.reaper.messages import Call, Endpoint, NoReply, Reply
 
 TOKEN = "open-sesame-open"
+CALL = Call(1, "POST", "/v2/x", '{"a": 1}')
 
 
 class Far(ThreadingHTTPServer):
@@ -110,26 +111,27 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
 def test_a_call_reaches_a_service_that_the_authority_vouches_for(far: Far, cafile: str) -> None:
     seen = bytearray()
 
-    answer = call(Service(far.url, TOKEN, cafile=cafile), "POST", "/v2/x", {"a": 1}, seen)
+    answer = send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, seen)
 
-    assert (answer, bytes(seen)) == ({"status": 200}, b"{}")
+    assert (answer, bytes(seen)) == (Reply(200, b"{}"), b"{}")
     ((path, authorization, body),) = far.asked
     assert (path, authorization, json.loads(body)) == ("/base/v2/x", f"Bearer {TOKEN}", {"a": 1})
 
 
 def test_nothing_is_sent_to_a_service_that_nobody_vouches_for(far: Far) -> None:
-    answer = call(Service(far.url, TOKEN), "POST", "/v2/x", {}, bytearray())
+    answer = send(Endpoint(far.url, TOKEN), CALL, bytearray())
 
-    assert answer["sent"] is False
-    assert "CERTIFICATE_VERIFY_FAILED" in answer["problem"]
+    assert isinstance(answer, NoReply)
+    assert not answer.sent
+    assert "CERTIFICATE_VERIFY_FAILED" in answer.problem
     assert far.asked == []
 
 
 def test_a_proxy_is_told_its_credentials_and_nothing_of_the_call(far: Far, cafile: str) -> None:
     proxy = Proxy()
-    service = Service(far.url, TOKEN, proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", cafile=cafile)
+    endpoint = Endpoint(far.url, TOKEN, proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", cafile=cafile)
 
-    assert call(service, "POST", "/v2/x", {}, bytearray()) == {"status": 200}
+    assert send(endpoint, CALL, bytearray()) == Reply(200, b"{}")
 
     assert proxy.head.startswith(f"CONNECT 127.0.0.1:{far.server_port} ".encode())
     assert b"Basic " + base64.b64encode(b"me:p@ss") in proxy.head
@@ -139,19 +141,18 @@ def test_a_proxy_is_told_its_credentials_and_nothing_of_the_call(far: Far, cafil
 def test_a_proxy_that_refuses_leaves_the_call_unsent(far: Far, cafile: str) -> None:
     proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
 
-    answer = call(
-        Service(far.url, TOKEN, proxy=f"http://127.0.0.1:{proxy.port}", cafile=cafile), "POST", "/x", {}, bytearray()
-    )
+    answer = send(Endpoint(far.url, TOKEN, f"http://127.0.0.1:{proxy.port}", cafile), CALL, bytearray())
 
-    assert answer["sent"] is False
-    assert "407" in answer["problem"]
+    assert isinstance(answer, NoReply)
+    assert not answer.sent
+    assert "407" in answer.problem
     assert far.asked == []
 
 
 def test_a_redirect_is_not_followed(far: Far, cafile: str) -> None:
     far.status, far.headers = 307, {"Location": far.url, "Content-Length": "2"}
 
-    assert call(Service(far.url, TOKEN, cafile=cafile), "POST", "/v2/x", {}, bytearray()) == {"status": 307}
+    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(307, b"{}")
 
     assert len(far.asked) == 1
 
@@ -169,7 +170,8 @@ def test_what_cannot_be_a_whole_answer_is_a_problem_of_a_call_that_was_sent(
 ) -> None:
     far.headers, far.body = headers, body
 
-    answer = call(Service(far.url, TOKEN, cafile=cafile), "POST", "/v2/x", {}, bytearray())
+    answer = send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray())
 
-    assert problem in answer["problem"]
-    assert answer["sent"] is True
+    assert isinstance(answer, NoReply)
+    assert problem in answer.problem
+    assert answer.sent

@@ -1,0 +1,178 @@
+"""The run's end: a reaper started as a process and replaced if it dies, or its work done here where there is none."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pytest_device.sessions.reaper.direct import DirectCalls
+from pytest_device.sessions.reaper.messages import (
+    Decoder,
+    Ended,
+    LedgerFailed,
+    MessageError,
+    Ready,
+    Report,
+    Request,
+    SessionReport,
+    Start,
+    encode,
+)
+from pytest_device.sessions.reaper.sender import received
+
+NAME: Final = "pytest-device-reaper"
+"""Its last argument, by which people find it among the processes."""
+READY_SECONDS: Final = 5.0
+"""How long to wait for it to start; usually it has, beside other work."""
+
+_PACKAGES: Final = str(Path(__file__).resolve().parents[3])
+_PROGRAM: Final = (
+    "import sys; sys.path.append(sys.argv[1]); from pytest_device.sessions.reaper.process import main; main()"
+)
+_KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
+"""What Python itself may need to start; whatever else the run has in its environment is not the reaper's."""
+_WITHOUT: Final = "sessions are stopped by the run itself, and left to their limits if it is killed"
+
+
+class ReaperChannel:
+    """Sends requests to a reaper.
+
+    ``on_report`` gets each of its reports, in another thread. When it dies, ``restore`` gives the requests that a
+    successor needs: the first one is a process again, the next the run itself, as is the first unless ``detached``.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        *,
+        detached: bool,
+        on_report: Callable[[SessionReport | LedgerFailed], None],
+        restore: Callable[[], Iterable[Request]],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._first, self._on_report, self._restore, self._warn = start, on_report, restore, warn
+        self._ready = threading.Event()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._fate = "ended before its time"
+        self._processes_left = 2 if detached else 0
+        self._start()
+
+    def await_ready(self) -> None:
+        """Wait until a reaper takes requests; one that does not start in time is done without."""
+        if not self._ready.wait(READY_SECONDS):
+            self._processes_left = 0
+            self._fate = f"did not start within {READY_SECONDS:.0f} s"
+            self._hang_up()  # should it still start, it ends at once, having done nothing
+            self._ready.wait(READY_SECONDS)
+
+    def send(self, request: Request, *, on_sent: Callable[[], None] = lambda: None) -> bool:
+        """Send a request; False when there is nobody to take it, and a successor is being started.
+
+        ``on_sent`` is called once it is sent, before ``restore`` may be asked what a successor needs.
+        """
+        with self._lock:
+            is_sent = self._send(request)
+            if is_sent:
+                on_sent()
+            return is_sent
+
+    def _send(self, request: Request) -> bool:
+        if isinstance(self._reaper, DirectCalls):
+            self._reaper.send(request)
+            return True
+        try:
+            self._reaper.sendall(encode(request))
+        except OSError:
+            self._ready.clear()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let go: what a process still has to do it does alone."""
+        self._closed = True
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        if isinstance(self._reaper, DirectCalls):
+            self._reaper.close()
+            return
+        with suppress(OSError):
+            self._reaper.shutdown(socket.SHUT_RDWR)
+
+    def _start(self) -> None:
+        channel = self._spawned()
+        if channel is None:
+            self._reaper: DirectCalls | socket.socket = DirectCalls(self._first, self._receive)
+            self._ready.set()
+        else:
+            self._reaper = channel
+            threading.Thread(target=self._listen, args=(channel,), name="pytest-device-reports", daemon=True).start()
+
+    def _spawned(self) -> socket.socket | None:
+        if not self._processes_left:
+            return None
+        self._processes_left -= 1
+        try:
+            return _spawn(self._first)
+        except OSError as error:
+            self._processes_left = 0
+            self._warn(f"no reaper process can be started ({error}): {_WITHOUT}")
+            return None
+
+    def _listen(self, channel: socket.socket) -> None:
+        reports = Decoder[Report](Report)
+        with channel:
+            try:
+                while data := received(channel):
+                    for report in reports.feed(data):
+                        self._receive(report)
+            except MessageError as error:
+                self._fate = f"cannot be understood ({error})"
+        if not self._closed:
+            self._replace()
+
+    def _receive(self, report: Report) -> None:
+        match report:
+            case Ready():
+                self._ready.set()
+            case Ended():
+                self._closed = True
+            case _:
+                self._on_report(report)
+
+    def _replace(self) -> None:
+        self._ready.clear()
+        if not self._processes_left:
+            self._warn(f"the reaper process {self._fate}: {_WITHOUT}")
+        with self._lock:  # what is sent meanwhile comes after what the successor has to know
+            self._start()
+            for request in self._restore():
+                self._send(request)
+
+
+def _spawn(start: Start) -> socket.socket:
+    """Start a reaper in a session of its own; the service's token goes through the channel only."""
+    if not hasattr(os, "fork") or not sys.executable:
+        raise OSError("this system cannot detach one")
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _PACKAGES, NAME]
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603  # this interpreter, and a program of this module
+            command,
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+            start_new_session=True,
+        )
+    # It detaches by forking at once: what was started here is over then.
+    threading.Thread(target=process.wait, name="pytest-device-reaper-start", daemon=True).start()
+    ours.sendall(encode(start))
+    return ours

@@ -1,0 +1,276 @@
+"""What a run, its reaper and the reaper's sender say to each other: typed values, one JSON line each."""
+
+import json
+from types import UnionType
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
+
+from pytest_device.sessions.ledger import Entry
+
+
+class MessageError(ValueError):
+    """A line is not a message that belongs here: its two ends are not of the same version."""
+
+
+class Endpoint(NamedTuple):
+    """How to reach the service. ``proxy`` is an ``http://`` address, or empty."""
+
+    url: str
+    token: str
+    proxy: str = ""
+    cafile: str | None = None
+    capath: str | None = None
+
+
+class Reply(NamedTuple):
+    """A whole answer of the service; ``retry_after`` in seconds, where it has one."""
+
+    status: int
+    body: bytes
+    retry_after: float | None = None
+
+
+class NoReply(NamedTuple):
+    """No whole answer; ``sent`` is False only when the request certainly never left.
+
+    ``body`` is what arrived of the answer: a session's id may be in it.
+    """
+
+    problem: str
+    sent: bool
+    body: bytes = b""
+
+
+Answer = Reply | NoReply
+
+
+# From the run to its reaper.
+
+
+class Start(NamedTuple):
+    """The first message: what to watch over. ``processes`` are those whose end is the end of the run."""
+
+    endpoint: Endpoint
+    ledger: str | None
+    processes: tuple[int, ...]
+    leaves_tombstones: bool
+
+
+class Create(NamedTuple):
+    """Create a session; ``body`` is the JSON text of the call."""
+
+    entry: Entry
+    body: str
+
+
+class Register(NamedTuple):
+    """Watch over a session that is there already."""
+
+    entry: Entry
+
+
+class Stop(NamedTuple):
+    """Stop a session."""
+
+    intent: str
+
+
+class Keep(NamedTuple):
+    """Leave a session to its own limits, on purpose."""
+
+    intent: str
+
+
+class KeepWarm(NamedTuple):
+    """Leave a session up for whoever claims it within so many seconds, then stop it."""
+
+    entry: Entry
+    seconds: float
+
+
+class Claim(NamedTuple):
+    """Take a session over that is kept warm in the ledger of this directory."""
+
+    entry: Entry
+    ledger: str
+
+
+class End(NamedTuple):
+    """Stop all sessions, then end."""
+
+
+Request = Create | Register | Stop | Keep | KeepWarm | Claim | End
+
+
+# From the reaper to its run.
+
+
+class Ready(NamedTuple):
+    """Takes requests."""
+
+
+class Ended(NamedTuple):
+    """Ends, as requested."""
+
+
+class LedgerFailed(NamedTuple):
+    """The ledger could not be written."""
+
+    problem: str
+
+
+class Answered(NamedTuple):
+    """The end of a create call: a session, none because the call was ``refused``, or nobody knows.
+
+    ``session_id`` and ``page`` are what could be read of the session.
+    """
+
+    intent: str
+    answer: Answer
+    session_id: str = ""
+    page: str = ""
+    refused: bool = False
+
+
+class Stopped(NamedTuple):
+    """The session has ended."""
+
+    intent: str
+    answer: Reply
+
+
+class Refused(NamedTuple):
+    """The service refuses to stop the session, and would again."""
+
+    intent: str
+    answer: Reply
+
+
+class Delayed(NamedTuple):
+    """The session is not stopped yet; the next attempt is due later."""
+
+    intent: str
+    answer: Answer
+
+
+class GaveUp(NamedTuple):
+    """The session was not stopped within its own limit."""
+
+    intent: str
+    answer: Answer
+
+
+class Kept(NamedTuple):
+    """The session is left running, or kept warm."""
+
+    intent: str
+
+
+class NotKept(NamedTuple):
+    """The session cannot be kept warm: nobody could find it."""
+
+    intent: str
+
+
+class Due(NamedTuple):
+    """A session that was kept warm is being stopped: its time is over."""
+
+    intent: str
+
+
+class Claimed(NamedTuple):
+    """The session is this run's from now on."""
+
+    intent: str
+
+
+class Gone(NamedTuple):
+    """The session is somebody else's."""
+
+    intent: str
+
+
+SessionReport = Answered | Stopped | Refused | Delayed | GaveUp | Kept | NotKept | Due | Claimed | Gone
+Report = Ready | Ended | LedgerFailed | SessionReport
+
+
+# Between the reaper and its sender.
+
+
+class Call(NamedTuple):
+    """One call to the service; ``body`` is JSON text."""
+
+    number: int
+    method: str
+    path: str
+    body: str | None = None
+
+
+class Returned(NamedTuple):
+    """What came of a call."""
+
+    number: int
+    answer: Answer
+
+
+Message = Start | Request | Report | Call | Returned
+
+_TYPES: Final[dict[str, Any]] = {one.__name__: one for one in (Entry, Endpoint, *get_args(Answer), *get_args(Message))}
+T = TypeVar("T", bound=Message)
+
+
+def encode(message: Message) -> bytes:
+    """Return one line."""
+    return json.dumps(_to_json(message)).encode() + b"\n"
+
+
+class Decoder(Generic[T]):
+    """What has arrived of a stream of messages of these kinds, until its lines are whole."""
+
+    def __init__(self, kinds: Any) -> None:
+        self._kinds: tuple[Any, ...] = get_args(kinds) or (kinds,)
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[T]:
+        """Return the messages that these bytes complete; raises MessageError for what is none."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return [self._read(line) for line in lines]
+
+    def _read(self, line: bytes) -> T:
+        try:
+            message = _from_json(json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise MessageError(f"not a message: {type(error).__name__}: {error}") from None
+        if not isinstance(message, self._kinds):
+            raise MessageError(f"a message of type {type(message).__name__} is not expected here")
+        return message  # type: ignore[no-any-return]
+
+
+def _to_json(message: Any) -> dict[str, Any]:
+    fields = message._asdict()
+    return {"type": type(message).__name__, **{name: _plain(value) for name, value in fields.items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return _to_json(value) if hasattr(value, "_asdict") else value
+
+
+def _from_json(values: dict[str, Any]) -> Any:
+    kind = _TYPES[values.pop("type")]
+    if values.keys() != kind.__annotations__.keys():
+        raise ValueError(f"{kind.__name__} with the fields {', '.join(sorted(values))}")
+    return kind(**{name: _typed(name, values[name], wanted) for name, wanted in kind.__annotations__.items()})
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    """Return a field's value as its type says: JSON has no bytes, no tuples and no messages."""
+    if kind is bytes:
+        value = value.encode("latin-1")
+    elif isinstance(value, dict):
+        value = _from_json(cast("dict[str, Any]", value))
+    elif isinstance(value, list):
+        value = tuple(cast("list[object]", value))
+    if not isinstance(value, kind if isinstance(kind, UnionType) else get_origin(kind) or kind):
+        raise TypeError(f"{name}: {type(value).__name__}")  # its value may be a secret
+    return value

@@ -1,0 +1,82 @@
+"""Sends calls to the service side by side and answers each exactly once, within a bounded time."""
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from pytest_device.sessions.reaper.messages import Answer, Call, Decoder, Endpoint, NoReply, Returned, encode
+
+ANSWER_SECONDS: Final = 60.0
+"""The longest a call may take as a whole, however steadily its bytes trickle in."""
+
+_CHUNK_BYTES: Final = 64 * 1024
+
+
+def start(endpoint: Endpoint, channel: socket.socket) -> socket.socket:
+    """Start a sender as a child that ends with its socket; what it loads does not stay with the caller.
+
+    The child closes the caller's own channel, so that the end of the caller is seen at its other end.
+    """
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:
+        try:
+            ours.close()
+            channel.close()
+            _serve(theirs, endpoint)
+        finally:
+            os._exit(0)
+    theirs.close()
+    return ours
+
+
+def _serve(channel: socket.socket, endpoint: Endpoint) -> None:
+    """Send each call that arrives until the other end closes."""
+    import threading
+
+    calls, lock = Decoder[Call](Call), threading.Lock()
+
+    def answer(returned: Returned) -> None:
+        with lock:
+            try:
+                channel.sendall(encode(returned))
+            except OSError:  # the other end is gone
+                return
+
+    with channel:
+        while data := received(channel):
+            for call in calls.feed(data):
+                send(endpoint, call, answer)
+
+
+def received(channel: socket.socket) -> bytes:
+    """Return what has arrived, nothing once the other end is gone."""
+    try:
+        return channel.recv(_CHUNK_BYTES)
+    except OSError:
+        return b""
+
+
+def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) -> None:
+    """Answer when the call has ended, or when it has taken too long: name lookups cannot be interrupted."""
+    import threading
+
+    from pytest_device.sessions.reaper import http
+
+    seen, claim = bytearray(), threading.Lock()
+
+    def finish(answer: Answer) -> None:
+        if claim.acquire(blocking=False):  # the first to come answers
+            patience.cancel()
+            on_answer(Returned(call.number, answer))
+
+    def lose_patience() -> None:
+        finish(NoReply(f"no complete answer within {ANSWER_SECONDS:.0f} s", True, bytes(seen)))
+
+    patience = threading.Timer(ANSWER_SECONDS, lose_patience)
+    try:
+        for thread in (patience, threading.Thread(target=lambda: finish(http.send(endpoint, call, seen)))):
+            thread.daemon = True
+            thread.start()
+    except RuntimeError as error:  # the system gives no more threads
+        finish(NoReply(str(error), sent=False))

@@ -1,0 +1,290 @@
+"""Decides what to send for which session, until all of them are done with. No I/O but the ledger's.
+
+The ledger is written before anything is reported: whoever reads a report can rely on what it says.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, assert_never
+
+from pytest_device.sessions.ledger import KEPT, LIVE, LOST, STOPPED, Entry, Ledger
+from pytest_device.sessions.partial import page_in, says_stopped, session_id_in
+from pytest_device.sessions.reaper import messages
+from pytest_device.sessions.reaper.warm_registry import WarmRegistry
+from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_passing_status, pause_after
+from pytest_device.spec import SESSIONS_PATH
+
+_OK: Final = 200
+_NOT_FOUND: Final = 404
+_REFUSED: Final = range(400, 500)
+
+
+class _Session:
+    """One session from its create request until it is done with."""
+
+    def __init__(self, entry: Entry, body: str | None = None, due: float | None = None) -> None:
+        self.entry, self.body, self.due = entry, body, due
+        """``due`` is when to send its next call, None while it needs none or one is on its way."""
+        self.deadline = time.monotonic() + entry.minutes * 60
+        self.attempts = 0
+        self.wanted = True
+        self.doubted = False
+        """Whether a stop was answered with 404, which a gateway says too: then the session itself is asked for."""
+        self.is_due = False
+        """Whether its stop is the end that it was to have, which needs no report to a later run."""
+
+    def request_stop(self) -> None:
+        """Stop it as soon as its id is known."""
+        if self.wanted and self.entry.session_id:
+            self.attempts, self.due = 0, time.monotonic()
+        self.wanted = False
+
+    def call(self, number: int) -> messages.Call:
+        """Return the call that is due."""
+        self.due = None
+        self.attempts += 1
+        if not self.entry.session_id:
+            return messages.Call(number, "POST", SESSIONS_PATH, self.body)
+        path = f"{SESSIONS_PATH}/{self.entry.session_id}"
+        return messages.Call(number, "GET", path) if self.doubted else messages.Call(number, "POST", f"{path}/stop")
+
+
+class Supervisor:
+    """The sessions of one run; its driver gives it requests and answers, and sends the calls that are due.
+
+    Where ``leaves_tombstones`` is set, and once the run is gone, a stopped session stays in the ledger as such, for
+    whoever looks next. A session page that shows the ``token`` is not reported.
+    """
+
+    def __init__(
+        self, ledger: Ledger | None, *, token: str, leaves_tombstones: bool, report: Callable[[messages.Report], None]
+    ) -> None:
+        self._ledger, self._token, self._leaves_tombstones = ledger, token, leaves_tombstones
+        self._report = report
+        self._warm = WarmRegistry(ledger)
+        self._sessions: dict[str, _Session] = {}
+        self._calls: dict[int, str] = {}
+        self._number = 0
+        self._is_alone = self._is_ending = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run has ended, or is gone, and nothing is left to be stopped."""
+        return not self._sessions and (self._is_ending or self._is_alone)
+
+    @property
+    def has_warm(self) -> bool:
+        """Whether there are sessions whose time has to be watched."""
+        return bool(self._warm)
+
+    @property
+    def open_calls(self) -> list[int]:
+        """The numbers of the calls that are on their way."""
+        return list(self._calls)
+
+    def next_due(self) -> float | None:
+        """Return when there is something to do next, on the monotonic clock, None when nothing is planned."""
+        times = [session.due for session in self._sessions.values() if session.due is not None]
+        if self._warm:
+            times.append(time.monotonic() + self._warm.pause())
+        return min(times, default=None)
+
+    def handle(self, request: messages.Request) -> None:
+        """Do what the run requests; what concerns a session that is done with is ignored."""
+        match request:
+            case messages.Create(entry, body):
+                self._begin(entry, body, due=time.monotonic())
+                self._record(entry)
+            case messages.Register(entry):
+                self._begin(entry)
+            case messages.Stop(intent):
+                self._stop(intent)
+            case messages.Keep(intent):
+                self._keep(intent)
+            case messages.KeepWarm(entry, seconds):
+                self._keep_warm(entry, seconds)
+            case messages.Claim(entry, directory):
+                self._claim(entry, Ledger(directory))
+            case messages.End():
+                self._is_ending = True
+                self._stop_all()
+            case _:
+                assert_never(request)
+
+    def on_run_gone(self) -> None:
+        """Stop everything: the run has ended without a word, or lets go."""
+        self._is_alone = True
+        self._stop_all()
+
+    def end_warm(self) -> None:
+        """Stop what was kept warm and whose time is over."""
+        for entry in self._warm.over():
+            self._stop_warm(entry)
+
+    def due_calls(self) -> Iterator[messages.Call]:
+        """Yield the calls to send now; each has to be answered."""
+        now = time.monotonic()
+        for session in list(self._sessions.values()):
+            if session.due is None or session.due > now:
+                continue
+            if session.wanted or session.entry.session_id:
+                self._number += 1
+                self._calls[self._number] = session.entry.intent
+                yield session.call(self._number)
+            else:  # was never sent, and is not wanted any more
+                self._forget(session)
+                answer = messages.NoReply("it was not sent", sent=False)
+                self._report(messages.Answered(session.entry.intent, answer, refused=True))
+
+    def on_answer(self, returned: messages.Returned) -> None:
+        """Act on what came of a call."""
+        session = self._sessions.get(self._calls.pop(returned.number))
+        if session is None:
+            return
+        if session.entry.session_id:
+            self._on_stop_answer(session, returned.answer)
+        else:
+            self._on_create_answer(session, returned.answer)
+
+    # Requests.
+
+    def _begin(self, entry: Entry, body: str | None = None, due: float | None = None) -> _Session:
+        session = self._sessions[entry.intent] = _Session(entry, body, due)
+        if self._is_ending or self._is_alone:
+            session.request_stop()
+        return session
+
+    def _stop_all(self) -> None:
+        for session in self._sessions.values():
+            session.request_stop()
+
+    def _stop(self, intent: str) -> None:
+        if intent in self._sessions:
+            self._sessions[intent].request_stop()
+        elif intent not in self._warm:
+            return
+        elif entry := self._warm.taken_back(intent):
+            self._stop_warm(entry)
+        else:
+            self._report(messages.Gone(intent))
+
+    def _stop_warm(self, entry: Entry) -> None:
+        session = self._begin(entry)
+        session.is_due = True
+        self._report(messages.Due(entry.intent))
+        session.request_stop()
+
+    def _keep(self, intent: str) -> None:
+        if intent in self._sessions:
+            self._record(self._sessions.pop(intent).entry._replace(state=KEPT))
+            self._report(messages.Kept(intent))
+
+    def _keep_warm(self, entry: Entry, seconds: float) -> None:
+        if entry.intent not in self._sessions:
+            return
+        try:
+            self._warm.keep(entry, seconds)
+        except OSError as error:
+            self._report_damage(error)
+            self._report(messages.NotKept(entry.intent))
+        else:
+            del self._sessions[entry.intent]
+            self._report(messages.Kept(entry.intent))
+
+    def _claim(self, entry: Entry, of: Ledger) -> None:
+        if not self._warm.claim(entry, of):
+            self._report(messages.Gone(entry.intent))
+            return
+        self._begin(entry)
+        self._record(entry)
+        self._report(messages.Claimed(entry.intent))
+
+    # Answers.
+
+    def _on_create_answer(self, session: _Session, answer: messages.Answer) -> None:
+        if _never_left(answer) and session.wanted and session.attempts < ATTEMPTS:
+            session.due = time.monotonic() + pause_after(session.attempts)
+            return
+        refused = _is_refused(answer)
+        session_id, page = ("", "") if refused else (session_id_in(answer.body) or "", page_in(answer.body))
+        if self._token in page:
+            page = ""
+        if session_id:
+            session.entry = session.entry._replace(session_id=session_id, page=page, state=LIVE)
+            self._record(session.entry)
+            if not session.wanted:
+                session.attempts, session.due = 0, time.monotonic()
+        elif refused:
+            self._forget(session)
+        else:  # the ledger goes on naming it, until its time is over
+            del self._sessions[session.entry.intent]
+            self._record(session.entry._replace(state=LOST))
+        self._report(messages.Answered(session.entry.intent, answer, session_id, page, refused))
+
+    def _on_stop_answer(self, session: _Session, answer: messages.Answer) -> None:
+        intent, now = session.entry.intent, time.monotonic()
+        match answer:
+            case messages.Reply(status=404) if not session.doubted:
+                session.doubted, session.due = True, now
+            case messages.Reply() if _proves_end(answer, session.entry.session_id):
+                self._forget(session)
+                self._report(messages.Stopped(intent, answer))
+            case messages.Reply() if answer.status in _REFUSED and not is_passing_status(answer.status):
+                del self._sessions[intent]
+                self._report(messages.Refused(intent, answer))
+            case _ if now >= session.deadline:
+                del self._sessions[intent]
+                self._report(messages.GaveUp(intent, answer))
+            case _:
+                asked = answer.retry_after if isinstance(answer, messages.Reply) else None
+                session.doubted, session.due = False, now + pause_after(session.attempts, asked)
+                self._report(messages.Delayed(intent, answer))
+
+    # The ledger.
+
+    def _forget(self, session: _Session) -> None:
+        """Remove a session that is done with; where nobody may be left to read a report, leave a tombstone."""
+        entry = session.entry
+        del self._sessions[entry.intent]
+        if not self._ledger:
+            return
+        leaves_tombstone = (self._is_alone or self._leaves_tombstones) and not session.is_due
+        if leaves_tombstone and entry.session_id and self._ledger.holds(entry.intent):
+            self._record(entry._replace(state=STOPPED))
+            return
+        try:
+            self._ledger.remove(entry.intent)
+        except OSError as error:
+            self._report_damage(error)
+
+    def _record(self, entry: Entry) -> None:
+        if not self._ledger:
+            return
+        try:
+            self._ledger.write(entry)
+        except OSError as error:
+            self._report_damage(error)
+
+    def _report_damage(self, error: OSError) -> None:
+        where = self._ledger.directory if self._ledger else ""
+        # Of every file alike, so that the run shows one.
+        self._report(messages.LedgerFailed(f"{error.strerror or error} ({where})"))
+
+
+def _never_left(answer: messages.Answer) -> bool:
+    return isinstance(answer, messages.NoReply) and not answer.sent
+
+
+def _is_refused(answer: messages.Answer) -> bool:
+    """Return whether a create call certainly made no session."""
+    match answer:
+        case messages.Reply(status, body, retry_after):
+            return created_nothing(status, body, retry_after)
+        case messages.NoReply(sent=sent):
+            return not sent
+        case _:
+            assert_never(answer)
+
+
+def _proves_end(reply: messages.Reply, session_id: str) -> bool:
+    return reply.status == _NOT_FOUND or (reply.status == _OK and says_stopped(reply.body, session_id))

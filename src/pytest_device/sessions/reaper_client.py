@@ -1,0 +1,299 @@
+"""A process's hold on its sessions: every create and stop call goes through its reaper, which outlives it."""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+from uuid import UUID, uuid4
+
+from pytest_device.errors import ServiceError, StopDelayedError, TransportError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.events import Event
+from pytest_device.sessions.ledger import LIVE, Entry, Ledger
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.pending import PendingSession, read_created, read_stop
+from pytest_device.sessions.reaper import messages
+from pytest_device.sessions.reaper.channel import ReaperChannel
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.session_client import may_have_created
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+
+CREATE_SECONDS: Final = 120.0
+"""How long to wait for the answer to a create call: all attempts of the reaper, and a little."""
+STOP_SECONDS: Final = 5.0
+"""How long a test's end waits for its stop; after that the reaper goes on with it beside the next test."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaperConfig:
+    """How the sessions of a process are watched over."""
+
+    detached: bool = True
+    """By a reaper that outlives the process; else, and where none can be started, by the process itself."""
+    follow: tuple[int, ...] = ()
+    """Processes whose end is the end of this one, too."""
+    leaves_tombstones: bool = False
+    """Leave stopped sessions in the ledger, for the process that reconciles the run at its end."""
+    stop_seconds: float = STOP_SECONDS
+
+
+class ReaperClient:
+    """Creates, gets and stops sessions, so that they end with this process, however that ends.
+
+    One for each process: a forked child makes its own. ``warn`` gets what makes the run less safe. ``client`` is closed
+    with it.
+    """
+
+    def __init__(
+        self,
+        client: DeviceClient,
+        endpoint: messages.Endpoint,
+        *,
+        vendor: str,
+        run: OwnRun | None,
+        config: ReaperConfig,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.base_url = client.base_url
+        self.pid = os.getpid()
+        self._stop_seconds = config.stop_seconds
+        self._client, self._vendor, self._run, self._warn = client, vendor, run, warn
+        self._sessions: dict[str, PendingSession] = {}
+        self._warned: set[str] = set()
+        self._change = threading.Condition()
+        self._is_ending = False
+        ledger = run.ledger.directory if run else None
+        self._channel = ReaperChannel(
+            messages.Start(endpoint, ledger, (self.pid, *config.follow), config.leaves_tombstones),
+            detached=config.detached,
+            on_report=self._on_report,
+            restore=self._restore,
+            warn=self._warn_once,
+        )
+
+    def create(self, request: SessionRequest) -> Session:
+        """Create a session; an interrupt leaves it to the reaper to stop what comes of the call."""
+        pending = self._add(self._intent(request))
+        body = json.dumps(request.to_wire(self._vendor))
+        try:
+            self._send(pending, messages.Create(pending.entry, body))
+            report = _first(pending, CREATE_SECONDS, messages.Answered)
+        except BaseException:
+            self._request_stop(pending)
+            raise
+        if report is None:
+            self._request_stop(pending)
+            raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
+        pending.is_reported = not report.session_id
+        if report.refused:  # there is nothing to remember, however often it is asked again
+            del self._sessions[pending.entry.intent]
+        return read_created(report, self.base_url)
+
+    def get(self, session_id: UUID | str) -> Session:
+        """Return the session as it is now."""
+        return self._client.get(session_id)
+
+    def stop(self, session_id: UUID | str) -> Session:
+        """Stop a session; raises StopDelayedError when that takes longer and goes on beside what follows."""
+        pending = self._of(session_id)
+        if isinstance(pending.last, messages.Stopped):  # by an earlier call
+            return read_stop(pending.last.answer)
+        self._request_stop(pending)
+        for report in pending.reports(self._stop_seconds):
+            if isinstance(report, messages.Stopped | messages.Refused):
+                pending.is_reported = True
+                return read_stop(report.answer)
+        raise StopDelayedError(pending.reason())
+
+    def keep(self, session_id: UUID | str) -> None:
+        """Leave a session to its own limits, on purpose."""
+        pending = self._of(session_id)
+        self._channel.send(messages.Keep(pending.entry.intent))
+        _first(pending, STOP_SECONDS, messages.Kept)
+
+    @property
+    def can_keep_warm(self) -> bool:
+        """Whether what is left up can be found again."""
+        return self._run is not None
+
+    def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, asks: str) -> bool:
+        """Leave a session up for whoever ``asks`` the same before ``until``; False where it cannot be left.
+
+        It has run for its maximum duration when it ``ends``.
+        """
+        pending = self._of(session_id)
+        if self._run is None:
+            return False
+        pending.entry = pending.entry._replace(asks=asks, until=_in_utc(until), ends=_in_utc(ends))
+        self._channel.send(messages.KeepWarm(pending.entry, _seconds_until(until)))
+        return isinstance(_first(pending, STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
+
+    def take_over(self, entry: Entry, of: Ledger) -> bool:
+        """Have a session that another run has left up; False when it is somebody else's by now."""
+        if self._run is None:
+            return False
+        entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", asks="")
+        pending = self._add(entry, is_claim=True)
+        try:
+            self._send(pending, messages.Claim(entry, of.directory))
+            report = _first(pending, STOP_SECONDS, messages.Claimed, messages.Gone)
+        except BaseException:
+            self._request_stop(pending)
+            raise
+        if report is None:
+            self._request_stop(pending)
+        pending.is_claim = not isinstance(report, messages.Claimed)
+        return not pending.is_claim
+
+    def is_of_run(self, ledger: Ledger) -> bool:
+        """Return whether a ledger is that of the run which this process takes part in."""
+        return self._run is not None and self._run.ledger.directory == ledger.directory
+
+    def end_warm(self) -> None:
+        """Stop what this process has left up and nobody has taken over; ``close`` returns what came of it."""
+        for pending in list(self._sessions.values()):
+            if self._keeps_warm(pending):
+                pending.reopen()
+                self._request_stop(pending)
+
+    def register(self, entry: Entry) -> PendingSession:
+        """Watch over a session that somebody else created: ``close`` stops it."""
+        pending = self._add(entry)
+        self._channel.send(messages.Register(entry))
+        return pending
+
+    def leaves_unknown(self, error: BaseException) -> bool:
+        """Return whether a create call that ended so may have made a session that nobody will ever be able to name.
+
+        Not so when it was interrupted: the reaper gets the answer.
+        """
+        return isinstance(error, ServiceError) and may_have_created(error)
+
+    def pending(self) -> int:
+        """Return how many sessions are not done with."""
+        return sum(not pending.is_done for pending in list(self._sessions.values()))
+
+    def close(self, timeout_seconds: float) -> list[Event]:
+        """Stop all that is left, side by side; return how each session ended whose end nobody knows yet.
+
+        What is not stopped after so many seconds is reported as such; a detached reaper goes on with it.
+        """
+        self._is_ending = True
+        self._channel.send(messages.End())
+        try:
+            with self._change, suppress(KeyboardInterrupt):  # which cuts the wait only: the reaper goes on
+                self._change.wait_for(lambda: not self.pending(), timeout_seconds)
+        finally:
+            self._channel.close()
+            self._client.close()
+            if self._run:
+                self._run.leave()
+        unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
+        return [event for pending in unreported for event in pending.end_events()]
+
+    def _intent(self, request: SessionRequest) -> Entry:
+        longest = request.max_duration_minutes or DURATION_MAX_MINUTES
+        return Entry(
+            intent=uuid4().hex,
+            owner=self._run.owner if self._run else "",
+            service=self.base_url,
+            label=f"{request.platform} {request.type}",
+            name=request.name or "",
+            asked_at=_in_utc(datetime.now(UTC)),
+            minutes=longest + CLEANUP_MINUTES,
+        )
+
+    def _add(self, entry: Entry, *, is_claim: bool = False) -> PendingSession:
+        pending = self._sessions[entry.intent] = PendingSession(entry, is_claim=is_claim)
+        return pending
+
+    def _of(self, session_id: UUID | str) -> PendingSession:
+        for pending in list(self._sessions.values()):  # another thread may create a session meanwhile
+            if pending.entry.session_id == str(session_id):
+                return pending
+        return self.register(Entry.of_session(str(session_id)))
+
+    def _send(self, pending: PendingSession, request: messages.Request) -> None:
+        for _ in range(2):  # a reaper that is gone has a successor
+            self._channel.await_ready()
+            if self._channel.send(request, on_sent=pending.note_sent):
+                return
+
+    def _keeps_warm(self, pending: PendingSession) -> bool:
+        """Return whether a session was left up here and nobody has claimed it."""
+        return bool(self._run and pending.entry.until and self._run.ledger.keeps_warm(pending.entry.intent))
+
+    def _request_stop(self, pending: PendingSession) -> None:
+        pending.wanted = False
+        self._channel.send(messages.Stop(pending.entry.intent))
+
+    # The reaper's side, in a thread of the channel.
+
+    def _on_report(self, report: messages.SessionReport | messages.LedgerFailed) -> None:
+        if isinstance(report, messages.LedgerFailed):
+            self._warn_once(
+                f"the ledger cannot be written ({report.problem}): a later run cannot stop what this one leaves"
+            )
+        elif pending := self._sessions.get(report.intent):
+            self._note(pending, report)
+
+    def _note(self, pending: PendingSession, report: messages.SessionReport) -> None:
+        pending.on_report(report)
+        with self._change:
+            self._change.notify_all()
+
+    def _restore(self) -> Iterator[messages.Request]:
+        """Yield what a new reaper has to know, the former one having been killed."""
+        for pending in list(self._sessions.values()):
+            if self._keeps_warm(pending):
+                yield from self._restore_warm(pending)
+            elif not pending.is_done:
+                yield from self._restore_live(pending)
+        if self._is_ending:
+            yield messages.End()
+
+    def _restore_live(self, pending: PendingSession) -> Iterator[messages.Request]:
+        entry = pending.entry
+        if pending.is_claim and not (self._run and self._run.ledger.holds(entry.intent)):
+            self._note(pending, messages.Gone(entry.intent))
+        elif entry.session_id:
+            yield messages.Register(entry)
+            if not pending.wanted:
+                yield messages.Stop(entry.intent)
+        elif pending.sent:
+            self._note(pending, messages.Answered(entry.intent, messages.NoReply("the reaper was killed", sent=True)))
+
+    def _restore_warm(self, pending: PendingSession) -> Iterator[messages.Request]:
+        """Yield what lets a new reaper keep a session warm that nobody else claims in this moment, or stop it."""
+        entry = pending.entry._replace(state=LIVE)
+        yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
+        if pending.wanted:
+            yield messages.KeepWarm(entry, _seconds_until(datetime.fromisoformat(entry.until)))
+        else:
+            yield messages.Stop(entry.intent)
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._warn(text)
+
+
+R = TypeVar("R", bound=messages.SessionReport)
+
+
+def _first(pending: PendingSession, seconds: float, *kinds: type[R]) -> R | None:
+    """Return the first report of these kinds that arrives in time."""
+    return next((report for report in pending.reports(seconds) if isinstance(report, kinds)), None)
+
+
+def _seconds_until(time: datetime) -> float:
+    return (time - datetime.now(UTC)).total_seconds()
+
+
+def _in_utc(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds")
