@@ -24,14 +24,16 @@ from uuid import uuid4
 import psutil
 
 from pytest_device.plugin.provider.backend import RemoteBackend
-from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.life import Life
+from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.events import Event, Stopped
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.pool import Held, Need, Pool, World
+from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.channel import NAME
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, new_run
+from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.settings import LOCAL_APP_ID, resolve
 from pytest_device.testing import FaultyService, faulty_service
 
@@ -125,31 +127,36 @@ class Run:
         self.events: list[Event] = []
         self._relay = Relay(self.events.append)
         self.backend = RemoteBackend(settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, warn=_warn)
-        self.pool = Pool(
-            World(
-                begin=self._begin,
-                clock=time.monotonic,
-                sleep=time.sleep,
-                leaves_unknown=self.backend.leaves_unknown,
-                stopping=lambda _held: None,
-                relay=self._relay,
-            )
-        )
+        self.pool = Pool(self, self, clock=time.monotonic, sleep=time.sleep, relay=self._relay)
 
-    def _begin(self, request: SessionRequest, policy: WaitPolicy) -> Life:
-        return Life(self.backend.sessions(), request, policy=policy, clock=time.monotonic, emit=self._relay)
+    def new_session(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> DeviceSession:
+        """Return a session that is not created yet."""
+        del coming
+        client, unknown = self.backend.sessions(), self.backend.leaves_unknown
+        config = SessionConfig(client, time.monotonic, self._relay, leaves_unknown=unknown)
+        return DeviceSession(requirement, policy, config)
+
+    def before_stop(self, session: DeviceSession) -> None:
+        """Do nothing: no hook wants to know."""
+
+    def hand_over(self, session: DeviceSession) -> str | None:
+        """Leave nothing up."""
+        del session
+        return None
 
 
 def _held(count: int) -> Figures:
     """Boot, hold and stop so many sessions, and one before them that has everything loaded; return what it took."""
     run, reaper = Run(os.environ), _Reaper(os.environ["DEVICE_STATE_DIR"])
-    first = run.pool.take([_need("first")], POLICY)
+    first = run.pool.acquire([_need("first")], POLICY)
     needs = [_need(f"number {number}") for number in range(count)]
     cpu, seconds, memory, of_reaper = time.process_time(), time.monotonic(), _kilobytes(), reaper.cpu()
 
     run.pool.expect(needs, POLICY)
-    _join_poller()
-    held = run.pool.take(needs, POLICY)
+    _join_background()
+    held = run.pool.acquire(needs, POLICY)
 
     figures = {
         "boot_cpu": time.process_time() - cpu,
@@ -162,36 +169,36 @@ def _held(count: int) -> Figures:
     seconds = time.monotonic()
     figures["stop_cpu"] = _cpu_of(lambda: _stop(run, [*first, *held]))
     figures["stop_seconds"] = time.monotonic() - seconds
-    stopped = sum(event.kind is Kind.STOPPED for event in run.events)
+    stopped = sum(isinstance(event, Stopped) for event in run.events)
     if stopped != count + 1:
         raise RuntimeError(f"{stopped} of {count + 1} sessions were stopped")
     return figures
 
 
-def _stop(run: Run, held: Sequence[Held]) -> None:
-    run.pool.give_back(held, lambda _need: False)
+def _stop(run: Run, held: Sequence[DeviceSession]) -> None:
+    run.pool.release(held, lambda _need: False)
     run.events += run.backend.close(WAIT_SECONDS)
 
 
-def _need(among: str) -> Need:
+def _need(among: str) -> DeviceRequirement:
     request = SessionRequest.from_arguments(
         app_id=LOCAL_APP_ID, platform="android", type="appium", max_duration_minutes=60
     )
-    return Need(request, among)
+    return DeviceRequirement(request, among)
 
 
-def _join_poller() -> None:
+def _join_background() -> None:
     for thread in threading.enumerate():
-        if thread.name == "pytest-device-poller":
+        if thread.name == "pytest-device-background":
             thread.join(WAIT_SECONDS)
 
 
-def _test_ms(pool: Pool, held: Sequence[Held]) -> float:
+def _test_ms(pool: Pool, held: Sequence[DeviceSession]) -> float:
     """Return what one test takes that uses a session again, while all the others lie idle."""
-    pool.give_back(held, lambda _need: True)
+    pool.release(held, lambda _need: True)
     started = time.perf_counter()
     for one in held[:TESTS]:
-        pool.give_back(pool.take([one.need], POLICY), lambda _need: True)
+        pool.release(pool.acquire([one.requirement], POLICY), lambda _need: True)
     return (time.perf_counter() - started) * 1000 / TESTS
 
 

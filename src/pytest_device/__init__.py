@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pytest_device.sessions.arguments import DeviceLease as DeviceLease
     from pytest_device.sessions.client import DeviceClient as DeviceClient
     from pytest_device.sessions.lease import lease as lease
-    from pytest_device.sessions.life import Sessions as Sessions
     from pytest_device.sessions.lifecycle import WaitPolicy as WaitPolicy
     from pytest_device.sessions.models import AgentDeviceConfig as AgentDeviceConfig
     from pytest_device.sessions.models import AppiumConfig as AppiumConfig
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session as Session
     from pytest_device.sessions.models import WebPreviewConfig as WebPreviewConfig
     from pytest_device.sessions.request import SessionRequest as SessionRequest
+    from pytest_device.sessions.session_client import SessionClient as SessionClient
     from pytest_device.spec import Platform as Platform
     from pytest_device.spec import SessionType as SessionType
     from pytest_device.spec import Share as Share
@@ -65,7 +65,7 @@ _NAMES_OF: Final = {
     "sessions.arguments": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient",
     "sessions.lease": "lease",
-    "sessions.life": "Sessions",
+    "sessions.session_client": "SessionClient",
     "sessions.lifecycle": "WaitPolicy",
     "sessions.models": ("AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig Session WebPreviewConfig"),
     "sessions.request": "SessionRequest",

@@ -19,7 +19,7 @@ from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.sessions.client import MAX_REPLY_BYTES, DeviceClient
-from pytest_device.sessions.events import Event
+from pytest_device.sessions.events import Event, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
@@ -30,7 +30,7 @@ from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from pytest_device.testing import FakeClock
 from tests.contract.document import example_config, example_session
 from tests.fuzz.mutations import Reply, dumped, mutated
-from tests.sessions.world import APP_ID, TOKEN, URL
+from tests.sessions.world import APP_ID, TOKEN, URL, ref_of
 
 REPLIES: Final = min(30 * settings().max_examples, 30_000)
 BLOCKS: Final = 20
@@ -76,7 +76,7 @@ class World:
                     policy=WaitPolicy(timeout_seconds=30),
                     clock=self.clock,
                     sleep=self.pause,
-                    emit=outcome.events.append,
+                    report=outcome.events.append,
                 ) as session,
             ):
                 outcome.session = session
@@ -103,7 +103,7 @@ class Outcome:
 
     def told(self) -> Iterator[str]:
         for event in self.events:
-            yield from (event.text, event.url, event.session_id)
+            yield from (detail_of(event), ref_of(event).url, session_id_of(event))
         if self.error:
             yield from (str(self.error), repr(self.error), *getattr(self.error, "__notes__", ()))
         if self.session:

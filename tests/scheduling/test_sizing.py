@@ -6,7 +6,7 @@ import pytest
 
 from pytest_device import SessionRequest
 from pytest_device.scheduling.sizing import Use, needed_minutes, sized
-from pytest_device.sessions.pool import Need
+from pytest_device.sessions.requirement import DeviceRequirement
 
 APP = "11111111-2222-4333-8444-555555555555"
 
@@ -29,11 +29,11 @@ def test_so_much_must_be_left_of_a_session(seconds: float | None, minutes: int, 
     assert needed_minutes(seconds, minutes, limit) == needed
 
 
-def need(platform: str = "ios", minutes: int = 2, limit: int = 30, idle: int | None = 10) -> Need:
+def need(platform: str = "ios", minutes: int = 2, limit: int = 30, idle: int | None = 10) -> DeviceRequirement:
     request = SessionRequest.from_arguments(
         app_id=APP, platform=platform, max_duration_minutes=limit, max_idle_time_minutes=idle
     )
-    return Need(request, "run", minutes)
+    return DeviceRequirement(request, "run", minutes)
 
 
 def duration(known: Mapping[str, float], *uses: Use) -> int | None:

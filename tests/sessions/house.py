@@ -1,20 +1,22 @@
 """A pool over the local service's application, for tests of who gets which session."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
 
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.life import Life, ProblemOf, may_have_created, unasked
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pool import Held, Need, Pool
-from pytest_device.sessions.pool import World as PoolWorld
+from pytest_device.sessions.pool import Pool
+from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import ProblemOf, SessionConfig, WarmSession, unasked
 from tests.sessions.world import APP_ID, Fault, World
 
 
@@ -23,8 +25,8 @@ def request(**arguments: Any) -> SessionRequest:
     return SessionRequest.from_arguments(**(defaults | arguments))
 
 
-ANDROID = Need(request(), "run", minutes=2)
-IOS = Need(request(platform="ios"), "run", minutes=2)
+ANDROID = DeviceRequirement(request(), "run", minutes=2)
+IOS = DeviceRequirement(request(platform="ios"), "run", minutes=2)
 
 
 def _policy(timeout_seconds: float) -> WaitPolicy:
@@ -32,39 +34,37 @@ def _policy(timeout_seconds: float) -> WaitPolicy:
 
 
 class House:
-    """A pool over the local service's application, and what it was told."""
+    """A pool over the local service's application, what it works with, and what was reported."""
 
-    def __init__(self, client: DeviceClient, world: World, **more: Any) -> None:
+    def __init__(
+        self,
+        client: DeviceClient,
+        world: World,
+        *,
+        attempts: int = 1,
+        slots: Slots | None = None,
+        claim: Callable[[DeviceRequirement], WarmSession | None] = lambda _requirement: None,
+        hand_over: Callable[[DeviceSession], str | None] = lambda _session: None,
+    ) -> None:
         self.world = world
         self.stopping: list[Session] = []
         self.hook: Callable[[Session], None] = self.stopping.append
         self.problem_of: ProblemOf = unasked
         self.threads: set[str] = set()
-        """Those in which events were told."""
-
+        """Those in which events were reported."""
+        self.hand_over, self._claim = hand_over, claim
         relay = Relay(self._hear, clock=world.clock)
+        self._config = SessionConfig(client, world.clock, relay, self._problem_of, attempts=attempts)
+        self.pool = Pool(self, self, clock=world.clock, sleep=world.clock.sleep, slots=slots, relay=relay)
 
-        def begin(asked: SessionRequest, policy: WaitPolicy) -> Life:
-            return Life(
-                client,
-                asked,
-                policy=policy,
-                clock=world.clock,
-                emit=relay,
-                problem_of=self._problem_of,
-            )
+    def new_session(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> DeviceSession:
+        del coming
+        return DeviceSession(requirement, policy, self._config, find_warm=lambda: self._claim(requirement))
 
-        self.pool = Pool(
-            PoolWorld(
-                begin=begin,
-                clock=world.clock,
-                sleep=world.clock.sleep,
-                leaves_unknown=may_have_created,
-                stopping=self._stopping,
-                relay=relay,
-                **more,
-            )
-        )
+    def before_stop(self, session: DeviceSession) -> None:
+        self.hook(session.session)
 
     def _hear(self, event: Event) -> None:
         self.threads.add(threading.current_thread().name)
@@ -73,19 +73,16 @@ class House:
     def _problem_of(self, session: Session) -> str | None:
         return self.problem_of(session)
 
-    def _stopping(self, held: Held) -> None:
-        self.hook(held.session)
+    def take(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
+        return self.pool.acquire(needs, _policy(timeout_seconds))
 
-    def take(self, *needs: Need, timeout_seconds: float = 900.0) -> list[Held]:
-        return self.pool.take(needs, _policy(timeout_seconds))
-
-    def expect(self, *needs: Need) -> None:
+    def expect(self, *needs: DeviceRequirement) -> None:
         self.pool.expect(needs, _policy(900.0))
 
-    def use(self, need: Need, *, again: bool = True) -> Session:
+    def use(self, need: DeviceRequirement, *, again: bool = True) -> Session:
         """Take a session for a test and give it back."""
         (held,) = self.take(need)
-        self.pool.give_back([held], lambda _need: again)
+        self.pool.release([held], lambda _need: again)
         return held.session
 
 

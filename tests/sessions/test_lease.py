@@ -21,7 +21,16 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Kind
+from pytest_device.sessions.events import (
+    Created,
+    CreateUnknown,
+    Ready,
+    StateChanged,
+    StopFailed,
+    Stopped,
+    detail_of,
+    is_proof,
+)
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import AppiumConfig, Session
@@ -41,7 +50,7 @@ def leased(
     client: DeviceClient, world: World, *, timeout_seconds: float = 900.0, error: BaseException | None = None
 ) -> Session:
     policy, clock = WaitPolicy(timeout_seconds=timeout_seconds, jitter=0), world.clock
-    with lease(client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, emit=world.events.append) as got:
+    with lease(client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, report=world.events.append) as got:
         if error:
             raise error
     return got
@@ -73,14 +82,14 @@ def test_a_session_is_created_waited_for_and_stopped(client: DeviceClient, world
     assert isinstance(session.remote_config, AppiumConfig)
     assert world.requests == ["create", "get", "get", "get", "stop"]
     assert world.statuses() == ["stopped"]
-    assert world.kinds() == [Kind.CREATED, Kind.READY, Kind.STOPPED]
+    assert world.kinds() == [Created, Ready, Stopped]
 
 
 def test_it_is_looked_at_every_five_seconds(client: DeviceClient, world: World) -> None:
     leased(client, world)
 
-    ready = next(event for event in world.events if event.kind is Kind.READY)
-    assert ready.waited_seconds == 15
+    ready = next(event for event in world.events if isinstance(event, Ready))
+    assert ready.session.waited_seconds == 15
 
 
 @pytest.mark.parametrize("error", [BlockError("a test"), KeyboardInterrupt(), SystemExit(1), GeneratorExit()])
@@ -139,7 +148,7 @@ def test_a_status_that_the_document_does_not_know_is_reported_and_waited_out(
 
     leased(client, world)
 
-    assert any("'thawing', which the document does not know" in event.text for event in world.events)
+    assert any("'thawing', which the document does not know" in detail_of(event) for event in world.events)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +222,7 @@ def test_a_create_that_the_service_fails_is_not_repeated(client: DeviceClient, w
 
 
 @pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError])
-def test_a_create_whose_answer_is_lost_is_not_repeated_and_said_to_be_unknown(
+def test_a_create_whose_answer_unusable_is_not_repeated_and_said_to_be_unknown(
     client: DeviceClient, world: World, error: type[httpx.TransportError]
 ) -> None:
     world.faults["create"] = [lost(error, carried_out=True)]
@@ -226,7 +235,7 @@ def test_a_create_whose_answer_is_lost_is_not_repeated_and_said_to_be_unknown(
     assert "'a test'" in note
     assert "25 minutes" in note  # the maximum duration and the five minutes of cleaning up
     assert world.requests == ["create"]
-    assert world.kinds() == [Kind.CREATE_UNKNOWN]
+    assert world.kinds() == [CreateUnknown]
 
 
 def test_a_create_that_certainly_never_left_is_repeated(client: DeviceClient, world: World) -> None:
@@ -265,7 +274,7 @@ def test_a_session_that_the_service_no_longer_knows_counts_as_stopped(client: De
 
     leased(client, world)
 
-    assert world.kinds()[-1] is Kind.STOPPED
+    assert is_proof(world.events[-1])
 
 
 def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client: DeviceClient, world: World) -> None:
@@ -275,7 +284,7 @@ def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client:
     with pytest.raises(NotFoundError) as caught:
         leased(client, world)
 
-    assert world.kinds()[-1] is Kind.STOP_FAILED
+    assert world.kinds()[-1] is StopFailed
     assert "under another id" in caught.value.__notes__[0]
 
 
@@ -292,7 +301,7 @@ def test_a_session_that_cannot_be_stopped_is_told_with_page_bound_and_the_call_t
     assert "25 more minutes" in message
     assert f"pytest-device stop --url {client.base_url} {caught.value.session_id}" in message
     assert (caught.value.url or "no page") in message
-    assert world.kinds()[-1] is Kind.STOP_FAILED
+    assert world.kinds()[-1] is StopFailed
 
 
 def test_a_failed_stop_does_not_hide_the_error_of_the_block(client: DeviceClient, world: World) -> None:
@@ -306,10 +315,12 @@ def test_a_failed_stop_does_not_hide_the_error_of_the_block(client: DeviceClient
 
 
 def test_running_time_is_counted_by_the_times_of_the_service(client: DeviceClient, world: World) -> None:
-    with lease(client, REQUEST, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append):
+    with lease(client, REQUEST, clock=world.clock, sleep=world.clock.sleep, report=world.events.append):
         world.clock.sleep(30)
 
-    assert world.events[-1].running_seconds == 30
+    stopped = world.events[-1]
+    assert isinstance(stopped, Stopped)
+    assert stopped.running_seconds == 30
 
 
 def body(status: int, text: str) -> Fault:
@@ -342,7 +353,7 @@ def test_a_session_in_an_answer_that_is_wrong_is_stopped_all_the_same(
         leased(client, world)
 
     assert world.statuses() == ["stopped"]
-    assert world.kinds() == [Kind.CREATED, Kind.STOPPED]
+    assert world.kinds() == [Created, Stopped]
 
 
 @pytest.mark.parametrize("fault", [body(200, "<html>"), body(202, ""), body(502, "bad gateway"), body(200, "{}")])
@@ -355,7 +366,7 @@ def test_an_answer_to_create_that_shows_no_session_is_said_to_be_unknown(
         leased(client, world)
 
     assert "may be running" in caught.value.__notes__[0]
-    assert world.kinds() == [Kind.CREATE_UNKNOWN]
+    assert world.kinds() == [CreateUnknown]
 
 
 def test_an_interrupt_during_create_is_said_to_leave_it_unknown(client: DeviceClient, world: World) -> None:
@@ -368,7 +379,7 @@ def test_an_interrupt_during_create_is_said_to_leave_it_unknown(client: DeviceCl
     with pytest.raises(KeyboardInterrupt):
         leased(client, world)
 
-    assert world.kinds() == [Kind.CREATE_UNKNOWN]
+    assert world.kinds() == [CreateUnknown]
 
 
 def test_an_interrupt_during_the_stop_does_not_keep_it_from_being_stopped(client: DeviceClient, world: World) -> None:
@@ -381,7 +392,7 @@ def test_an_interrupt_during_the_stop_does_not_keep_it_from_being_stopped(client
         leased(client, world)
 
     assert world.statuses() == ["stopped"]
-    assert world.kinds()[-1] is Kind.STOPPED
+    assert world.kinds()[-1] is Stopped
 
 
 def test_a_stop_that_answers_with_another_session_proves_nothing(client: DeviceClient, world: World) -> None:
@@ -405,7 +416,7 @@ def test_a_wait_in_which_nothing_changes_says_so_from_time_to_time(client: Devic
 
     leased(client, world)
 
-    assert [event.text for event in world.events if event.kind is Kind.STATUS] == ["new"] * 3
+    assert [detail_of(event) for event in world.events if isinstance(event, StateChanged)] == ["new"] * 3
 
 
 def test_no_connection_detail_of_an_unreadable_answer_is_shown(client: DeviceClient, world: World) -> None:

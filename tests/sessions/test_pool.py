@@ -9,10 +9,10 @@ import pytest
 
 from pytest_device.errors import LeaseTimeoutError, SessionFailedError, SessionTimeoutError, StopFailedError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Kind
+from pytest_device.sessions.events import Created, Kept, Ready, StartFailed, StateChanged, Stopped, detail_of
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pool import Need
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.requirement import DeviceRequirement
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
 from tests.sessions.world import World
 
@@ -31,7 +31,7 @@ def test_equal_needs_get_the_same_session_one_after_the_other(house: House) -> N
 
 
 def test_what_is_shared_among_others_is_not_shared_with_all(house: House) -> None:
-    assert house.use(ANDROID).id != house.use(Need(ANDROID.request, "module test_a.py")).id
+    assert house.use(ANDROID).id != house.use(DeviceRequirement(ANDROID.request, "module test_a.py")).id
 
 
 def test_two_devices_of_one_test_are_two_even_when_they_are_equal(house: House) -> None:
@@ -68,7 +68,7 @@ def test_one_that_has_too_little_left_is_replaced(house: House, world: World) ->
 
 
 def test_a_new_one_is_taken_even_when_it_lasts_no_longer_than_what_is_needed(house: House) -> None:
-    need = Need(request(max_duration_minutes=2), "run", minutes=2)
+    need = DeviceRequirement(request(max_duration_minutes=2), "run", minutes=2)
 
     assert house.use(need).id != house.use(need).id
 
@@ -89,22 +89,22 @@ def test_one_that_the_service_cannot_be_asked_about_is_used(house: House, world:
 
 def test_one_that_was_lost_is_given_to_nobody_else(house: House, world: World) -> None:
     (held,) = house.take(ANDROID)
-    held.is_lost = True
+    held.unusable = True
 
-    house.pool.give_back([held], lambda _need: True)
+    house.pool.release([held], lambda _need: True)
 
     assert world.statuses() == ["stopped"]
 
 
 def test_a_boot_that_fails_is_tried_again_with_a_new_session_and_counted(client: DeviceClient, world: World) -> None:
-    house = House(client, world, start_attempts=2)
+    house = House(client, world, attempts=2)
     world.faults["get"] = turns_errored(1)
 
     house.take(ANDROID, IOS)
 
-    assert [event.kind for event in world.events if event.kind is Kind.START_FAILED] == [Kind.START_FAILED]
+    assert [type(event) for event in world.events if isinstance(event, StartFailed)] == [StartFailed]
     assert world.requests.count("create") == 3
-    assert sum(event.kind is Kind.READY for event in world.events) == 2
+    assert sum(isinstance(event, Ready) for event in world.events) == 2
     assert world.requests.count("stop") == 1
 
 
@@ -119,15 +119,15 @@ def test_a_session_is_ready_when_its_controller_answers_and_a_late_one_is_waited
     (held,) = house.take(ANDROID)
 
     assert world.clock() - began == 18  # a boot of 12 s, looked at every 5, and three times for the controller
-    assert world.kinds() == [Kind.CREATED, Kind.STATUS, Kind.READY]
-    assert world.events[1].text == "in-progress, but its daemon does not answer"
-    assert held.life.ready_at == began + 10
+    assert world.kinds() == [Created, StateChanged, Ready]
+    assert detail_of(world.events[1]) == "in-progress, but its daemon does not answer"
+    assert held.ready_at == began + 10
 
 
 def test_a_session_whose_controller_stays_dead_failed_to_start_and_is_tried_again(
     client: DeviceClient, world: World
 ) -> None:
-    house = House(client, world, start_attempts=2)
+    house = House(client, world, attempts=2)
     dead: list[Session] = []
 
     def problem_of(session: Session) -> str | None:
@@ -138,13 +138,13 @@ def test_a_session_whose_controller_stays_dead_failed_to_start_and_is_tried_agai
 
     house.take(ANDROID, IOS)
 
-    (failed,) = [event for event in world.events if event.kind is Kind.START_FAILED]
-    assert failed.text == f"the session is in progress, but its daemon answers with status 502 ({dead[0].url})"
+    (failed,) = [event for event in world.events if isinstance(event, StartFailed)]
+    assert failed.reason == f"the session is in progress, but its daemon answers with status 502 ({dead[0].url})"
     assert sorted(world.statuses()) == ["in-progress", "in-progress", "stopped"]
 
 
 def test_a_controller_that_is_dead_in_each_attempt_is_told_with_the_page(client: DeviceClient, world: World) -> None:
-    house = House(client, world, start_attempts=2)
+    house = House(client, world, attempts=2)
     house.problem_of = lambda _session: "its daemon answers with status 502"
 
     with pytest.raises(SessionFailedError, match=r"in progress, but its daemon answers with status 502 \(http"):
@@ -154,7 +154,7 @@ def test_a_controller_that_is_dead_in_each_attempt_is_told_with_the_page(client:
 
 
 def test_attempts_to_start_come_to_an_end(client: DeviceClient, world: World) -> None:
-    house = House(client, world, start_attempts=3)
+    house = House(client, world, attempts=3)
     world.faults["get"] = turns_errored(3)
 
     with pytest.raises(SessionFailedError):
@@ -164,7 +164,7 @@ def test_attempts_to_start_come_to_an_end(client: DeviceClient, world: World) ->
 
 
 def test_a_session_that_is_not_ready_in_time_is_not_tried_again(client: DeviceClient, world: World) -> None:
-    house = House(client, world, start_attempts=3)
+    house = House(client, world, attempts=3)
 
     with pytest.raises(SessionTimeoutError):
         house.take(ANDROID, timeout_seconds=5)
@@ -181,7 +181,7 @@ def test_nothing_is_left_when_an_interrupt_strikes(house: House, world: World, a
     world.faults[at] = [lambda _request, carry_out: carry_out(), interrupt]
 
     with pytest.raises(KeyboardInterrupt):
-        house.pool.give_back(house.take(ANDROID, IOS), lambda _need: False)
+        house.pool.release(house.take(ANDROID, IOS), lambda _need: False)
     house.pool.close()
 
     assert set(world.statuses()) <= {"stopped", "new"}
@@ -208,7 +208,7 @@ def test_all_are_stopped_though_a_hook_raises(house: House, world: World) -> Non
     house.hook = hook
 
     with pytest.raises(HookError):
-        house.pool.give_back(taken, lambda _need: False)
+        house.pool.release(taken, lambda _need: False)
 
     assert world.statuses() == ["stopped", "stopped"]
 
@@ -218,7 +218,7 @@ def test_all_are_asked_to_stop_though_one_cannot_be(house: House, world: World) 
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
 
     with pytest.raises(StopFailedError):
-        house.pool.give_back(taken, lambda _need: False)
+        house.pool.release(taken, lambda _need: False)
 
     assert sorted(world.statuses()) == ["in-progress", "stopped"]
 
@@ -232,10 +232,10 @@ def test_several_are_stopped_side_by_side_and_told_one_after_the_other(house: Ho
 
     world.faults["stop"] = [meet, meet]
 
-    house.pool.give_back(house.take(ANDROID, IOS), lambda _need: False)
+    house.pool.release(house.take(ANDROID, IOS), lambda _need: False)
 
     assert world.statuses() == ["stopped", "stopped"]
-    assert world.kinds()[-2:] == [Kind.STOPPED, Kind.STOPPED]
+    assert world.kinds()[-2:] == [Stopped, Stopped]
     assert house.threads == {threading.current_thread().name}
 
 
@@ -251,11 +251,11 @@ def test_whoever_wants_to_save_something_is_told_before_the_stop(house: House, w
 def test_one_that_is_left_running_is_told_and_given_to_nobody(house: House, world: World) -> None:
     (held,) = house.take(ANDROID)
 
-    house.pool.leave(held)
+    house.pool.keep(held)
     house.pool.close()
 
     assert world.statuses() == ["in-progress"]
-    assert world.kinds()[-1] is Kind.KEPT
+    assert world.kinds()[-1] is Kept
 
 
 def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, world: World, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, wor
     assert world.statuses() == ["stopped", "in-progress", "in-progress"]
     here.pool.close()
     there.take(IOS)
-    there.pool.give_back([taken], lambda _need: False)
+    there.pool.release([taken], lambda _need: False)
     here.use(IOS)
 
 
@@ -290,5 +290,5 @@ def test_the_time_of_each_device_counts_from_when_it_was_ready_itself(house: Hou
 
     first, second = house.take(ANDROID, IOS)
 
-    assert not first.has_left(15, world.clock())
-    assert second.has_left(15, world.clock())
+    assert not first.has_left(15)
+    assert second.has_left(15)

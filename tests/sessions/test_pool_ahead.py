@@ -12,14 +12,15 @@ import pytest
 
 from pytest_device.errors import InvalidRequestError, LeaseTimeoutError, StopFailedError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Kind
-from pytest_device.sessions.pool import Need
+from pytest_device.sessions.events import Created, Ready, StartFailed, StateChanged, StopFailed, Stopped, Unused
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import WarmSession
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
-from tests.sessions.world import Fault, World
+from tests.sessions.world import Fault, World, ref_of
 from tests.waiting import eventually
 
-FRESH = [Need(request(), f"test {number}") for number in range(4)]
+FRESH = [DeviceRequirement(request(), f"test {number}") for number in range(4)]
 """Of tests that get a device of their own each."""
 
 
@@ -59,7 +60,7 @@ def boot_on(house: House, until: Callable[[], bool]) -> bool:
 
 
 def nothing_boots() -> bool:
-    return "pytest-device-poller" not in {thread.name for thread in threading.enumerate()}
+    return "pytest-device-background" not in {thread.name for thread in threading.enumerate()}
 
 
 def busy(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> httpx.Response:
@@ -67,7 +68,7 @@ def busy(_request: httpx.Request, _carry_out: Callable[[], httpx.Response]) -> h
     return httpx.Response(429, json={"error": {"code": "BUSY"}})
 
 
-class Held:
+class DeviceSession:
     """A fault that holds a call until it is let go."""
 
     def __init__(self) -> None:
@@ -124,8 +125,8 @@ def test_what_happened_is_told_to_who_takes_it_in_its_thread_with_how_late_it_is
     house.take(ANDROID)
 
     created, *_, ready = world.events
-    assert (created.kind, ready.kind) == (Kind.CREATED, Kind.READY)
-    assert (created.late_seconds or 0) > (ready.late_seconds or 0) >= 5
+    assert (type(created), type(ready)) == (Created, Ready)
+    assert (ref_of(created).late_seconds or 0) > (ref_of(ready).late_seconds or 0) >= 5
     assert house.threads == {threading.current_thread().name}
 
 
@@ -141,7 +142,7 @@ def test_what_is_there_or_boots_already_is_not_expected_again(house: House, worl
 
 
 def test_what_would_be_spent_before_it_is_used_is_not_booted_ahead(house: House, world: World) -> None:
-    whole = Need(request(max_duration_minutes=10), "run", minutes=10)
+    whole = DeviceRequirement(request(max_duration_minutes=10), "run", minutes=10)
 
     house.expect(whole, IOS)
 
@@ -157,7 +158,7 @@ def test_no_more_are_begun_than_there_are_slots_and_the_first_ones_first(
 
     house.expect(IOS, *FRESH)
     assert answered(world, "create", 2)
-    house.pool.give_back([taken], lambda need: need == IOS)
+    house.pool.release([taken], lambda need: need == IOS)
     house.expect(IOS, *FRESH)
 
     assert answered(world, "create", 3)
@@ -180,19 +181,19 @@ def test_an_error_is_raised_by_who_takes_it_and_the_slot_is_free(
 
 
 def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_told(house_of: MakeHouse, world: World) -> None:
-    house = house_of(start_attempts=2)
+    house = house_of(attempts=2)
     world.faults["get"] = turns_errored(1)
     house.expect(ANDROID)
     assert boot_on(house, lambda: world.answered.count("create") == 2)
 
     house.take(ANDROID)
 
-    assert [event.kind for event in world.events if event.kind is not Kind.STATUS] == [
-        Kind.CREATED,
-        Kind.START_FAILED,
-        Kind.STOPPED,
-        Kind.CREATED,
-        Kind.READY,
+    assert [type(event) for event in world.events if not isinstance(event, StateChanged)] == [
+        Created,
+        StartFailed,
+        Stopped,
+        Created,
+        Ready,
     ]
 
 
@@ -249,22 +250,22 @@ def test_what_is_not_needed_any_more_is_stopped_while_it_boots_and_counted_in_th
     house.expect(ANDROID, IOS)
     assert answered(world, "create", 2)
 
-    house.pool.give_back([], lambda need: need == IOS)
+    house.pool.release([], lambda need: need == IOS)
 
     assert answered(world, "stop", 1)
     assert sorted(world.statuses()) == ["new", "stopped"]
     assert world.events == []  # they concern no test
     house.pool.close()
-    assert world.kinds() == [Kind.CREATED, Kind.UNUSED, Kind.STOPPED] * 2
+    assert world.kinds() == [Created, Unused, Stopped] * 2
 
 
 def test_one_whose_create_call_is_under_way_is_stopped_too_and_nobody_waits_for_it(house: House, world: World) -> None:
-    held = Held()
+    held = DeviceSession()
     world.faults["create"] = [held]
     house.expect(ANDROID)
     assert held.reached.wait(60)
 
-    house.pool.give_back([], lambda _need: False)
+    house.pool.release([], lambda _need: False)
 
     assert world.statuses() == []
     held.may_go.set()
@@ -276,16 +277,16 @@ def test_what_is_ready_and_not_needed_any_more_is_stopped_and_counted_in_the_end
     house.expect(ANDROID)
     assert boot_on(house, nothing_boots)
 
-    house.pool.give_back([], lambda _need: False)
+    house.pool.release([], lambda _need: False)
 
     assert world.statuses() == ["stopped"]
     assert world.events == []
     house.pool.close()
-    assert world.kinds()[-3:] == [Kind.READY, Kind.UNUSED, Kind.STOPPED]
+    assert world.kinds()[-3:] == [Ready, Unused, Stopped]
 
 
 def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(house: House, world: World) -> None:
-    held = Held()
+    held = DeviceSession()
     world.faults["create"] = [lambda _request, carry_out: carry_out(), held]
     house.expect(ANDROID, IOS)
     assert held.reached.wait(60)
@@ -294,7 +295,7 @@ def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(
     house.pool.close()
 
     assert world.statuses() == ["stopped", "stopped"]
-    assert world.kinds().count(Kind.STOPPED) == 2
+    assert world.kinds().count(Stopped) == 2
 
 
 def test_a_stop_that_fails_behind_the_tests_is_told(house: House, world: World) -> None:
@@ -302,10 +303,10 @@ def test_a_stop_that_fails_behind_the_tests_is_told(house: House, world: World) 
     house.expect(ANDROID)
     assert answered(world, "create", 1)
 
-    house.pool.give_back([], lambda _need: False)
+    house.pool.release([], lambda _need: False)
     house.pool.close()
 
-    assert world.kinds()[-1] is Kind.STOP_FAILED
+    assert world.kinds()[-1] is StopFailed
 
 
 def test_the_thread_is_there_only_while_something_boots(house: House, world: World) -> None:
@@ -322,7 +323,7 @@ def test_the_thread_is_there_only_while_something_boots(house: House, world: Wor
 def test_an_interrupt_breaks_the_wait_for_a_call_behind_the_tests_and_nothing_is_left(
     house: House, world: World
 ) -> None:
-    held = Held()
+    held = DeviceSession()
     world.faults["create"] = [held]
     house.expect(ANDROID)
     assert held.reached.wait(60)
@@ -354,11 +355,11 @@ def test_a_fresh_one_that_booted_ahead_takes_the_place_of_one_that_is_spent(hous
 
 
 def test_one_that_is_being_stopped_is_given_to_nobody(house: House, world: World) -> None:
-    held = Held()
+    held = DeviceSession()
     world.faults["create"] = [held]
     house.expect(ANDROID)
     assert held.reached.wait(60)
-    house.pool.give_back([], lambda _need: False)
+    house.pool.release([], lambda _need: False)
 
     house.take(ANDROID)
 
@@ -449,8 +450,8 @@ def test_one_of_two_that_boots_ahead_is_given_up_too_before_slots_are_waited_for
 def test_a_session_that_an_earlier_run_has_left_is_used_in_place_of_a_boot(house_of: MakeHouse) -> None:
     earlier = house_of()
     (left,) = earlier.take(ANDROID)
-    lives = {ANDROID: left.life}
-    house = house_of(found=lambda need: lives.pop(need, None))
+    found = {ANDROID: WarmSession(left.session, left.ready_at or 0.0)}
+    house = house_of(claim=lambda requirement: found.pop(requirement, None))
 
     first, second = house.take(ANDROID, ANDROID)
 
@@ -460,7 +461,7 @@ def test_a_session_that_an_earlier_run_has_left_is_used_in_place_of_a_boot(house
 def test_one_that_stays_up_on_purpose_is_forgotten_and_its_slot_is_free(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
-    house = house_of(slots=slots_at(tmp_path, world, 1), stays=lambda _held: True)
+    house = house_of(slots=slots_at(tmp_path, world, 1), hand_over=lambda _held: "12:34")
 
     house.use(ANDROID, again=False)
     house.take(IOS)
@@ -471,12 +472,12 @@ def test_one_that_stays_up_on_purpose_is_forgotten_and_its_slot_is_free(
 
 @pytest.mark.parametrize("how", ["lost", "spent"])
 def test_one_that_is_of_no_use_does_not_stay_up(house_of: MakeHouse, world: World, how: str) -> None:
-    house = house_of(stays=lambda _held: True)
+    house = house_of(hand_over=lambda _held: "12:34")
     (held,) = house.take(ANDROID)
-    held.is_lost = how == "lost"
+    held.unusable = how == "lost"
     world.clock.sleep(19 * 60)
 
-    house.pool.give_back([held], lambda _need: False)
+    house.pool.release([held], lambda _need: False)
 
     assert world.statuses() == ["stopped"]
 
@@ -499,7 +500,7 @@ def test_what_cannot_be_stopped_when_it_is_ready_and_unused_is_an_error(house: H
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
 
     with pytest.raises(StopFailedError):
-        house.pool.give_back([], lambda _need: False)
+        house.pool.release([], lambda _need: False)
 
 
 class Full:
@@ -522,7 +523,7 @@ class Full:
 def test_what_lies_idle_gives_way_when_the_service_has_no_capacity_for_another(house: House, world: World) -> None:
     Full(world, 2)
     kept, idle = house.take(ANDROID, FRESH[0])
-    house.pool.give_back([idle], lambda _need: True)
+    house.pool.release([idle], lambda _need: True)
 
     house.take(IOS)
 
@@ -557,5 +558,5 @@ def test_a_wait_for_capacity_that_is_in_vain_ends_and_leaves_nothing(house: Hous
 
     assert world.clock() - began == pytest.approx(120)
     assert world.requests.count("create") < 15
-    house.pool.give_back([other], lambda _need: False)
+    house.pool.release([other], lambda _need: False)
     assert set(world.statuses()) == {"stopped"}

@@ -205,7 +205,7 @@ def test_a_slot_that_went_to_another_is_told_of_and_left_to_it(
     give_back(taken)
 
 
-def test_an_answer_that_is_lost_costs_no_slot(machine: Callable[[], Machine]) -> None:
+def test_an_answer_that_unusable_costs_no_slot(machine: Callable[[], Machine]) -> None:
     here, other = machine(), machine().slots(3).take(1)
     first = here.server.look("a claim", 1, 3, "run a", "")
     give_back(other)

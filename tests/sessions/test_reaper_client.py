@@ -11,7 +11,7 @@ import pytest
 
 from pytest_device.errors import ForbiddenError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Kind
+from pytest_device.sessions.events import StopFailed, Stopped, detail_of, session_id_of
 from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
@@ -25,6 +25,7 @@ from tests.sessions.reaper_clients import (
     reapers,
     request_at,
 )
+from tests.sessions.world import ref_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -96,7 +97,7 @@ def test_the_end_stops_what_no_test_has_stopped(service: FaultyService, tmp_path
 
         events = client.close(10)
 
-    assert [(event.kind, event.session_id) for event in events] == [(Kind.STOPPED, str(session.id))]
+    assert [(type(event), session_id_of(event)) for event in events] == [(Stopped, str(session.id))]
     assert service.statuses() == ["stopped"]
     assert not (tmp_path / "runs" / RUN).exists()
 
@@ -133,7 +134,7 @@ def test_an_interrupted_create_leaves_nothing_running(
 
         assert not client.leaves_unknown(interrupted.value)
         assert eventually(lambda: service.statuses() == ["stopped"])
-        assert [event.kind for event in client.close(10)] == [Kind.STOPPED]
+        assert [type(event) for event in client.close(10)] == [Stopped]
     interrupting.join(10)
 
 
@@ -211,7 +212,7 @@ def test_a_stop_that_takes_longer_goes_on_beside_the_next_test(service: FaultySe
             client.stop(session.id)
 
         assert eventually(lambda: service.statuses() == ["stopped"])
-        assert [event.kind for event in client.close(5)] == [Kind.STOPPED]
+        assert [type(event) for event in client.close(5)] == [Stopped]
 
 
 @either_way
@@ -235,9 +236,9 @@ def test_what_cannot_be_stopped_in_time_is_told_with_what_it_may_cost(service: F
 
     (event,) = client.close(0.2)
 
-    assert (event.kind, event.session_id, event.url) == (Kind.STOP_FAILED, str(session.id), session.url)
-    assert "500" in event.text
-    assert event.minutes == 15
+    assert (type(event), session_id_of(event), ref_of(event).url) == (StopFailed, str(session.id), session.url)
+    assert "500" in detail_of(event)
+    assert ref_of(event).minutes == 15
     assert eventually(lambda: service.statuses() == ["stopped"])  # the thread goes on for as long as this process
 
 
@@ -252,7 +253,7 @@ def test_what_cannot_be_stopped_within_its_own_limit_is_given_up(
 
         (event,) = client.close(30)
 
-    assert event.kind is Kind.STOP_FAILED
+    assert isinstance(event, StopFailed)
     assert service.requests().count(("stop", 500)) == 1
 
 
@@ -278,7 +279,7 @@ def test_a_killed_reaper_is_replaced_and_stops_what_the_former_one_would_have(
         session = client.create(request_at(service))
         next_reaper(mark, kill_reaper(mark))
 
-        assert [(event.kind, event.session_id) for event in client.close(10)] == [(Kind.STOPPED, str(session.id))]
+        assert [(type(event), session_id_of(event)) for event in client.close(10)] == [(Stopped, str(session.id))]
 
     assert service.statuses() == ["stopped"]
     assert said == []
@@ -296,7 +297,7 @@ def test_a_reaper_that_was_killed_twice_is_done_without_and_that_is_said(
 
         client.create(request_at(service))
 
-        assert [event.kind for event in client.close(10)] == [Kind.STOPPED] * 2
+        assert [type(event) for event in client.close(10)] == [Stopped] * 2
     assert service.statuses() == ["stopped"] * 2
     assert len(said) == 1
     assert "left to their limits if it is killed" in said[0]

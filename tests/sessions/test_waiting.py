@@ -7,13 +7,15 @@ import pytest
 
 from pytest_device.errors import LeaseTimeoutError, NoCapacityError, SessionTimeoutError, StatusError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Kind
+from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.events import Created, CreateUnknown, Ready, StateChanged, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
-from tests.sessions.world import APP_ID, Fault, World
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import SessionConfig
+from tests.sessions.world import APP_ID, Fault, World, ref_of
 
 REQUEST = SessionRequest.from_arguments(
     app_id=APP_ID, platform="android", type="appium", name="a test", max_duration_minutes=20
@@ -53,11 +55,11 @@ class Watched:
     ) -> Session:
         policy = WaitPolicy(timeout_seconds=timeout_seconds, jitter=jitter, random=random)
         clock, tell = self.world.clock, self.world.events.append
-        with lease(self.client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, emit=tell) as session:
+        with lease(self.client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, report=tell) as session:
             return session
 
     def told(self) -> Sequence[str]:
-        return [event.text for event in self.world.events if event.kind is Kind.STATUS]
+        return [detail_of(event) for event in self.world.events if isinstance(event, StateChanged)]
 
 
 def carried_out(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
@@ -147,8 +149,8 @@ def test_the_wait_for_capacity_is_told_at_once_and_from_time_to_time(watched: Wa
     watched.lease()
 
     text = "the service has no capacity (429), asked again in 12 s"
-    told = [event for event in watched.world.events if event.text == text]
-    assert [(event.waited_seconds, event.session_id) for event in told] == [(0, ""), (36, "")]
+    told = [event for event in watched.world.events if detail_of(event) == text]
+    assert [(ref_of(event).waited_seconds, session_id_of(event)) for event in told] == [(0, ""), (36, "")]
 
 
 def test_a_service_without_capacity_until_the_wait_limit_is_told_by_its_last_answer(watched: Watched) -> None:
@@ -165,7 +167,7 @@ def test_a_service_without_capacity_until_the_wait_limit_is_told_by_its_last_ans
     assert "--device-wait-timeout-seconds" in message
     assert watched.times["create"] == [0, 20, 40]
     assert watched.world.statuses() == []
-    assert Kind.CREATE_UNKNOWN not in watched.world.kinds()
+    assert CreateUnknown not in watched.world.kinds()
 
 
 def test_the_wait_limit_counts_queueing_and_booting_together(watched: Watched) -> None:
@@ -188,7 +190,7 @@ def test_what_a_gateway_says_that_may_have_lost_a_good_answer_is_not_repeated(wa
         watched.lease()
 
     assert watched.times["create"] == [0]
-    assert watched.world.kinds() == [Kind.CREATE_UNKNOWN]
+    assert watched.world.kinds() == [CreateUnknown]
     assert "may be running" in caught.value.__notes__[0]
 
 
@@ -202,7 +204,7 @@ def test_a_refusal_that_arrives_in_part_is_not_believed(watched: Watched) -> Non
     with pytest.raises(Exception, match="2 of 536 bytes"):
         watched.lease()
 
-    assert watched.world.kinds() == [Kind.CREATE_UNKNOWN]
+    assert watched.world.kinds() == [CreateUnknown]
 
 
 def test_an_error_that_follows_a_refusal_is_raised(watched: Watched) -> None:
@@ -222,48 +224,51 @@ def test_a_client_alone_raises_the_refusal_with_its_time(client: DeviceClient, w
     assert world.requests == ["create"]
 
 
+def session_of(client: DeviceClient, world: World, policy: WaitPolicy) -> DeviceSession:
+    return DeviceSession(DeviceRequirement(REQUEST, "run"), policy, SessionConfig(client, world.clock))
+
+
 def test_a_session_that_waits_for_capacity_says_so_and_asks_only_when_it_is_due(
     client: DeviceClient, world: World
 ) -> None:
     world.faults["create"] = [answer(429, after="20")]
     policy = WaitPolicy(jitter=0)
-    life = Life(client, REQUEST, policy=policy, clock=world.clock, emit=world.events.append)
+    session = session_of(client, world, policy)
 
-    life.create()
-    assert not life.is_created
-    assert life.pause() == 20
+    session.advance()
+    assert not session.is_created
+    assert session.due == world.clock() + 20
     world.clock.sleep(5)
-    life.look()
-    assert life.pause() == 15
+    session.advance()
+    assert session.due == world.clock() + 15
     assert world.requests == ["create"]
 
     world.clock.sleep(15)
-    life.look()
-    assert life.is_created
-    assert life.pause() == 5
-    life.stop()
+    session.advance()
+    assert session.is_created
+    assert session.due == world.clock() + 5
+    session.stop()
 
 
 def test_a_session_is_not_asked_for_when_its_time_is_over(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [answer(429, after="20")]
     policy = WaitPolicy(timeout_seconds=20, jitter=0)
-    life = Life(client, REQUEST, policy=policy, clock=world.clock, emit=world.events.append)
-    life.create()
-
+    session = session_of(client, world, policy)
+    session.advance()
     world.clock.sleep(20)
-    life.look()
+
+    with pytest.raises(LeaseTimeoutError):
+        session.advance()
 
     assert world.requests == ["create"]
-    with pytest.raises(LeaseTimeoutError):
-        life.pause()
 
 
 def test_a_session_that_was_never_created_needs_no_stop(client: DeviceClient, world: World) -> None:
     world.faults["create"] = [answer(429, after="20")]
-    life = Life(client, REQUEST, policy=WaitPolicy(), clock=world.clock, emit=world.events.append)
-    life.create()
+    session = session_of(client, world, WaitPolicy())
+    session.advance()
 
-    life.stop()
+    session.stop()
 
     assert world.requests == ["create"]
 
@@ -273,8 +278,8 @@ def test_what_a_session_may_still_cost_counts_from_its_creation(watched: Watched
 
     watched.lease()
 
-    created = next(event for event in watched.world.events if event.kind is Kind.CREATED)
-    assert (created.waited_seconds, created.minutes) == (300, 25)
+    created = next(event for event in watched.world.events if isinstance(event, Created))
+    assert (created.session.waited_seconds, created.session.minutes) == (300, 25)
 
 
 def test_a_look_is_not_repeated_before_the_service_says(watched: Watched) -> None:
@@ -326,11 +331,11 @@ def test_looks_are_spread_by_a_tenth(watched: Watched, number: float, pause: flo
 
 def test_looks_follow_past_boots_where_that_is_chosen(client: DeviceClient, world: World) -> None:
     policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
-    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append):
+    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, report=world.events.append):
         pass
 
-    ready = next(event for event in world.events if event.kind is Kind.READY)
-    assert 12 <= ready.waited_seconds < 13
+    ready = next(event for event in world.events if isinstance(event, Ready))
+    assert 12 <= ready.session.waited_seconds < 13
     assert world.requests.count("get") <= 3
     assert ready.boot_key == "android appium"
 
@@ -340,16 +345,16 @@ def test_looks_follow_past_boots_from_the_creation_however_long_it_had_to_be_wai
 ) -> None:
     world.faults["create"] = [answer(429, after="100")]
     policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
-    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append):
+    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, report=world.events.append):
         pass
 
-    ready = next(event for event in world.events if event.kind is Kind.READY)
-    assert 112 <= ready.waited_seconds < 113
+    ready = next(event for event in world.events if isinstance(event, Ready))
+    assert 112 <= ready.session.waited_seconds < 113
 
 
 def test_past_boots_change_nothing_where_that_is_not_chosen(client: DeviceClient, world: World) -> None:
     policy = WaitPolicy(past_boots=[12.0] * 20, jitter=0)
-    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, emit=world.events.append):
+    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, report=world.events.append):
         pass
 
-    assert next(event for event in world.events if event.kind is Kind.READY).waited_seconds == 15
+    assert next(event for event in world.events if isinstance(event, Ready)).session.waited_seconds == 15

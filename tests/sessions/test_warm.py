@@ -5,7 +5,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,19 +16,33 @@ import psutil
 import pytest
 
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.events import (
+    Created,
+    Event,
+    KeptWarm,
+    Note,
+    Ready,
+    StateChanged,
+    StopFailed,
+    Stopped,
+    TakenOver,
+    detail_of,
+    session_id_of,
+)
 from pytest_device.sessions.inventory import Choice, opened, stop_known
 from pytest_device.sessions.ledger import KEPT, LIVE, WARM, Entry, Ledger
-from pytest_device.sessions.life import Life
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.pool import Held, Need, Pool
-from pytest_device.sessions.pool import World as PoolWorld
+from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
+from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, past_runs
+from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.sessions.sweep import reconcile, sweep
-from pytest_device.sessions.warm import Terms, Warm, World, asks, left_warm
+from pytest_device.sessions.warm import WarmConfig, WarmStore, asks, left_warm
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, entry_of, reapers
 from tests.waiting import eventually
@@ -44,7 +58,14 @@ class Run:
     """One pytest process: it takes sessions from a pool and gives them back to it."""
 
     def __init__(
-        self, at: FaultyService, state_dir: Path, terms: Terms, watched: ReaperConfig, *, has_ledger: bool = True
+        self,
+        at: FaultyService,
+        state_dir: Path,
+        minutes: int,
+        watched: ReaperConfig,
+        *,
+        has_room: bool = True,
+        has_ledger: bool = True,
     ) -> None:
         self.events: list[Event] = []
         self.problem: str | None = None
@@ -60,43 +81,42 @@ class Run:
             config=watched,
             warn=lambda _text: None,
         )
-        self.warm = Warm(terms, self._world())
-        self.pool = Pool(
-            PoolWorld(
-                begin=lambda request, _policy: self._begin(request),
-                clock=time.monotonic,
-                sleep=lambda _seconds: None,
-                leaves_unknown=self.owner.leaves_unknown,
-                stopping=lambda _held: None,
-                found=self.warm.found,
-                make_room=self.warm.make_room,
-                stays=self.warm.stays,
+        self.warm = WarmStore(
+            WarmConfig(
+                minutes,
+                state_dir,
+                owner=lambda: self.owner,
+                problem_of=lambda _session: self.problem,
+                report=self.events.append,
+                has_room=lambda _sessions: has_room,
+                clock=lambda: time.monotonic() + self.later.total_seconds(),
+                now=lambda: datetime.now(UTC) + self.later,
+                shuffle=lambda _left: None,
             )
         )
+        self.pool = Pool(self, self, clock=time.monotonic, sleep=lambda _seconds: None, relay=Relay(self.events.append))
 
-    def _world(self) -> World:
-        return World(
-            owner=lambda: self.owner,
-            begin=self._begin,
-            problem_of=lambda _session: self.problem,
-            emit=self.events.append,
-            clock=lambda: time.monotonic() + self.later.total_seconds(),
-            now=lambda: datetime.now(UTC) + self.later,
-            mix=lambda _left: None,
-        )
+    def new_session(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> DeviceSession:
+        relay = Relay(self.events.append)
+        config = SessionConfig(self.owner, time.monotonic, relay, leaves_unknown=self.owner.leaves_unknown)
+        return DeviceSession(requirement, policy, config, find_warm=lambda: self.warm.claim(requirement, coming))
 
-    def _begin(self, request: SessionRequest) -> Life:
-        policy = WaitPolicy(30, 0.01)
-        return Life(self.owner, request, policy=policy, clock=time.monotonic, emit=self.events.append)
+    def before_stop(self, session: DeviceSession) -> None:
+        pass
 
-    def take(self, need: Need) -> Held:
-        (held,) = self.pool.take([need], WaitPolicy(30, 0.01))
+    def hand_over(self, session: DeviceSession) -> str | None:
+        return self.warm.hand_over(session)
+
+    def take(self, need: DeviceRequirement) -> DeviceSession:
+        (held,) = self.pool.acquire([need], WaitPolicy(30, 0.01))
         return held
 
-    def use(self, need: Need) -> str:
+    def use(self, need: DeviceRequirement) -> str:
         """Have a session for a test and give it back for good; return its id."""
         held = self.take(need)
-        self.pool.give_back([held], lambda _need: False)
+        self.pool.release([held], lambda _need: False)
         return str(held.session.id)
 
     def close(self) -> list[Event]:
@@ -115,8 +135,8 @@ class Run:
             self.warm.end()
             self.close()
 
-    def kinds(self) -> list[Kind]:
-        return [event.kind for event in self.events if event.kind not in {Kind.STATUS, Kind.READY}]
+    def kinds(self) -> list[type[Event]]:
+        return [type(event) for event in self.events if not isinstance(event, StateChanged | Ready)]
 
 
 class Runs:
@@ -126,30 +146,30 @@ class Runs:
         self.at, self.state_dir, self._open = at, state_dir, open_
 
     def start(self, minutes: int = 10, *, has_room: bool = True, watched: ReaperConfig = DETACHED) -> Run:
-        run = Run(self.at, self.state_dir, Terms(minutes, self.state_dir, lambda _sessions: has_room), watched)
+        run = Run(self.at, self.state_dir, minutes, watched, has_room=has_room)
         self._open.callback(run.end)
         return run
 
-    def left(self, need: Need, *, watched: ReaperConfig = DETACHED) -> str:
+    def left(self, need: DeviceRequirement, *, watched: ReaperConfig = DETACHED) -> str:
         """Let a run that is over have left a session up; return its id."""
         run = self.start(watched=watched)
         session_id = run.use(need)
         run.close()
         return session_id
 
-    def ending(self, need: Need, after: timedelta, *, watched: ReaperConfig = DETACHED) -> str:
+    def ending(self, need: DeviceRequirement, after: timedelta, *, watched: ReaperConfig = DETACHED) -> str:
         """Let a run that is over have left a session up for so long; return its id."""
         run = self.start(watched=watched)
         session_id = self.keep(run, need, after)
         run.close()
         return session_id
 
-    def keep(self, run: Run, need: Need, after: timedelta) -> str:
+    def keep(self, run: Run, need: DeviceRequirement, after: timedelta) -> str:
         """Let a run leave a session up for so long; return its id."""
         held, now = run.take(need), datetime.now(UTC)
         wanted = asks(need, self.state_dir)
         assert run.owner.keep_warm(held.session.id, until=now + after, ends=now + timedelta(hours=1), asks=wanted)
-        run.pool.leave(held)
+        run.pool.keep(held)
         return str(held.session.id)
 
     def entries(self) -> list[Entry]:
@@ -173,16 +193,16 @@ def runs(service: FaultyService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def need(service: FaultyService) -> Need:
+def need(service: FaultyService) -> DeviceRequirement:
     return need_at(service)
 
 
-def need_at(at: FaultyService, among: str = "run", minutes: int = 1, **arguments: object) -> Need:
+def need_at(at: FaultyService, among: str = "run", minutes: int = 1, **arguments: object) -> DeviceRequirement:
     given = {"platform": "android", "type": "appium", "name": "a test", "max_duration_minutes": 30, **arguments}
-    return Need(SessionRequest.from_arguments(app_id=at.app_id, **given), among, minutes)
+    return DeviceRequirement(SessionRequest.from_arguments(app_id=at.app_id, **given), among, minutes)
 
 
-def test_the_next_run_with_an_equal_need_has_the_session(runs: Runs, need: Need) -> None:
+def test_the_next_run_with_an_equal_need_has_the_session(runs: Runs, need: DeviceRequirement) -> None:
     first = runs.start()
     session_id = first.use(need)
     assert runs.states() == [WARM]
@@ -195,7 +215,7 @@ def test_the_next_run_with_an_equal_need_has_the_session(runs: Runs, need: Need)
     assert [(entry.session_id, entry.owner, entry.state) for entry in runs.entries()] == [
         (session_id, second.run.owner, LIVE)
     ]
-    assert (first.kinds(), second.kinds()) == ([Kind.CREATED, Kind.WARM], [Kind.TAKEN_OVER])
+    assert (first.kinds(), second.kinds()) == ([Created, KeptWarm], [TakenOver])
     assert runs.at.statuses() == ["in-progress"]
 
 
@@ -214,7 +234,9 @@ def test_a_name_of_its_own_does_not_keep_a_run_from_it_but_limits_do_that_would_
     ("among", "arguments"),
     [("run", {"platform": "ios"}), ("run", {"device_identifier": "Pixel 8"}), ("module test_a.py", {})],
 )
-def test_another_need_gets_a_session_of_its_own(runs: Runs, need: Need, among: str, arguments: dict[str, Any]) -> None:
+def test_another_need_gets_a_session_of_its_own(
+    runs: Runs, need: DeviceRequirement, among: str, arguments: dict[str, Any]
+) -> None:
     session_id = runs.left(need)
 
     assert runs.start().use(need_at(runs.at, among, **arguments)) != session_id
@@ -228,24 +250,24 @@ def test_a_test_that_wants_a_fresh_device_neither_leaves_nor_finds_one(runs: Run
     assert runs.at.statuses() == ["stopped", "stopped"]
 
 
-def test_a_lost_session_is_not_left_up(runs: Runs, need: Need) -> None:
+def test_a_lost_session_is_not_left_up(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     held = run.take(need)
-    held.is_lost = True
+    held.unusable = True
 
-    run.pool.give_back([held], lambda _need: False)
+    run.pool.release([held], lambda _need: False)
 
     assert runs.at.statuses() == ["stopped"]
 
 
-def test_a_session_that_has_ended_by_itself_is_not_called_warm(runs: Runs, need: Need) -> None:
+def test_a_session_that_has_ended_by_itself_is_not_called_warm(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     held = run.take(need)
     runs.at.expire(str(held.session.id))
 
-    run.pool.give_back([held], lambda _need: False)
+    run.pool.release([held], lambda _need: False)
 
-    assert Kind.WARM not in run.kinds()
+    assert KeptWarm not in run.kinds()
     assert runs.entries() == []
 
 
@@ -254,7 +276,7 @@ def test_a_session_with_too_little_left_for_a_test_is_stopped(runs: Runs) -> Non
     held = run.take(need_at(runs.at, minutes=29))
     run.later = timedelta(seconds=50)
 
-    run.pool.give_back([held], lambda _need: False)
+    run.pool.release([held], lambda _need: False)
 
     assert runs.at.statuses() == ["stopped"]
 
@@ -270,7 +292,7 @@ def test_it_is_left_up_no_longer_than_it_lives_idle(runs: Runs, idle: int, minut
 
 @pytest.mark.parametrize(("minutes", "is_taken_over"), [(5, True), (25, False)])
 def test_one_that_has_too_little_left_for_a_test_is_not_taken_over(
-    runs: Runs, need: Need, minutes: int, *, is_taken_over: bool
+    runs: Runs, need: DeviceRequirement, minutes: int, *, is_taken_over: bool
 ) -> None:
     session_id = runs.left(need)
     run = runs.start()
@@ -279,7 +301,7 @@ def test_one_that_has_too_little_left_for_a_test_is_not_taken_over(
     assert (run.use(need_at(runs.at, minutes=minutes)) == session_id) is is_taken_over
 
 
-def test_one_whose_controller_is_dead_is_stopped_and_another_created(runs: Runs, need: Need) -> None:
+def test_one_whose_controller_is_dead_is_stopped_and_another_created(runs: Runs, need: DeviceRequirement) -> None:
     session_id = runs.left(need)
     run = runs.start()
     run.problem = "its Appium server does not answer"
@@ -287,10 +309,10 @@ def test_one_whose_controller_is_dead_is_stopped_and_another_created(runs: Runs,
     assert run.use(need) != session_id
 
     assert runs.at.statuses()[0] == "stopped"
-    assert run.events[0].text.endswith(f"{session_id}, which was kept warm: its Appium server does not answer")
+    assert detail_of(run.events[0]).endswith(f"{session_id}, which was kept warm: its Appium server does not answer")
 
 
-def test_one_that_has_ended_is_passed_over_and_forgotten_by_the_sweep(runs: Runs, need: Need) -> None:
+def test_one_that_has_ended_is_passed_over_and_forgotten_by_the_sweep(runs: Runs, need: DeviceRequirement) -> None:
     session_id = runs.left(need)
     runs.at.expire(session_id)
 
@@ -300,7 +322,7 @@ def test_one_that_has_ended_is_passed_over_and_forgotten_by_the_sweep(runs: Runs
     assert session_id not in [entry.session_id for entry in runs.entries()]
 
 
-def test_runs_that_start_together_never_have_the_same_one(runs: Runs, need: Need) -> None:
+def test_runs_that_start_together_never_have_the_same_one(runs: Runs, need: DeviceRequirement) -> None:
     left = {runs.left(need) for _ in range(2)}
     had: list[str] = []
     starting = [runs.start(watched=IN_THE_RUN) for _ in range(4)]
@@ -315,7 +337,7 @@ def test_runs_that_start_together_never_have_the_same_one(runs: Runs, need: Need
     assert left < set(had)
 
 
-def test_who_comes_too_late_has_nothing_and_nothing_to_stop(runs: Runs, need: Need) -> None:
+def test_who_comes_too_late_has_nothing_and_nothing_to_stop(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need)
     ((entry, ledger),) = left_warm(runs.state_dir, runs.at.url, datetime.now(UTC))
     first, second = runs.start(), runs.start()
@@ -350,7 +372,7 @@ def test_of_all_who_claim_an_entry_one_has_it(tmp_path: Path) -> None:
 
 
 def test_the_reaper_of_a_run_that_is_over_stops_it_when_its_time_is_over_and_ends(
-    runs: Runs, need: Need, tmp_path: Path
+    runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     runs.ending(need, timedelta(seconds=1))
     assert runs.at.statuses() == ["in-progress"]
@@ -368,7 +390,7 @@ def moved(path: Path) -> None:
 
 @pytest.mark.parametrize("takes_away", [shutil.rmtree, moved])
 def test_one_that_nobody_can_find_any_more_is_stopped_at_once(
-    runs: Runs, need: Need, tmp_path: Path, takes_away: Callable[[Path], object]
+    runs: Runs, need: DeviceRequirement, tmp_path: Path, takes_away: Callable[[Path], object]
 ) -> None:
     runs.left(need)
 
@@ -378,22 +400,20 @@ def test_one_that_nobody_can_find_any_more_is_stopped_at_once(
     assert eventually(lambda: not reapers(str(tmp_path)))
 
 
-@pytest.mark.parametrize(
-    ("fault", "kind"), [({"effect": "delay", "seconds": 0.5}, Kind.STOPPED), (REFUSAL, Kind.STOP_FAILED)]
-)
+@pytest.mark.parametrize(("fault", "kind"), [({"effect": "delay", "seconds": 0.5}, Stopped), (REFUSAL, StopFailed)])
 def test_the_run_that_left_it_tells_what_came_of_it_when_its_time_was_over_before_the_run(
-    runs: Runs, need: Need, fault: dict[str, Any], kind: Kind
+    runs: Runs, need: DeviceRequirement, fault: dict[str, Any], kind: type[Event]
 ) -> None:
     run = runs.start()
     runs.at.add_fault("stop", **fault)
     session_id = runs.keep(run, need, SOON)
     assert eventually(lambda: "stop" in [operation for operation, _ in runs.at.requests()])
 
-    assert [(event.kind, event.session_id) for event in run.close()] == [(kind, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [(kind, session_id)]
 
 
 def test_the_successor_of_a_killed_reaper_stops_it_when_its_time_is_over(
-    runs: Runs, need: Need, tmp_path: Path
+    runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     run = runs.start()
     session_id = runs.keep(run, need, timedelta(seconds=2))
@@ -402,11 +422,11 @@ def test_the_successor_of_a_killed_reaper_stops_it_when_its_time_is_over(
     former.kill()
 
     assert eventually(lambda: runs.at.statuses() == ["stopped"])
-    assert [(event.kind, event.session_id) for event in run.close()] == [(Kind.STOPPED, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [(Stopped, session_id)]
 
 
 def test_the_successor_of_a_killed_reaper_leaves_to_others_what_they_have(
-    runs: Runs, need: Need, tmp_path: Path
+    runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     run = runs.start()
     runs.keep(run, need, timedelta(minutes=5))
@@ -422,7 +442,9 @@ def test_the_successor_of_a_killed_reaper_leaves_to_others_what_they_have(
     assert runs.at.statuses() == ["in-progress"]
 
 
-def test_the_reaper_of_a_run_that_is_over_ends_when_another_run_has_it(runs: Runs, need: Need, tmp_path: Path) -> None:
+def test_the_reaper_of_a_run_that_is_over_ends_when_another_run_has_it(
+    runs: Runs, need: DeviceRequirement, tmp_path: Path
+) -> None:
     runs.left(need)
     (former,) = reapers(str(tmp_path))
 
@@ -432,7 +454,7 @@ def test_the_reaper_of_a_run_that_is_over_ends_when_another_run_has_it(runs: Run
     assert runs.at.statuses() == ["in-progress"]
 
 
-def test_it_is_watched_over_by_the_run_that_has_it(runs: Runs, need: Need, tmp_path: Path) -> None:
+def test_it_is_watched_over_by_the_run_that_has_it(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> None:
     runs.left(need)
     (former,) = reapers(str(tmp_path))
     second = runs.start()
@@ -445,7 +467,9 @@ def test_it_is_watched_over_by_the_run_that_has_it(runs: Runs, need: Need, tmp_p
 
 
 @pytest.mark.parametrize(("after", "status"), [(timedelta(minutes=5), "in-progress"), (SOON, "stopped")])
-def test_a_sweep_stops_it_once_its_time_is_over(runs: Runs, need: Need, after: timedelta, status: str) -> None:
+def test_a_sweep_stops_it_once_its_time_is_over(
+    runs: Runs, need: DeviceRequirement, after: timedelta, status: str
+) -> None:
     session_id = runs.ending(need, after, watched=IN_THE_RUN)
     assert eventually(
         lambda: datetime.now(UTC) > datetime.fromisoformat(runs.entries()[0].until) or status != "stopped"
@@ -454,10 +478,10 @@ def test_a_sweep_stops_it_once_its_time_is_over(runs: Runs, need: Need, after: t
     swept = sweep(runs.state_dir, runs.service, but="", timeout_seconds=5)
 
     assert runs.at.statuses() == [status]
-    assert [event.session_id for event in swept.stopped] == ([session_id] if status == "stopped" else [])
+    assert [session_id_of(event) for event in swept.stopped] == ([session_id] if status == "stopped" else [])
 
 
-def test_one_that_was_claimed_by_a_run_that_died_is_swept(runs: Runs, need: Need) -> None:
+def test_one_that_was_claimed_by_a_run_that_died_is_swept(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need, watched=IN_THE_RUN)
     (run,) = past_runs(runs.state_dir)
     assert run.ledger.claim(runs.entries()[0].intent, run.ledger)
@@ -468,7 +492,7 @@ def test_one_that_was_claimed_by_a_run_that_died_is_swept(runs: Runs, need: Need
     assert runs.entries() == []
 
 
-def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: Need) -> None:
+def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: DeviceRequirement) -> None:
     session_id = runs.left(need)
     with opened(runs.state_dir) as ((known,), _damaged):
         until = datetime.fromisoformat(known.entry.until).astimezone()
@@ -477,22 +501,22 @@ def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: Nee
 
     outcome = stop_known(runs.state_dir, runs.service, Choice(), 5)
 
-    assert [(event.kind, event.session_id) for event in outcome.events] == [(Kind.STOPPED, session_id)]
+    assert [(type(event), session_id_of(event)) for event in outcome.events] == [(Stopped, session_id)]
     assert runs.at.statuses() == ["stopped"]
     assert runs.entries() == []
 
 
-def test_what_a_run_has_left_up_by_the_time_it_is_broken_off_is_stopped(runs: Runs, need: Need) -> None:
+def test_what_a_run_has_left_up_by_the_time_it_is_broken_off_is_stopped(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     session_id = run.use(need)
 
     run.warm.end()
 
-    assert [(event.kind, event.session_id) for event in run.close()] == [(Kind.STOPPED, session_id)]
+    assert [(type(event), session_id_of(event)) for event in run.close()] == [(Stopped, session_id)]
     assert runs.at.statuses() == ["stopped"]
 
 
-def test_what_others_have_by_then_is_left_to_them(runs: Runs, need: Need) -> None:
+def test_what_others_have_by_then_is_left_to_them(runs: Runs, need: DeviceRequirement) -> None:
     first, second = runs.start(), runs.start()
     first.use(need)
     second.take(need)
@@ -503,9 +527,9 @@ def test_what_others_have_by_then_is_left_to_them(runs: Runs, need: Need) -> Non
     assert runs.at.statuses() == ["in-progress"]
 
 
-@pytest.mark.parametrize(("leaves_warm", "kind"), [(True, Kind.WARM), (False, Kind.STOPPED)])
+@pytest.mark.parametrize(("leaves_warm", "kind"), [(True, KeptWarm), (False, Stopped)])
 def test_what_workers_have_left_up_is_told_or_stopped_with_the_run(
-    runs: Runs, need: Need, *, leaves_warm: bool, kind: Kind
+    runs: Runs, need: DeviceRequirement, *, leaves_warm: bool, kind: type[Event]
 ) -> None:
     run = runs.start()
     session = run.take(need).session
@@ -514,10 +538,10 @@ def test_what_workers_have_left_up_is_told_or_stopped_with_the_run(
 
     events = reconcile(run.run, runs.service, known=(), until=time.monotonic() + 5, leaves_warm=leaves_warm)
 
-    assert [(event.kind, event.session_id) for event in events] == [(kind, str(session.id))]
+    assert [(type(event), session_id_of(event)) for event in events] == [(kind, str(session.id))]
 
 
-def test_where_sessions_are_counted_one_that_is_kept_warm_makes_room(runs: Runs, need: Need) -> None:
+def test_where_sessions_are_counted_one_that_is_kept_warm_makes_room(runs: Runs, need: DeviceRequirement) -> None:
     session_id = runs.left(need)
     run = runs.start(has_room=False)
 
@@ -527,20 +551,22 @@ def test_where_sessions_are_counted_one_that_is_kept_warm_makes_room(runs: Runs,
 
 
 @pytest.mark.parametrize("is_ahead", [True, False])
-def test_one_that_is_about_to_be_taken_over_does_not_make_room(runs: Runs, need: Need, *, is_ahead: bool) -> None:
+def test_one_that_is_about_to_be_taken_over_does_not_make_room(
+    runs: Runs, need: DeviceRequirement, *, is_ahead: bool
+) -> None:
     session_id = runs.left(need)
     run = runs.start(has_room=False)
     needs = [need_at(runs.at, platform="ios"), need]
     if is_ahead:
         run.pool.expect(needs, WaitPolicy(30, 0.01))
 
-    _, held = run.pool.take(needs, WaitPolicy(30, 0.01))
+    _, held = run.pool.acquire(needs, WaitPolicy(30, 0.01))
 
     assert str(held.session.id) == session_id
     assert runs.at.statuses() == ["in-progress", "in-progress"]
 
 
-def test_a_fresh_device_takes_the_place_of_one_that_is_kept_warm_too(runs: Runs, need: Need) -> None:
+def test_a_fresh_device_takes_the_place_of_one_that_is_kept_warm_too(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need)
 
     runs.start(has_room=False).take(need_at(runs.at, "test test_a.py::test_x"))
@@ -548,21 +574,23 @@ def test_a_fresh_device_takes_the_place_of_one_that_is_kept_warm_too(runs: Runs,
     assert runs.at.statuses() == ["stopped", "in-progress"]
 
 
-def test_a_run_that_stops_what_it_has_left_up_itself_tells_of_its_end(runs: Runs, need: Need) -> None:
+def test_a_run_that_stops_what_it_has_left_up_itself_tells_of_its_end(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start(has_room=False)
     session_id = run.use(need)
 
     run.take(need_at(runs.at, platform="ios"))
 
-    assert [event.kind for event in run.events if event.session_id == session_id and event.kind is not Kind.READY] == [
-        Kind.CREATED,
-        Kind.WARM,
-        Kind.STOPPED,
+    assert [
+        type(event) for event in run.events if session_id_of(event) == session_id and not isinstance(event, Ready)
+    ] == [
+        Created,
+        KeptWarm,
+        Stopped,
     ]
 
 
 def test_where_a_run_cannot_be_read_the_others_sessions_are_found(
-    runs: Runs, need: Need, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, need: DeviceRequirement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = runs.left(need)
     locked = runs.state_dir / "runs" / "0-of-another-user"
@@ -579,30 +607,32 @@ def test_where_a_run_cannot_be_read_the_others_sessions_are_found(
     assert runs.start().use(need) == session_id
 
 
-def test_a_take_over_that_is_broken_off_is_stopped_and_told_apart(runs: Runs, need: Need, tmp_path: Path) -> None:
+def test_a_take_over_that_is_broken_off_is_stopped_and_told_apart(
+    runs: Runs, need: DeviceRequirement, tmp_path: Path
+) -> None:
     session_id = runs.left(need)
     run, reaper = broken_off(runs, need, tmp_path)
 
     reaper.resume()
 
     assert eventually(lambda: runs.at.statuses()[0] == "stopped")
-    told = [event for event in run.close() if event.session_id == session_id]
-    assert [event.kind for event in told] == [Kind.NOTE, Kind.STOPPED]
+    told = [event for event in run.close() if session_id_of(event) == session_id]
+    assert [type(event) for event in told] == [Note, Stopped]
 
 
 def test_what_a_run_has_asked_for_and_not_heard_of_is_not_told_as_its_own(
-    runs: Runs, need: Need, tmp_path: Path
+    runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     session_id = runs.left(need)
     run, reaper = broken_off(runs, need, tmp_path)
 
-    assert session_id not in [event.session_id for event in run.leave_at_once()]
+    assert session_id not in [session_id_of(event) for event in run.leave_at_once()]
 
     reaper.resume()
     assert eventually(lambda: runs.at.statuses() == ["stopped", "stopped"])
 
 
-def broken_off(runs: Runs, need: Need, tmp_path: Path) -> tuple[Run, psutil.Process]:
+def broken_off(runs: Runs, need: DeviceRequirement, tmp_path: Path) -> tuple[Run, psutil.Process]:
     """Break off the take-over by a run whose reaper is suspended; return both."""
     formers, run = reapers(str(tmp_path)), runs.start()
     run.take(need_at(runs.at, platform="ios"))  # its reaper takes commands by then
@@ -621,8 +651,8 @@ def broken_off(runs: Runs, need: Need, tmp_path: Path) -> tuple[Run, psutil.Proc
     return run, reaper
 
 
-def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: Need) -> None:
-    run = Run(runs.at, runs.state_dir, Terms(10, runs.state_dir), IN_THE_RUN, has_ledger=False)
+def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: DeviceRequirement) -> None:
+    run = Run(runs.at, runs.state_dir, 10, IN_THE_RUN, has_ledger=False)
 
     run.use(need)
 
@@ -631,19 +661,19 @@ def test_nothing_is_left_up_by_a_process_without_a_ledger(runs: Runs, need: Need
     run.run.leave()
 
 
-def test_the_time_of_use_counts_from_the_take_over(runs: Runs, need: Need) -> None:
+def test_the_time_of_use_counts_from_the_take_over(runs: Runs, need: DeviceRequirement) -> None:
     runs.left(need)
     run = runs.start()
     held = run.take(need)
-    held.is_lost = True
+    held.unusable = True
     before = time.monotonic()
 
-    run.pool.give_back([held], lambda _need: False)
+    run.pool.release([held], lambda _need: False)
 
-    (stopped,) = (event for event in run.events if event.kind is Kind.STOPPED)
+    (stopped,) = (event for event in run.events if isinstance(event, Stopped))
     assert stopped.running_seconds is not None
-    assert held.life.ready_at is not None
-    assert stopped.running_seconds < before - held.life.ready_at + 1
+    assert held.ready_at is not None
+    assert stopped.running_seconds < before - held.ready_at + 1
 
 
 def test_the_ledger_gives_away_nothing_of_a_request(runs: Runs) -> None:
@@ -658,11 +688,11 @@ def test_the_ledger_gives_away_nothing_of_a_request(runs: Runs) -> None:
     assert (runs.state_dir / "warm.salt").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_kept_on_purpose_is_not_taken_over(runs: Runs, need: Need) -> None:
+def test_what_is_kept_on_purpose_is_not_taken_over(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start()
     held = run.take(need)
     run.owner.keep(held.session.id)
-    run.pool.leave(held)
+    run.pool.keep(held)
     run.close()
 
     assert runs.states() == [KEPT]

@@ -7,7 +7,7 @@ import httpx
 
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import Event, Note, Queued, SessionRef
 from pytest_device.testing import FakeClock
 
 APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
@@ -32,5 +32,11 @@ class World:
         self.held.sweep()
         return [session.status for session in self.held]
 
-    def kinds(self) -> list[Kind]:
-        return [event.kind for event in self.events]
+    def kinds(self) -> list[type[Event]]:
+        return [type(event) for event in self.events]
+
+
+def ref_of(event: Event) -> SessionRef:
+    """Return the session of an event that has one."""
+    assert not isinstance(event, Note | Queued)
+    return event.session

@@ -30,9 +30,9 @@ from pytest_device import (
     NotFoundError,
     Platform,
     Session,
+    SessionClient,
     SessionError,
     SessionRequest,
-    Sessions,
     SessionType,
     Share,
     Status,
@@ -83,7 +83,7 @@ def tablet(device_lease: DeviceLease) -> Iterator[Session]:
 
 
 @pytest.fixture(scope="session")
-def page(device_client: Sessions, app_id: UUID) -> str:
+def page(device_client: SessionClient, app_id: UUID) -> str:
     session = device_client.create(request(app_id))
     return device_client.get(session.id).url
 

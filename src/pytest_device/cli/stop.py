@@ -15,6 +15,7 @@ from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.settings import resolve
 
 if TYPE_CHECKING:
+    from pytest_device.sessions.events import SessionRef
     from pytest_device.sessions.inventory import Outcome
     from pytest_device.sessions.ledger import Entry
 
@@ -87,13 +88,11 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _to_json(outcome: "Outcome") -> dict[str, Any]:
-    from pytest_device.sessions.events import Kind
+    from pytest_device.sessions.events import detail_of, is_proof
 
     return {
         "stopped": [
-            {"session_id": event.session_id, "label": event.label, "page": event.url, "status": event.text}
-            for event in outcome.events
-            if event.kind is Kind.STOPPED
+            {**_of_session(event.session), "status": detail_of(event)} for event in outcome.events if is_proof(event)
         ],
         "not_stopped": list(_not_stopped(outcome)),
         "already_stopped": outcome.already,
@@ -103,11 +102,11 @@ def _to_json(outcome: "Outcome") -> dict[str, Any]:
 
 
 def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
-    from pytest_device.sessions.events import Kind
+    from pytest_device.sessions.events import detail_of, is_proof
 
     for event in outcome.events:
-        if event.kind is not Kind.STOPPED:
-            yield {"session_id": event.session_id, "label": event.label, "page": event.url, "reason": event.text}
+        if not is_proof(event):
+            yield {**_of_session(event.session), "reason": detail_of(event)}
     for entry in outcome.unanswered:
         yield _of_entry(entry, "the answer to its create call is not there, so it has no id")
     for entry in outcome.elsewhere:
@@ -115,6 +114,10 @@ def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
     for session_id in outcome.strangers:
         reason = "neither the ledger nor the service knows it"
         yield {"session_id": session_id, "label": "", "page": "", "reason": reason}
+
+
+def _of_session(session: "SessionRef") -> dict[str, str]:
+    return {"session_id": session.session_id, "label": session.label, "page": session.url}
 
 
 def _of_entry(entry: "Entry", reason: str) -> dict[str, str]:

@@ -32,7 +32,7 @@ from pytest_device.spec import Platform, SessionType
 
 if TYPE_CHECKING:
     from pytest_device.plugin.run import DeviceRun
-    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
 _TYPES: Final = {
@@ -179,7 +179,7 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
     if not marks_of(item) and (OF_ONE | OF_SEVERAL).isdisjoint(fixtures):
         return  # has only a fixture that makes its sessions itself
     devices = devices_of(item, settings)
-    needs: dict[str, Need] = {}
+    needs: dict[str, DeviceRequirement] = {}
     problems: list[str] = []
     for name, arguments in devices.items():
         try:
@@ -194,7 +194,9 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
     _provide(item)
 
 
-def _wrong_fixtures(item: pytest.Item, devices: Collection[str], needs: Mapping[str, "Need"]) -> Iterator[str]:
+def _wrong_fixtures(
+    item: pytest.Item, devices: Collection[str], needs: Mapping[str, "DeviceRequirement"]
+) -> Iterator[str]:
     if not isinstance(item, pytest.Function):
         yield "device() needs a test function: this kind of test has no fixtures"
         return
@@ -213,7 +215,7 @@ def _wrong_fixtures(item: pytest.Item, devices: Collection[str], needs: Mapping[
         yield f"{min(_ENVIRONMENTS & asked)} needs a controller, type='web-preview-only' has none"
 
 
-def _too_many(needs: Mapping[str, "Need"], settings: "Settings") -> Iterator[str]:
+def _too_many(needs: Mapping[str, "DeviceRequirement"], settings: "Settings") -> Iterator[str]:
     most = settings.max_sessions
     if most is not None and len(needs) > most:
         yield f"needs {len(needs)} devices at once, and {settings.source('max_sessions')} allows {most}"

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pytest_device.controllers.appium import DriverPolicy
     from pytest_device.controllers.argent import Argent
     from pytest_device.sessions.arguments import DeviceArguments, DeviceLease
-    from pytest_device.sessions.life import Sessions
     from pytest_device.sessions.lifecycle import WaitPolicy
     from pytest_device.sessions.models import Session
+    from pytest_device.sessions.session_client import SessionClient
     from pytest_device.spec import Platform
 
     Options = AppiumOptions | Mapping[str, Any]
@@ -209,7 +209,7 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
 
 
 @pytest.fixture(scope="session")
-def device_client(request: pytest.FixtureRequest) -> "Sessions":
+def device_client(request: pytest.FixtureRequest) -> "SessionClient":
     """Provide the client itself, for special needs; what it creates is stopped at the end of the run at the latest."""
     from pytest_device.plugin.provider.current import devices_of
 

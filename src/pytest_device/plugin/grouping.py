@@ -11,7 +11,7 @@ from pytest_device.scheduling.work import DeviceGroup
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.requirement import DeviceRequirement
 
 _SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))
 """Fixtures of these scopes are torn down when the next test is elsewhere."""
@@ -24,7 +24,7 @@ class Grouping:
         self.needs = Numbers()
         """Numbers of needs, the same ones in all processes that collect the same tests."""
         self._models, self._bonds, self._groups = Numbers(), Numbers(), Numbers()
-        self._group_of: dict[tuple[Need, ...], int] = {}
+        self._group_of: dict[tuple[DeviceRequirement, ...], int] = {}
         self._known: dict[pytest.Item, tuple[int, int]] = {}
 
     def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
@@ -41,11 +41,11 @@ class Grouping:
         place = self._known[item] = self._group_of[needs], NO_BOND if bond is None else self._bonds[bond]
         return place
 
-    def _group(self, needs: "Iterable[Need]") -> DeviceGroup:
+    def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
         from pytest_device.sessions.boots import boot_key
 
         needs = sorted(needs, key=self.needs.__getitem__)
-        shares = {need.among.partition(" ")[0] for need in needs}
+        shares = {need.sharing_key.partition(" ")[0] for need in needs}
         return DeviceGroup(
             tuple(self.needs[need] for need in needs),
             tuple(self._models[boot_key(need.request)] for need in needs),

@@ -11,7 +11,7 @@ from pytest_device.plugin.packages import adopt_package_marks
 from pytest_device.spec import DURATION_MAX_MINUTES, NAME_MAX_LENGTH, Platform, SessionType, Share
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
 CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
@@ -108,7 +108,9 @@ class Names:
     environ: Mapping[str, str]
     run: str = ""
     """Stands where no CI service names the run."""
-    needs: "dict[str, Need]" = field(default_factory=dict[str, "Need"], compare=False, repr=False)
+    needs: "dict[str, DeviceRequirement]" = field(
+        default_factory=dict[str, "DeviceRequirement"], compare=False, repr=False
+    )
     """What was made before: many tests ask for the same."""
 
     def holder(self) -> str:
@@ -175,10 +177,10 @@ def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: 
 
 def need_of(
     item: pytest.Item, arguments: Arguments, settings: "Settings", names: Names, defaults: Arguments | None = None
-) -> "Need":
+) -> "DeviceRequirement":
     """Return the need that arguments make, over ``defaults``, over the settings; raises ConfigError."""
-    from pytest_device.sessions.pool import Need
     from pytest_device.sessions.request import SHARING, SessionRequest, whole_minutes
+    from pytest_device.sessions.requirement import DeviceRequirement
 
     given = {name: whole_minutes(value) for name, value in arguments.items()}
     sharing: dict[str, Any] = {name: given.pop(name) for name in SHARING if name in given}
@@ -198,7 +200,7 @@ def need_of(
     minutes = _minutes(sharing, settings, share, duration or DURATION_MAX_MINUTES, problems)
     if request is None or problems:
         raise ConfigError(*problems)
-    return names.needs.setdefault(key, Need(request, among, minutes))
+    return names.needs.setdefault(key, DeviceRequirement(request, among, minutes))
 
 
 def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:

@@ -12,7 +12,7 @@ from pytest_device.errors import ConfigError
 from pytest_device.scheduling.sharding import Work, split
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
 DURATIONS_FILE: Final = ".test_durations"
@@ -34,7 +34,7 @@ def select(
     config: pytest.Config,
     items: list[pytest.Item],
     settings: "Settings",
-    needs_of: Callable[[pytest.Item], Mapping[str, "Need"]],
+    needs_of: Callable[[pytest.Item], Mapping[str, "DeviceRequirement"]],
 ) -> None:
     """Leave the tests of other shards out of ``items``; raises ConfigError where shards would lose or repeat tests."""
     shard = settings.shard

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_device.controllers.argent import Argent
     from pytest_device.controllers.environment import ControllerEnvironment
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.requirement import DeviceRequirement
 
 LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
@@ -31,7 +31,7 @@ PROBLEMS: Final = "device_problems"
 
 ARGUMENTS: Final = pytest.StashKey[dict[str, dict[str, Any]]]()
 """What a test asks of each of its devices, by their names."""
-NEEDS: Final = pytest.StashKey[dict[str, "Need"]]()
+NEEDS: Final = pytest.StashKey[dict[str, "DeviceRequirement"]]()
 """The same as needs, as far as they are known before the test runs."""
 NOT_LEFT: Final = pytest.StashKey[bool]()
 """Whether a test is not to be counted among those that are left: it is done, or nobody knew that it needs a device."""
@@ -56,19 +56,19 @@ class Use:
     client: "AgentDevice | Argent | None" = None
 
 
-def needs_of(item: pytest.Item) -> dict[str, "Need"]:
+def needs_of(item: pytest.Item) -> dict[str, "DeviceRequirement"]:
     """Return what a test needs, by its devices' names, nothing when it needs none."""
     return item.stash.get(NEEDS, None) or {}
 
 
-def planned(item: pytest.Item) -> Counter["Need"]:
+def planned(item: pytest.Item) -> Counter["DeviceRequirement"]:
     """Return how often a test has each of its needs."""
     return Counter(needs_of(item).values())
 
 
 def is_fresh(item: pytest.Item) -> bool:
     """Return whether a test has a device of its own."""
-    return any(need.among.startswith(Share.TEST) for need in needs_of(item).values())
+    return any(need.sharing_key.startswith(Share.TEST) for need in needs_of(item).values())
 
 
 def history_of(config: pytest.Config) -> History:

@@ -15,7 +15,7 @@ from pytest_device.errors import (
 
 
 class Verdict(StrEnum):
-    """What a reader has to look at."""
+    """Who has to act on an error."""
 
     APP = "app"
     CONFIG = "config"
@@ -27,7 +27,7 @@ _CONFIG: Final = (ConfigError, InvalidRequestError, UnauthorizedError, Forbidden
 
 
 def verdict_of(error: DeviceError) -> Verdict:
-    """Return what an error met while providing a device tells about."""
+    """Return what an error met while providing a device is about."""
     if isinstance(error, AppError):
         return Verdict.APP
     if isinstance(error, _CONFIG):

@@ -6,8 +6,8 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.pool import Need
     from pytest_device.sessions.request import SessionRequest
+    from pytest_device.sessions.requirement import DeviceRequirement
 
 MARGIN: Final = 1.25
 """Tests take this much longer than before without anything being wrong: a machine under load, a slower device."""
@@ -23,7 +23,7 @@ class Use:
     """One test's need of one device; ``is_fixed`` when the test itself says how long its session may last."""
 
     nodeid: str
-    need: "Need"
+    need: "DeviceRequirement"
     is_fixed: bool
 
 
@@ -36,13 +36,15 @@ def needed_minutes(seconds: float | None, minutes: int, limit: int) -> int:
     return max(minutes, min(known, limit - 1))
 
 
-def sized(uses: Iterable[Use], seconds_of: Seconds, unknown_minutes: int) -> Mapping["Need", "SessionRequest"]:
+def sized(
+    uses: Iterable[Use], seconds_of: Seconds, unknown_minutes: int
+) -> Mapping["DeviceRequirement", "SessionRequest"]:
     """Return the requests that are to take the place of needs' own: with a duration that their tests are known to need.
 
     A test that is not known takes ``unknown_minutes``; where none is known, or a test fixes the duration, nothing is
     changed. The new duration leaves time for the last test and is never above the old one.
     """
-    tests: dict[Need, list[Use]] = {}
+    tests: dict[DeviceRequirement, list[Use]] = {}
     for use in uses:
         tests.setdefault(use.need, []).append(use)
     sizes = {need: _minutes(of_need, seconds_of, unknown_minutes) for need, of_need in tests.items()}

@@ -14,7 +14,7 @@ _DIGEST_LENGTH = 12
 def boot_key(request: "SessionRequest") -> str:
     """Return what is equal for requests whose devices take equally long to be ready.
 
-    It begins with platform and type; a digest stands for whatever else tells, without name, limits, addresses or
+    It begins with platform and type; a digest stands for whatever else matters, without name, limits, addresses or
     anything that may be a secret.
     """
     label = f"{request.platform} {request.type}"
@@ -24,10 +24,10 @@ def boot_key(request: "SessionRequest") -> str:
         "sdk": request.sdk_version,
         "source": _source(request),
     }
-    told = {name: value for name, value in rest.items() if value is not None}
-    if not told:
+    given = {name: value for name, value in rest.items() if value is not None}
+    if not given:
         return label
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
     return f"{label} {digest[:_DIGEST_LENGTH]}"
 
 

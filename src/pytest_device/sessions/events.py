@@ -1,80 +1,287 @@
-"""What happens to a session, told to whoever reports it."""
+"""What happens to sessions, as values: one frozen type for each kind of event.
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+``Event`` is their union: consumers ``match`` over it and end with ``assert_never``. ``event_codec`` turns events into
+plain values and back; ``docs/events.md`` describes those for other programs.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, assert_never
+
+from pytest_device.errors import NotFoundError, ServiceError, StopDelayedError
+from pytest_device.sessions.states import Outcome
+from pytest_device.spec import TERMINAL
 
 if TYPE_CHECKING:
     from pytest_device.sessions.models import Session  # loads pydantic, which whoever only reports events needs not
 
 
-class Kind(StrEnum):
-    """What happened."""
+@dataclass(frozen=True, slots=True)
+class SessionRef:
+    """The session that an event is about, and when it happened. Holds no connection details.
 
-    CREATED = "created"
-    STATUS = "status"
-    READY = "ready"
-    START_FAILED = "start-failed"
-    """It turned errored before it was ready, and another session is tried in its place."""
-    STOPPED = "stopped"
-    STOP_DELAYED = "stop-delayed"
-    """Not stopped yet, and still being tried."""
-    STOP_FAILED = "stop-failed"
-    KEPT = "kept"
-    """Left running on purpose."""
-    WARM = "warm"
-    """Left up for the next run, for a while."""
-    TAKEN_OVER = "taken-over"
-    """Had from an earlier run, in progress, in place of being created."""
-    UNUSED = "unused"
-    """Booted ahead, and no test has had it."""
-    QUEUED = "queued"
-    """Of no session: a test has waited until there might be one more."""
-    NOTE = "note"
-    """Of no session: something about the run as a whole; or, with its id, of one that only an earlier run has had."""
-    CREATE_UNKNOWN = "create-unknown"
-    """The answer to a create call was lost: a session may exist, and nothing can find it."""
+    ``session_id`` and ``url`` are empty before the service has created it. ``minutes`` is how long it may run on at
+    most if nobody stops it. ``waited_seconds`` counts from its request on this machine's clock. ``late_seconds`` is how
+    long after it happened the event is reported when it happened behind the tests, else None.
+    """
+
+    label: str
+    session_id: str = ""
+    url: str = ""
+    minutes: int = 0
+    waited_seconds: float = 0.0
+    late_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened to one session. Holds no connection details and survives JSON.
+class Created:
+    """The service created a session."""
 
-    ``waited_seconds`` counts from the create call on this machine's clock, or is what was queued; ``minutes`` is how
-    long the session may run on at most if nobody stops it; ``running_seconds`` is what the service's own time stamps
-    say between ``startedAt`` and ``finishedAt``, None when it gave no such times. Of a session that is ready
-    ``boot_key`` tells with which others its boot compares, and ``boot_seconds`` how long that took by the service, None
-    as above. ``late_seconds`` is how long after it happened it is told where it happened behind the tests, else None.
+    session: SessionRef
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """A session that is waited for has another state, or still has the one that was reported long ago."""
+
+    session: SessionRef
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A session can be used.
+
+    Sessions with an equal ``boot_key`` take equally long to start; ``boot_seconds`` is how long this one took by the
+    service's own times, None where it gave none.
     """
 
-    kind: Kind
-    label: str = ""
-    session_id: str = ""
-    url: str = ""
-    text: str = ""
-    waited_seconds: float = 0.0
-    minutes: int = 0
-    running_seconds: float | None = None
+    session: SessionRef
+    device: str = ""
     boot_key: str = ""
     boot_seconds: float | None = None
-    late_seconds: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values only."""
-        return {**asdict(self), "kind": self.kind.value}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """Return the event that ``to_json`` was asked of."""
-        return cls(kind=Kind(values["kind"]), **{name: value for name, value in values.items() if name != "kind"})
 
 
-Emit = Callable[[Event], None]
+@dataclass(frozen=True, slots=True)
+class StartFailed:
+    """A session turned errored before it was ready, and another one is requested in its place."""
+
+    session: SessionRef
+    reason: str
 
 
-def nobody(_event: Event) -> None:
-    """Tell nobody."""
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The service says that a session has ended, stopped or errored.
+
+    ``running_seconds`` is for how long this run had it by the service's own times, None where it gave none.
+    """
+
+    session: SessionRef
+    status: str
+    running_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The service no longer knows a session that it knew."""
+
+    session: SessionRef
+    status: ClassVar[str] = "the service no longer knows it"
+
+
+@dataclass(frozen=True, slots=True)
+class StopDelayed:
+    """A session is not stopped yet, and still being tried."""
+
+    session: SessionRef
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopFailed:
+    """A session could not be stopped and may be running."""
+
+    session: SessionRef
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A session was left running on purpose."""
+
+    session: SessionRef
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWarm:
+    """A session was left up for the next run, until a time of day.
+
+    ``used_seconds`` is for how long this process had it, None where that is not known.
+    """
+
+    session: SessionRef
+    until: str
+    used_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A session that an earlier run left up is this one's now."""
+
+    session: SessionRef
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A session was started ahead, and no test has had it."""
+
+    session: SessionRef
+
+
+@dataclass(frozen=True, slots=True)
+class CreateUnknown:
+    """The answer to a create call was lost: a session of this name may be running, and nothing can find it."""
+
+    session: SessionRef
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A test waited until there might be one more session."""
+
+    waited_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something about the run as a whole, or about a session that only an earlier run has had."""
+
+    text: str
+    session_id: str = ""
+
+
+StopEvent = Stopped | Gone | StopDelayed | StopFailed
+"""What comes of a stop call."""
+SessionEvent = (
+    Created | StateChanged | Ready | StartFailed | StopEvent | Kept | KeptWarm | TakenOver | Unused | CreateUnknown
+)
+Event = SessionEvent | Queued | Note
+
+_OUTCOMES: Final[Mapping[type[Event], Outcome]] = {
+    Stopped: Outcome.STOPPED,
+    Gone: Outcome.GONE,
+    StopDelayed: Outcome.DELAYED,
+    StopFailed: Outcome.REFUSED,
+    CreateUnknown: Outcome.UNKNOWN,
+    Kept: Outcome.KEPT,
+    KeptWarm: Outcome.WARM,
+}
+
+Report = Callable[[Event], None]
+
+
+def ignore(_event: Event) -> None:
+    """Report to nobody."""
+
+
+def session_id_of(event: Event) -> str:
+    """Return the id of the session that an event is about, empty where there is none."""
+    match event:
+        case Note():
+            return event.session_id
+        case Queued():
+            return ""
+        case _:
+            return event.session.session_id
+
+
+def outcome_of(event: Event) -> Outcome | None:
+    """Return what came of the session by this event, None where it goes on."""
+    return _OUTCOMES.get(type(event))
+
+
+def is_proof(event: Event) -> bool:
+    """Return whether an event proves that its session runs no more."""
+    outcome = outcome_of(event)
+    return outcome is not None and outcome.is_proven
+
+
+def detail_of(event: Event) -> str:
+    """Return what an event says beyond its kind and session, empty where that is all."""
+    match event:
+        case StateChanged():
+            return event.state
+        case Ready() | TakenOver():
+            return event.device
+        case KeptWarm():
+            return event.until
+        case Note():
+            return event.text
+        case Created() | Kept() | Unused() | Queued():
+            return ""
+        case _:
+            return _reason_of(event)
+
+
+def _reason_of(event: StartFailed | StopEvent | CreateUnknown) -> str:
+    match event:
+        case CreateUnknown():
+            return event.name
+        case StartFailed() | StopDelayed() | StopFailed():
+            return event.reason
+        case Stopped() | Gone():
+            return event.status
+        case _:
+            assert_never(event)
+
+
+def late(event: Event, seconds: float) -> Event:
+    """Return an event as it is reported so long after it happened."""
+    if isinstance(event, Queued | Note):
+        return event
+    return replace(event, session=replace(event.session, late_seconds=seconds))
+
+
+def masked(event: Event, mask: Callable[[str], str]) -> Event:
+    """Return an event with what may hold a secret masked: all texts but the names of session and device kind."""
+    changes: dict[str, Any] = {
+        field.name: mask(value)
+        for field in fields(event)
+        if isinstance(value := getattr(event, field.name), str) and field.name not in {"session_id", "boot_key"}
+    }
+    if not isinstance(event, Queued | Note):
+        changes["session"] = replace(event.session, url=mask(event.session.url))
+    return replace(event, **changes)
+
+
+def stop_event(of: SessionRef, stop: Callable[[], "Session"]) -> StopEvent:
+    """Return what a stop call makes of a session."""
+    try:
+        return stop_event_of(of, stop())
+    except ServiceError as error:
+        return stop_event_of(of, error)
+
+
+def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent:
+    """Return what the answer to a stop call, or its error, makes of a session."""
+    from pytest_device.sessions.lifecycle import described  # loads pydantic
+
+    match answer:
+        case NotFoundError():
+            return Gone(of)
+        case StopDelayedError():
+            return StopDelayed(of, str(answer))
+        case ServiceError():
+            return StopFailed(of, str(answer))
+        case _ if str(answer.id) != of.session_id:
+            return StopFailed(of, f"the service answered with session {answer.id}")
+        case _ if answer.status not in TERMINAL:
+            return StopFailed(of, f"its status is {described(answer)}")
+        case _:
+            return Stopped(of, str(answer.status), running_seconds(answer))
 
 
 def running_seconds(session: "Session") -> float | None:

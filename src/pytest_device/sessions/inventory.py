@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import StopEvent, detail_of, is_proof
 from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, past_runs
-from pytest_device.sessions.sweep import asked_after, counted, is_over, stop_all
+from pytest_device.sessions.sweep import asked_after, counted, is_over, proven_in, stop_all
 from pytest_device.spec import CLEANUP_MINUTES
 
 
@@ -81,7 +81,7 @@ class Choice:
 class Outcome:
     """What became of the sessions that were to be stopped."""
 
-    events: list[Event] = field(default_factory=list[Event])
+    events: list[StopEvent] = field(default_factory=list[StopEvent])
     """One for each that was asked to stop."""
     already: int = 0
     spared: int = 0
@@ -95,9 +95,10 @@ class Outcome:
     def problems(self) -> Iterator[str]:
         """Yield what is not proven stopped."""
         for event in self.events:
-            if event.kind is not Kind.STOPPED:
-                where, cost = event.url or event.session_id, f"it may cost up to {event.minutes} more minutes"
-                yield f"not stopped: {event.label} {where}: {event.text}; {cost}"
+            if not is_proof(event):
+                of = event.session
+                where, cost = of.url or of.session_id, f"it may cost up to {of.minutes} more minutes"
+                yield f"not stopped: {of.label} {where}: {detail_of(event)}; {cost}"
         for entry in self.unanswered:
             yield (
                 f"cannot be stopped: {entry.label} named {entry.name!r}, since the answer to its create call is not "
@@ -114,8 +115,8 @@ class Outcome:
     def lines(self) -> Iterator[str]:
         """Yield what was done."""
         for event in self.events:
-            if event.kind is Kind.STOPPED:
-                yield f"stopped: {event.label} {event.session_id} ({event.text})"
+            if is_proof(event):
+                yield f"stopped: {event.session.label} {event.session.session_id} ({detail_of(event)})"
         if self.already:
             yield f"{counted(self.already)} had been stopped already"
         if self.spared:
@@ -133,7 +134,7 @@ def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seco
         unknown = {session_id for session_id, found in asked_after(endpoint, strangers).items() if found is None}
         found = [Entry.of_session(session_id, label="session") for session_id in sorted(strangers - unknown)]
         events = stop_all(endpoint, [*running, *found], timeout_seconds)
-        _forget(chosen, {event.session_id for event in events if event.kind is Kind.STOPPED})
+        _forget(chosen, proven_in(events))
         return Outcome(
             events,
             already=sum(one.entry.state == STOPPED for one in chosen),

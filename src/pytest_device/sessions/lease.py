@@ -5,37 +5,43 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from pytest_device.sessions.events import Emit, nobody
-from pytest_device.sessions.life import Life, Sessions
+from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
+from pytest_device.sessions.events import Report, ignore
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.poller import Boot, wait_for
+from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_client import SessionClient
+from pytest_device.sessions.session_config import SessionConfig
 
 _DEFAULT_POLICY: Final = WaitPolicy()
 
 
 @contextmanager
 def lease(
-    client: Sessions,
+    client: SessionClient,
     request: SessionRequest,
     *,
     policy: WaitPolicy = _DEFAULT_POLICY,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-    emit: Emit = nobody,
+    report: Report = ignore,
 ) -> Generator[Session]:
     """Create a session, wait until its connection details are there, and stop it however the block ends.
 
     Raises a ServiceError when it cannot be created, a SessionError when it does not become ready, StopFailedError
     when it may still be running at the end. A stop that fails after another error becomes a note on that error.
     """
-    life = Life(client, request, policy=policy, clock=clock, emit=emit)
+    config = SessionConfig(client, clock, Relay(report))
+    session = DeviceSession(DeviceRequirement(request, sharing_key=""), policy, config)
     try:
-        wait_for([Boot(iter([life]), clock)], clock, sleep)
-        yield life.session
+        wait_until_ready([session], clock, sleep)
+        yield session.session
     except BaseException as error:
-        life.stop_after(error)
+        session.stop_after(error)
         raise
     else:
-        life.stop()
+        session.stop()
+    finally:
+        session.deliver()

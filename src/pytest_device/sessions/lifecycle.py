@@ -16,10 +16,11 @@ class WaitPolicy:
 
     The time-out is generous because a service may hold a session in ``new`` while others run, and no state tells
     queueing from booting. The interval is the one the document recommends. A session in progress may have a controller
-    that is not reachable yet: so long it is asked again.
+    that is not reachable yet: so long it is polled. Half a minute leaves room for a slow tunnel.
 
-    Each pause is spread by ``jitter``, a share of it, so that many who wait do not ask at once; ``random`` gives
-    numbers from 0 to 1. Where ``learned`` is set, pauses follow ``past_boots``: how long devices of the same kind took
+    Each delay is spread by ``jitter``, a share of it, so that many who wait do not ask at once: a tenth parts those who
+    began together within a few polls, and delays nobody by more than half a second; ``random`` gives
+    numbers from 0 to 1. Where ``learned`` is set, delays follow ``past_boots``: how long devices of the same kind took
     to be ready, in seconds, the newest last.
     """
 
@@ -31,7 +32,7 @@ class WaitPolicy:
     jitter: float = 0.1
     random: Callable[[], float] = field(default=random.random, repr=False, compare=False)
 
-    def pause(self, booting_seconds: float) -> float:
+    def delay(self, booting_seconds: float) -> float:
         """Return how long to leave a session alone that was created so long ago and is not ready."""
         past = tuple(self.past_boots) if self.learned else ()
         return schedule_of(past, self.poll_interval_seconds)(booting_seconds) * self.spread(self.jitter)
@@ -50,7 +51,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class PollAgain:
-    """Not ready: ask again after so many seconds."""
+    """Not ready: poll again after so many seconds."""
 
     after_seconds: float
 
@@ -83,7 +84,7 @@ def next_step(
             left = policy.timeout_seconds - waited_seconds
             if left <= 0:
                 return GiveUp(timed_out(session, waited_seconds))
-            return PollAgain(min(policy.pause(waited_seconds if booting_seconds is None else booting_seconds), left))
+            return PollAgain(min(policy.delay(waited_seconds if booting_seconds is None else booting_seconds), left))
 
 
 def timed_out(session: Session, waited_seconds: float, *, last_answer: str = "") -> SessionTimeoutError:

@@ -3,12 +3,10 @@
 import queue
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import assert_never
 
 from pytest_device.errors import ServiceError, UnexpectedReplyError
-from pytest_device.sessions.ends import outcome_of
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import CreateUnknown, Event, Note, SessionRef, StopFailed, stop_event
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import (
@@ -95,17 +93,17 @@ class PendingSession:
         if self.is_claim:
             named = f"{entry.label} {entry.session_id}, which was kept warm,"
             text = f"{named} was to be stopped: its take-over was broken off"
-            yield Event(Kind.NOTE, session_id=entry.session_id, text=text)
-        known = Event(Kind.CREATED, entry.label, entry.session_id, entry.page, minutes=self._minutes_left())
+            yield Note(text, session_id=entry.session_id)
+        of = SessionRef(entry.label, entry.session_id, entry.page, minutes=self._minutes_left())
         match self.last:
             case Stopped(_, answer) | Refused(_, answer) if entry.session_id:
-                yield outcome_of(known, lambda: read_stop(answer))
+                yield stop_event(of, lambda: read_stop(answer))
             case _ if entry.session_id:
-                yield replace(known, kind=Kind.STOP_FAILED, text=self.reason())
+                yield StopFailed(of, self.reason())
             case Answered(refused=True):
                 return
             case _ if self.sent:
-                yield replace(known, kind=Kind.CREATE_UNKNOWN, text=entry.name)
+                yield CreateUnknown(of, entry.name)
             case _:  # it was never requested
                 return
 

@@ -14,13 +14,13 @@ from pytest_device.errors import ServiceError, StopDelayedError, TransportError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import LIVE, Entry, Ledger
-from pytest_device.sessions.life import may_have_created
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pending import PendingSession, read_created, read_stop
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.channel import ReaperChannel
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.session_client import may_have_created
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0

@@ -88,7 +88,7 @@ class SessionRequest(BaseModel, frozen=True):
     """The body of a create request; valid by construction ("POST create", rules and limits).
 
     Minutes are whole minutes. A value of None is left out of the request, so that the service decides. Constructing
-    one raises pydantic's ValidationError; ``from_arguments`` takes untyped arguments and tells all mistakes in words.
+    one raises pydantic's ValidationError; ``from_arguments`` takes untyped arguments and reports all mistakes in words.
     """
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -204,7 +204,7 @@ def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Tell each rule between arguments that is broken, whatever else is wrong with them."""
+    """Yield each rule between arguments that is broken, whatever else is wrong with them."""
     given = {name: value for name, value in arguments.items() if value is not None and value is not False}
     sources = [name for name in SOURCES if name in given]
     if len(sources) > 1:

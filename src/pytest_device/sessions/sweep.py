@@ -9,8 +9,21 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import NotFoundError, ServiceError
+from pytest_device.sessions import ledger
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import (
+    CreateUnknown,
+    Event,
+    Kept,
+    KeptWarm,
+    SessionEvent,
+    SessionRef,
+    StopEvent,
+    Stopped,
+    detail_of,
+    is_proof,
+    session_id_of,
+)
 from pytest_device.sessions.ledger import (
     ASKED,
     KEPT,
@@ -27,7 +40,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
-from pytest_device.spec import TERMINAL
+from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
 """A stop gets so long even where time is up."""
@@ -44,7 +57,7 @@ NAMED: Final = 5
 class Swept:
     """What a sweep found that earlier runs had left."""
 
-    stopped: list[Event] = field(default_factory=list[Event])
+    stopped: list[StopEvent] = field(default_factory=list[StopEvent])
     """One event for each session that was stopped now, or could not be."""
     already: int = 0
     """How many had been stopped when their run was over already."""
@@ -57,16 +70,15 @@ class Swept:
 
     def notes(self) -> Iterator[str]:
         """Yield what a person should know, nothing when nothing was left."""
-        proven = [event for event in self.stopped if event.kind is Kind.STOPPED]
+        proven = [event.session.session_id for event in self.stopped if is_proof(event)]
         if proven:
-            ids = ", ".join(
-                [*(event.session_id for event in proven[:NAMED]), *("…" for _ in proven[NAMED : NAMED + 1])]
-            )
+            ids = ", ".join([*proven[:NAMED], *("…" for _ in proven[NAMED : NAMED + 1])])
             yield f"stopped {counted(len(proven))} that earlier runs left: {ids}"
         for event in self.stopped:
-            if event.kind is not Kind.STOPPED:
-                where = event.url or event.session_id
-                yield f"left by an earlier run and not stopped: {event.label} {where}: {event.text}"
+            if not is_proof(event):
+                of = event.session
+                where = of.url or of.session_id
+                yield f"left by an earlier run and not stopped: {of.label} {where}: {detail_of(event)}"
         if self.already:
             yield f"{counted(self.already)} of runs that were cut off had been stopped already"
         for entry in self.unknown:
@@ -148,7 +160,7 @@ class _Sweeping:
         found = asked_after(self._endpoint, [entry.session_id for _, entry in kept])
         ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
         events = stop_all(self._endpoint, [entry for _, entry in live], timeout_seconds)
-        proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
+        proven = proven_in(events)
         self._done += [(run, entry) for run, entry in kept if entry.session_id in ended and _is_free(run, entry)]
         self._done += [(run, entry) for run, entry in live if entry.session_id in proven or is_over(entry, OLD)]
         for run in self._runs:
@@ -193,7 +205,7 @@ def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, S
     return found
 
 
-def stop_all(endpoint: Endpoint, entries: Iterable[Entry], timeout_seconds: float) -> list[Event]:
+def stop_all(endpoint: Endpoint, entries: Iterable[Entry], timeout_seconds: float) -> list[StopEvent]:
     """Stop sessions side by side, trying again what fails; return one event for each."""
     entries = list(entries)
     if not entries:
@@ -203,12 +215,17 @@ def stop_all(endpoint: Endpoint, entries: Iterable[Entry], timeout_seconds: floa
     reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, warn=lambda _text: None)
     for entry in entries:
         reaper.register(entry)
-    return reaper.close(max(timeout_seconds, LEAST_SECONDS))
+    return [event for event in reaper.close(max(timeout_seconds, LEAST_SECONDS)) if isinstance(event, StopEvent)]
+
+
+def proven_in(events: Iterable[Event]) -> set[str]:
+    """Return the ids of the sessions that these events prove stopped."""
+    return {session_id_of(event) for event in events if is_proof(event)}
 
 
 def reconcile(
     run: OwnRun, endpoint: Endpoint, *, known: Container[str], until: float, leaves_warm: bool = True
-) -> list[Event]:
+) -> list[SessionEvent]:
     """Stop what is left of this run's other processes that are over; return what became of their sessions.
 
     Their reapers may be at work still, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
@@ -227,20 +244,30 @@ def reconcile(
     warm = [] if leaves_warm else [entry for entry in entries if entry.state == WARM]
     taken_back = {entry.session_id for entry in warm if _is_free(past, entry)}
     entries = [entry._replace(state=LIVE) if entry.session_id in taken_back else entry for entry in entries]
-    events = [_found(entry) for entry in entries if entry.state != LIVE]
+    events: list[SessionEvent] = [_found(entry) for entry in entries if entry.state != LIVE]
     events += stop_all(endpoint, [entry for entry in entries if entry.state == LIVE], until - time.monotonic())
-    proven = {event.session_id for event in events if event.kind is Kind.STOPPED}
+    proven = proven_in(events)
     for entry in entries:
         if entry.session_id in proven:
             past.ledger.remove(entry.intent)
-    others = (event for event in events if event.session_id not in taken_back)
-    return [
-        *(event for event in events if event.session_id in taken_back),
-        *(event for event in others if (event.session_id or event.text) not in known),
-    ]
+    mine = [event for event in events if event.session.session_id in taken_back]
+    others = [event for event in events if event.session.session_id not in taken_back]
+    return [*mine, *(event for event in others if _key(event) not in known)]
 
 
-def _found(entry: Entry) -> Event:
-    kind = {STOPPED: Kind.STOPPED, KEPT: Kind.KEPT, WARM: Kind.WARM}.get(entry.state, Kind.CREATE_UNKNOWN)
-    text = {Kind.CREATE_UNKNOWN: entry.name, Kind.WARM: time_of_day(time_of(entry.until))}.get(kind, "")
-    return Event(kind, entry.label, entry.session_id, entry.page, text, minutes=entry.minutes)
+def _key(event: SessionEvent) -> str:
+    """Return by what a receipt knows a session: its id, or the name of one that has none."""
+    return event.name if isinstance(event, CreateUnknown) else event.session.session_id
+
+
+def _found(entry: Entry) -> SessionEvent:
+    of = SessionRef(entry.label, entry.session_id, entry.page, entry.minutes)
+    match entry.state:
+        case ledger.STOPPED:
+            return Stopped(of, Status.STOPPED.value)
+        case ledger.KEPT:
+            return Kept(of)
+        case ledger.WARM:
+            return KeptWarm(of, time_of_day(time_of(entry.until)))
+        case _:
+            return CreateUnknown(of, entry.name)

@@ -20,25 +20,27 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import secrets
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
-from pytest_device.sessions.ends import outcome_of
-from pytest_device.sessions.events import Emit, Event, Kind
+from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.events import Note, Report, SessionRef, StopEvent, is_proof, stop_event
 from pytest_device.sessions.ledger import WARM, Entry, Ledger, time_of, time_of_day
-from pytest_device.sessions.life import Life, ProblemOf
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pool import Held, Need
 from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import past_runs
+from pytest_device.sessions.session_config import ProblemOf, WarmSession
 from pytest_device.spec import Share, Status
 
 LEAST_SECONDS: Final = 30.0
@@ -50,63 +52,63 @@ _SALT_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """For how long sessions are left up, and where that is written down."""
+class WarmConfig:
+    """For how long sessions are left up, where that is written down, and what is worked with."""
 
     minutes: int
     state_dir: Path
-    has_room: Callable[[int], bool] = lambda _sessions: True
-    """Tells whether there may be so many sessions besides those in use: else one makes room for one to be created."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What is worked with."""
-
     owner: Callable[[], ReaperClient]
-    """Gives the owner of the sessions of this process."""
-    begin: Callable[[SessionRequest], Life]
+    """Returns the owner of the sessions of this process: a forked child has its own."""
     problem_of: ProblemOf
-    emit: Emit
-    clock: Callable[[], float]
-    now: Callable[[], datetime]
-    """Gives the time of day, in any zone."""
-    mix: Callable[[list["Left"]], None]
+    report: Report
+    has_room: Callable[[int], bool] = lambda _sessions: True
+    """Returns whether there may be so many sessions besides those in use: else one makes room for one to be created."""
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    """Returns the time of day, in any zone."""
+    shuffle: Callable[[list["Left"]], None] = random.shuffle
     """Puts them in another order, so that processes that start together do not all want the same one."""
 
 
-class Warm:
+class WarmStore:
     """What one process has from earlier runs, and leaves to later ones."""
 
-    def __init__(self, terms: Terms, world: World) -> None:
-        self._terms, self._world = terms, world
+    def __init__(self, config: WarmConfig) -> None:
+        self._config = config
         self._is_over = False
 
-    def found(self, need: Need) -> Life | None:
-        """Return the life of a session that was left up for such a need, this process's from now on; None for none."""
+    def claim(self, need: DeviceRequirement, coming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
+        """Return a session that was left up for such a requirement, this process's from now on.
+
+        Where there is none, room is made for one that is to be created: those that will be taken over for what is
+        ``coming`` stay.
+        """
+        warm = self._claimed(need)
+        if warm is None:
+            self._make_room(coming())
+        return warm
+
+    def _claimed(self, need: DeviceRequirement) -> WarmSession | None:
         if not self.may_stay(need):
             return None
         wanted = self._asks(need)
         equal = [one for one in self._all_left() if one.entry.asks == wanted]
-        self._world.mix(equal)
+        self._config.shuffle(equal)
         for one in equal:
-            if life := self._had(need, one):
-                return life
+            if warm := self._had(need, one):
+                return warm
         return None
 
-    def make_room(self, coming: Sequence[Need]) -> None:
-        """Stop one that is kept warm if there is no room for it beside one that is to be created.
-
-        Those that will be taken over for needs that are ``coming`` stay.
-        """
+    def _make_room(self, coming: Sequence[DeviceRequirement]) -> None:
+        """Stop one that is kept warm if there is no room for it beside one that is to be created."""
         spare = list(self._spare(coming))
-        if self._terms.has_room(len(spare)):
+        if self._config.has_room(len(spare)):
             return
         for one in spare:
             if self._end(one, "it made room"):
                 return
 
-    def _spare(self, coming: Sequence[Need]) -> Iterator["Left"]:
+    def _spare(self, coming: Sequence[DeviceRequirement]) -> Iterator["Left"]:
         wanted = Counter(map(self._asks, coming))
         for one in sorted(self._all_left(), key=lambda one: one.entry.until):
             if wanted[one.entry.asks]:
@@ -115,35 +117,33 @@ class Warm:
                 yield one
 
     def _all_left(self) -> list["Left"]:
-        return left_warm(self._terms.state_dir, self._world.owner().base_url, self._world.now())
+        return left_warm(self._config.state_dir, self._config.owner().base_url, self._config.now())
 
-    def _asks(self, need: Need) -> str | None:
+    def _asks(self, need: DeviceRequirement) -> str | None:
         try:
-            return asks(need, self._terms.state_dir)
+            return asks(need, self._config.state_dir)
         except OSError:  # nothing can be found or left then, which costs boots only
             return None
 
-    def _had(self, need: Need, left: "Left") -> Life | None:
-        owner, session = self._world.owner(), self._in_progress(need, left)
+    def _had(self, need: DeviceRequirement, left: "Left") -> WarmSession | None:
+        owner, session = self._config.owner(), self._in_progress(need, left)
         if session is None:
             return None
-        seconds = left.seconds_left(session, self._world.now())
+        seconds = left.seconds_left(session, self._config.now())
         if seconds < need.minutes * 60 or not _is_within(need.request, session, seconds):
             return None
-        if problem := self._world.problem_of(session):
+        if problem := self._config.problem_of(session):
             self._end(left, problem)
             return None
         if not owner.take_over(left.entry, left.ledger):
             return None
-        life = self._world.begin(need.request)
-        life.take_over(session, self._world.clock() + seconds - session.max_duration_minutes * 60)
-        return life
+        return WarmSession(session, self._config.clock() + seconds - session.max_duration_minutes * 60)
 
-    def _in_progress(self, need: Need, left: "Left") -> Session | None:
+    def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
         """Return the session if it is what is needed; one that has ended, or is hidden from this run, is left alone."""
         request = need.request
         try:
-            session = self._world.owner().get(left.entry.session_id)
+            session = self._config.owner().get(left.entry.session_id)
         except ServiceError:
             return None
         is_same = (session.app_id, session.platform, session.type) == (request.app_id, request.platform, request.type)
@@ -151,53 +151,54 @@ class Warm:
         return session if is_same and is_there else None
 
     def _end(self, left: "Left", reason: str) -> bool:
-        owner, entry = self._world.owner(), left.entry
+        owner, entry = self._config.owner(), left.entry
         if not owner.take_over(entry, left.ledger):
             return False
-        known = Event(Kind.TAKEN_OVER, entry.label, entry.session_id, entry.page)
-        event = outcome_of(known, lambda: owner.stop(entry.session_id))
-        self._tell_end(event, reason, is_own=owner.is_of_run(left.ledger))
+        of = SessionRef(entry.label, entry.session_id, entry.page)
+        event = stop_event(of, lambda: owner.stop(entry.session_id))
+        self._report_end(event, reason, is_own=owner.is_of_run(left.ledger))
         return True
 
-    def _tell_end(self, event: Event, reason: str, *, is_own: bool) -> None:
-        """Tell it in words, with the session's name where an earlier run has had it: it is not of this one then."""
-        done = "stopped" if event.kind is Kind.STOPPED else "tried to stop"
-        text = f"{done} {event.label} {event.session_id}, which was kept warm: {reason}"
-        self._world.emit(Event(Kind.NOTE, session_id="" if is_own else event.session_id, text=text))
-        if is_own or event.kind is not Kind.STOPPED:
-            self._world.emit(event)
+    def _report_end(self, event: StopEvent, reason: str, *, is_own: bool) -> None:
+        """Report it as a note, with the session's id where an earlier run has had it: it is not of this one then."""
+        of, done = event.session, "stopped" if is_proof(event) else "tried to stop"
+        text = f"{done} {of.label} {of.session_id}, which was kept warm: {reason}"
+        self._config.report(Note(text, session_id="" if is_own else of.session_id))
+        if is_own or not is_proof(event):
+            self._config.report(event)
 
-    def stays(self, held: Held) -> bool:
-        """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""
-        if not self.may_stay(held.need):
-            return False
-        ready_at = self._world.clock() if held.life.ready_at is None else held.life.ready_at
-        left_seconds = held.session.max_duration_minutes * 60 - (self._world.clock() - ready_at)
-        idle_minutes = held.session.max_idle_time_minutes or self._terms.minutes
-        seconds = min(60.0 * self._terms.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.need.minutes, 1))
-        if seconds < LEAST_SECONDS or held.life.loss():
-            return False
+    def hand_over(self, held: DeviceSession) -> str | None:
+        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        if not self.may_stay(held.requirement):
+            return None
+        ready_at = self._config.clock() if held.ready_at is None else held.ready_at
+        left_seconds = held.session.max_duration_minutes * 60 - (self._config.clock() - ready_at)
+        idle_minutes = held.session.max_idle_time_minutes or self._config.minutes
+        seconds = min(
+            60.0 * self._config.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.requirement.minutes, 1)
+        )
+        if seconds < LEAST_SECONDS or held.check_alive():
+            return None
         return self._left(held, seconds, left_seconds)
 
-    def _left(self, held: Held, seconds: float, left_seconds: float) -> bool:
-        wanted, now = self._asks(held.need), self._world.now()
+    def _left(self, held: DeviceSession, seconds: float, left_seconds: float) -> str | None:
+        wanted, now = self._asks(held.requirement), self._config.now()
         if wanted is None:
-            return False
+            return None
         until, ends = now + timedelta(seconds=seconds), now + timedelta(seconds=left_seconds)
-        if not self._world.owner().keep_warm(held.session.id, until=until, ends=ends, asks=wanted):
-            return False
-        held.life.leave_warm(time_of_day(until))
-        return True
+        if not self._config.owner().keep_warm(held.session.id, until=until, ends=ends, asks=wanted):
+            return None
+        return time_of_day(until)
 
-    def may_stay(self, need: Need) -> bool:
-        """Tell whether a session may go from run to run: not where each test asked for a fresh one."""
-        return not self._is_over and need.among.partition(" ")[0] != Share.TEST
+    def may_stay(self, need: DeviceRequirement) -> bool:
+        """Return whether a session may go from run to run: not where each test asked for a fresh one."""
+        return not self._is_over and need.sharing_key.partition(" ")[0] != Share.TEST
 
     def end(self) -> None:
         """Leave nothing up, also not what has been left up by now: the run was broken off."""
         if not self._is_over:
             self._is_over = True
-            self._world.owner().end_warm()
+            self._config.owner().end_warm()
 
 
 class Left(NamedTuple):
@@ -215,21 +216,21 @@ class Left(NamedTuple):
 
 
 def _is_within(request: SessionRequest, session: Session, seconds_left: float) -> bool:
-    """Tell whether a session ends by itself no later than the one would that is asked for."""
+    """Return whether a session ends by itself no later than the one would that is asked for."""
     longest, idle = request.max_duration_minutes, request.max_idle_time_minutes
     if idle is not None and (session.max_idle_time_minutes is None or session.max_idle_time_minutes > idle):
         return False
     return longest is None or seconds_left <= longest * 60
 
 
-def asks(need: Need, state_dir: Path) -> str:
+def asks(need: DeviceRequirement, state_dir: Path) -> str:
     """Return by what an equal need finds a session: a keyed digest of all but its name and limits.
 
     A request may hold credentials, in launch arguments and addresses, which nobody must be able to guess from this.
     Raises OSError where the key cannot be kept.
     """
     fields = need.request.model_dump(mode="json", exclude={"name", *LIMITS}, exclude_none=True)
-    text = json.dumps([need.among, fields], sort_keys=True)
+    text = json.dumps([need.sharing_key, fields], sort_keys=True)
     return hmac.new(_salt(state_dir), text.encode(), hashlib.sha256).hexdigest()
 
 

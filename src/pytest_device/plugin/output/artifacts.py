@@ -58,7 +58,7 @@ def save(
 def save_receipt(settings: Settings, receipt: "Receipt", config: pytest.Config) -> str | None:
     """Save the receipt of the run; return what there is to note where it cannot be written."""
     root = _root(settings, config)
-    if root is None or not (receipt.lives or receipt.lost):
+    if root is None or not receipt.has_sessions:
         return None
     try:
         root.mkdir(parents=True, exist_ok=True)

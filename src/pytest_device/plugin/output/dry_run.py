@@ -8,7 +8,7 @@ import pytest
 
 from pytest_device.plugin.state import needs_of
 from pytest_device.redact import shown
-from pytest_device.sessions.pool import Need
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _HIDDEN: Final = frozenset({"launch_args", "open_url"})
@@ -27,7 +27,7 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
         reporter.write_line(line)
 
 
-def _lines(needs: Counter[Need]) -> Iterator[str]:
+def _lines(needs: Counter[DeviceRequirement]) -> Iterator[str]:
     if not needs:
         yield NO_DEVICE
         return
@@ -40,7 +40,7 @@ def _lines(needs: Counter[Need]) -> Iterator[str]:
             f"{name}={_value(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
         )
         tests = "1 test" if count == 1 else f"{count} tests"
-        yield f"{request.platform} {request.type} for {tests} ({need.among}): {more}"
+        yield f"{request.platform} {request.type} for {tests} ({need.sharing_key}): {more}"
     minutes = sum(_longest(need) for need in needs)
     sessions = "1 session" if len(needs) == 1 else f"{len(needs)} sessions"
     yield f"{sessions}, up to {minutes} minutes with {CLEANUP_MINUTES} each for cleaning up; nothing was sent"
@@ -56,6 +56,6 @@ def _value(name: str, value: object) -> str:
     return repr(shown(value) if isinstance(value, str) else value)
 
 
-def _longest(need: Need) -> int:
+def _longest(need: DeviceRequirement) -> int:
     asked = need.request.max_duration_minutes
     return (DURATION_MAX_MINUTES if asked is None else asked) + CLEANUP_MINUTES

@@ -1,7 +1,6 @@
 """What happened to sessions in this process since the last report of a test."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from time import sleep
 from typing import Any
 
@@ -10,7 +9,8 @@ import pytest
 from pytest_device.plugin.output.progress import Progress
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.redact import Redactor
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.event_codec import to_plain
+from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
 
 
 class EventLog:
@@ -30,22 +30,23 @@ class EventLog:
 
     def add(self, event: Event) -> None:
         """Take an event."""
-        event = replace(event, text=self._redactor.text(event.text), url=self._redactor.text(event.url))
+        event = masked(event, self._redactor.text)
         self._events.append(event)
-        if event.kind in {Kind.CREATED, Kind.TAKEN_OVER} and self.item is not None:
-            self.item.user_properties += [("device_session", event.session_id), ("device_session_url", event.url)]
+        if isinstance(event, Created | TakenOver) and self.item is not None:
+            session = event.session
+            self.item.user_properties += [("device_session", session.session_id), ("device_session_url", session.url)]
         if self._progress:
             self._progress.note(event)
-        if self._terminal and event.kind is not Kind.NOTE:  # which may come in the middle of anything
+        if self._terminal and not isinstance(event, Note):  # which may come in the middle of anything
             self._terminal.show_event(event)
 
     def note(self, text: str) -> None:
         """Take a note for the receipt."""
-        self.add(Event(Kind.NOTE, text=text))
+        self.add(Note(text))
 
     def session_ids(self) -> set[str]:
         """Return the sessions that the events are about."""
-        return {event.session_id for event in self._events if event.session_id}
+        return {session_id for event in self._events if (session_id := session_id_of(event))}
 
     def take(self) -> list[Event]:
         """Return the events, which are a report's from here on."""
@@ -54,7 +55,7 @@ class EventLog:
 
     def deliver(self) -> None:
         """Count the events that no report carries: here, or in the coordinator when it has this worker's output."""
-        events = [event.to_json() for event in self.take()]
+        events = [to_plain(event) for event in self.take()]
         if self._terminal:
             self._terminal.count(events)
         else:

@@ -17,7 +17,7 @@ from pytest_device.plugin.state import history_of
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.simulation import Step, simulated
 from pytest_device.scheduling.test_plan import TestPlan
-from pytest_device.sessions.pool import Need
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES
 
@@ -102,13 +102,13 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
     )
 
 
-def _devices(needs: Sequence[Need], plan: TestPlan, sessions: Sequence[Lasting]) -> Iterator[str]:
+def _devices(needs: Sequence[DeviceRequirement], plan: TestPlan, sessions: Sequence[Lasting]) -> Iterator[str]:
     tests = Counter(chain.from_iterable(plan.groups[group].needs for group, _ in plan.tests))
     lines: dict[str, list[int]] = defaultdict(list)
     for number, need in enumerate(needs):
         request = need.request
         more = f" {request.device_identifier}" if request.device_identifier else ""
-        lines[f"{request.platform} {request.type}{more} ({need.among.partition(' ')[0]})"].append(number)
+        lines[f"{request.platform} {request.type}{more} ({need.sharing_key.partition(' ')[0]})"].append(number)
     for line, numbers in lines.items():
         of_line = [one for one in sessions if one.need in numbers]
         minutes = sum(one.ends - one.begins for one in of_line) / _MINUTE
@@ -144,7 +144,7 @@ def sessions_of(
     return sessions + [one for held in open_by_worker.values() for one in held.values()]
 
 
-def _room(need: Need, step: Step) -> float:
+def _room(need: DeviceRequirement, step: Step) -> float:
     """Return for how many seconds a device may have been ready so that a test is given it."""
     longest = _MINUTE * (need.request.max_duration_minutes or DURATION_MAX_MINUTES)
     return longest - max(float(_MINUTE * need.minutes), step.ends - step.begins)

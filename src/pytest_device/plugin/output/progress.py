@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from pytest_device.plugin.output.terminal import Terminal
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.events import Created, Event, Note, Queued, StateChanged, detail_of
 
 _STEP_SECONDS: Final = 1.0
 _STATE_LENGTH: Final = 40
@@ -42,13 +42,16 @@ class Progress:
 
     def note(self, event: Event) -> None:
         """Take note of an event, masked as it is to be shown."""
-        if event.session_id:
-            self._boots.pop(event.label, None)  # it waits for the service's capacity no more
-        if event.kind in {Kind.CREATED, Kind.STATUS}:
-            since = self._clock() - event.waited_seconds - (event.late_seconds or 0.0)
-            self._boots[event.session_id or event.label] = _Boot(event.label, event.text or "new", since)
+        if isinstance(event, Note | Queued):
+            return
+        of = event.session
+        if of.session_id:
+            self._boots.pop(of.label, None)  # it waits for the service's capacity no more
+        if isinstance(event, Created | StateChanged):
+            since = self._clock() - of.waited_seconds - (of.late_seconds or 0.0)
+            self._boots[of.session_id or of.label] = _Boot(of.label, detail_of(event) or "new", since)
         else:
-            self._boots.pop(event.session_id, None)
+            self._boots.pop(of.session_id, None)
 
     def sleep(self, seconds: float) -> None:
         """Sleep, and meanwhile show a person at a terminal what is waited for."""

@@ -8,9 +8,11 @@ from typing import Any, Final
 import pytest
 
 from pytest_device.plugin.state import history_of
-from pytest_device.report.receipt import Incident, Receipt, colour_of, line_of
+from pytest_device.report.lines import colour_of, line_of
+from pytest_device.report.receipt import Incident, Receipt
 from pytest_device.report.verdict import Verdict
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.event_codec import from_plain, to_plain
+from pytest_device.sessions.events import Event, Note, Queued, Ready
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
@@ -24,7 +26,7 @@ def attach(report: pytest.TestReport, events: list[Event], verdict: Verdict | No
     ``waited`` are the seconds of it in which the test had no device yet.
     """
     vars(report)[WAITED] = waited
-    vars(report)[EVENTS] = [event.to_json() for event in events]
+    vars(report)[EVENTS] = [to_plain(event) for event in events]
     if verdict:
         vars(report)[VERDICT] = verdict.value
 
@@ -100,25 +102,25 @@ class Terminal:
     def count(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events, as plain values, to the receipt."""
         for values in events:
-            event = Event.from_json(values)
+            event = from_plain(values)
             self.receipt.add(event)
-            if event.kind is Kind.READY:
-                seconds = event.waited_seconds if event.boot_seconds is None else event.boot_seconds
-                self.history.add_boot(event.boot_key or event.label, seconds)
+            if isinstance(event, Ready):
+                seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
+                self.history.add_boot(event.boot_key or event.session.label, seconds)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries, and show what a worker could not show."""
         carried: dict[str, Any] = vars(report)
-        events = [Event.from_json(values) for values in carried.get(EVENTS, ())]
+        events = [from_plain(values) for values in carried.get(EVENTS, ())]
         if worker := carried.get("worker_id"):
             for event in events:
-                if event.kind is not Kind.NOTE:  # which the receipt lists
+                if not isinstance(event, Note):  # which the receipt lists
                     self.show_event(event, worker)
         self.count(carried.get(EVENTS, ()))
         if EVENTS in carried and type(report) is pytest.TestReport:  # of a run with device tests, and of no subtest
             self._time(report, carried.get(WAITED, 0.0))
         if VERDICT in carried:
-            pages = [event.url for event in events] + [
+            pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
                 str(value) for name, value in report.user_properties if name == "device_session_url"
             ]
             self.receipt.incidents.append(Incident(carried[VERDICT], report.nodeid, _error(report), pages))

@@ -11,12 +11,12 @@ from pytest_device.local import LocalService
 from pytest_device.options import Options
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.life import Sessions, may_have_created
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import STOP_SECONDS, ReaperClient, ReaperConfig
 from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.session_client import SessionClient, may_have_created
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Backend(Protocol):
     service: Endpoint
     log_path: Path | None
 
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionClient:
         """Return what makes the calls in this process."""
         ...
 
@@ -90,7 +90,7 @@ class LocalBackend:
         self.service = Endpoint(given["url"], given["token"])
         self._client = self._open.enter_context(DeviceClient(given["url"], given["token"], vendor=settings.vendor))
 
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionClient:
         """Return the client."""
         return self._client
 
@@ -165,7 +165,7 @@ class RemoteBackend:
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionClient:
         """Return the owner."""
         return self._owner_here()
 

@@ -5,23 +5,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.errors import DeviceError, StopFailedError, UnauthorizedError
+from pytest_device.plugin.provider.factory import Factory
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
 from pytest_device.plugin.provider.warm import WarmDevices
 from pytest_device.plugin.state import USES, WAITED, needs_of, providing
-from pytest_device.sessions.boots import boot_key
-from pytest_device.sessions.life import Life
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pool import Held, Need, Pool, World
+from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.relay import Relay
 from pytest_device.spec import SessionType, Share
 
@@ -30,11 +29,12 @@ if TYPE_CHECKING:
     from pytest_device.plugin.provider.backend import Backend
     from pytest_device.plugin.provider.cleanup import Cleanup
     from pytest_device.redact import Redactor
-    from pytest_device.sessions.events import Emit
+    from pytest_device.sessions.events import Report
     from pytest_device.sessions.request import SessionRequest
+    from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
-_TAKEN: Final = pytest.StashKey[dict[str, Held]]()
+_TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
 
 
 class Devices:
@@ -47,14 +47,14 @@ class Devices:
         names: "Names",
         *,
         redactor: "Redactor",
-        emit: "Emit",
+        report: "Report",
         sleep: Callable[[float], None],
         show: Callable[[str], None],
         lookahead: Lookahead,
     ) -> None:
         self.settings, self.backend, self._names = settings, backend, names
         self._redactor, self._sleep, self._show = redactor, sleep, show
-        self._relay = Relay(emit)
+        self._relay = Relay(report)
         self._pid = os.getpid()
         self._is_forked = False
         self._lookahead = lookahead
@@ -63,9 +63,8 @@ class Devices:
         """The test at hand, or the last one."""
         self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
-        self.warm = WarmDevices.of(
-            settings, backend, begin=lambda request: self._begin(request, self.policy()), emit=self._relay
-        )
+        self.warm = WarmDevices.of(settings, backend, report=self._relay)
+        self._factory = Factory(backend, self.warm, lookahead.history, self._relay, attempts=settings.start_attempts)
         self._pool = self._new_pool()
 
     def policy(self) -> WaitPolicy:
@@ -79,7 +78,7 @@ class Devices:
             with providing(item):
                 needs = self._requirements.of(item, defaults)
                 if defaults:
-                    self._pool.give_back([], lambda need: not self._requirements.is_outdated(need, needs.values()))
+                    self._pool.release([], lambda need: not self._requirements.is_outdated(need, needs.values()))
                 lasting = self._requirements.lasting(item, needs.values())
                 self._boot_ahead(item, lasting, policy)
                 held = self._taken(item, lasting, policy)
@@ -95,7 +94,7 @@ class Devices:
         if not (needs_of(item) or is_forked(item)):
             self._boot_ahead(item, (), self.policy())
 
-    def _boot_ahead(self, item: pytest.Item, own: Sequence[Need], policy: WaitPolicy) -> None:
+    def _boot_ahead(self, item: pytest.Item, own: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
         if os.getpid() != self._pid or self._refusal:
             return
         wanted = Counter(own)
@@ -120,41 +119,42 @@ class Devices:
         try:
             yield held.session
         finally:
-            held.is_lost = True  # so that nobody else gets it
-            self._pool.give_back([held], lambda _need: True)
+            held.unusable = True  # so that nobody else gets it
+            self._pool.release([held], lambda _need: True)
 
     def release(self, item: pytest.Item, nextitem: pytest.Item | None, *, keep: bool) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running to ``keep`` them."""
         taken = _taken_by(item)
         item.stash[_TAKEN] = {}
         self._lookahead.done(item)
-        for held in [held for held in taken.values() if keep and not held.is_lost]:
+        for held in [held for held in taken.values() if keep and not held.unusable]:
             self.backend.keep(str(held.session.id))
-            self._pool.leave(held)
+            self._pool.keep(held)
         if taken and not keep:
             self._reset(item, taken, nextitem)
         if taken or self._pool.has_any:  # a test without a device, or skipped, may be the last before the end of one
-            kept: Counter[Need] = Counter()
-            again = Counter(held.need for held in taken.values()) if runs_again(item) else Counter[Need]()
+            kept: Counter[DeviceRequirement] = Counter()
+            again = Counter(held.requirement for held in taken.values() if runs_again(item))
 
-            def is_needed(need: Need) -> bool:
+            def is_needed(need: DeviceRequirement) -> bool:
                 kept[need] += 1
                 return kept[need] <= max(self._needed_at_once(need, nextitem), again[need])
 
-            self._pool.give_back(taken.values(), is_needed)
+            self._pool.release(taken.values(), is_needed)
 
-    def _note_start(self, held: Held) -> None:
+    def _note_start(self, held: DeviceSession) -> None:
         """Note how the device of a new session is found, if it may be shared."""
-        if held.session.type == SessionType.ARGENT and not held.need.among.startswith(Share.TEST):
+        if held.session.type == SessionType.ARGENT and not held.requirement.sharing_key.startswith(Share.TEST):
             self._cleanup_of_all().note_start(held.session)
 
-    def _reset(self, item: pytest.Item, taken: Mapping[str, Held], nextitem: pytest.Item | None) -> None:
+    def _reset(self, item: pytest.Item, taken: Mapping[str, DeviceSession], nextitem: pytest.Item | None) -> None:
         """Let the devices that other tests will get forget what the test did there by the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
-            is_left = self._needed_at_once(held.need, nextitem) or runs_again(item) or self.warm.may_stay(held.need)
-            if name in uses and not held.is_lost and is_left:
-                held.is_lost = not self._cleanup_of_all().reset(held.session, uses[name])
+            need = held.requirement
+            is_left = self._needed_at_once(need, nextitem) or runs_again(item) or self.warm.may_stay(need)
+            if name in uses and not held.unusable and is_left:
+                held.unusable = not self._cleanup_of_all().reset(held.session, uses[name])
         uses.clear()
 
     def _cleanup_of_all(self) -> "Cleanup":
@@ -169,12 +169,12 @@ class Devices:
 
     def requests(self, item: pytest.Item) -> "Mapping[str, SessionRequest]":
         """Return what the sessions that a test has now were asked to be."""
-        return {name: held.need.request for name, held in _taken_by(item).items()}
+        return {name: held.requirement.request for name, held in _taken_by(item).items()}
 
     def spend(self, item: pytest.Item) -> None:
         """Let no other test have the sessions of this one."""
         for held in _taken_by(item).values():
-            held.is_lost = True
+            held.unusable = True
 
     def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
         """Look once at the sessions of a test that failed; return what is wrong with one.
@@ -185,7 +185,7 @@ class Devices:
             return None
         for held in _taken_by(item).values():
             if problem := fault_of(held, error):
-                held.is_lost = True
+                held.unusable = True
                 return problem
         return None
 
@@ -196,17 +196,17 @@ class Devices:
         if broken_off:
             self.warm.end()
         with suppress(StopFailedError):  # its event reports it
-            self._pool.give_back([], lambda _need: False)
+            self._pool.release([], lambda _need: False)
         self._pool.close()
 
-    def _taken(self, item: pytest.Item, needs: Sequence[Need], policy: WaitPolicy) -> list[Held]:
+    def _taken(self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
         if self._refusal is not None:  # nothing has changed since: the token comes from the environment
             raise UnauthorizedError(str(self._refusal), status=self._refusal.status, detail=self._refusal.detail)
         if os.getpid() != self._pid:  # a forked child: its parent's sessions are not its own
             self._pid, self._pool, self._is_forked = os.getpid(), self._new_pool(), True
         since = time.monotonic()
         try:
-            held = self._pool.take(needs, policy)
+            held = self._pool.acquire(needs, policy)
         except UnauthorizedError as error:
             self._refusal = error
             raise
@@ -227,7 +227,7 @@ class Devices:
             public = {urlsplit(url).hostname for url in (session.url, self.backend.service.url)}
             self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
-    def _needed_at_once(self, need: Need, nextitem: pytest.Item | None) -> float:
+    def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
         """Return how many sessions of a need one of the tests to come has at once."""
         if self._is_forked:  # for this test alone
             return 0
@@ -235,39 +235,14 @@ class Devices:
 
     def _new_pool(self) -> Pool:
         return Pool(
-            World(
-                begin=self._begin,
-                clock=time.monotonic,
-                sleep=self._sleep,
-                leaves_unknown=self.backend.leaves_unknown,
-                stopping=self._stopping,
-                start_attempts=self.settings.start_attempts,
-                slots=self.backend.slots(self._names.holder(), self._show),
-                relay=self._relay,
-                found=self.warm.found,
-                make_room=self.warm.make_room,
-                stays=self.warm.stays,
-            )
-        )
-
-    def _begin(self, request: "SessionRequest", policy: WaitPolicy) -> Life:
-        from pytest_device.controllers.health import problem_of
-
-        if policy.learned and not policy.past_boots:
-            policy = replace(policy, past_boots=self._lookahead.history.boots(boot_key(request)))
-        return Life(
-            self.backend.sessions(),
-            request,
-            policy=policy,
+            self._factory,
+            self._factory,
             clock=time.monotonic,
-            emit=self._relay,
-            problem_of=problem_of,
+            sleep=self._sleep,
+            relay=self._relay,
+            slots=self.backend.slots(self._names.holder(), self._show),
         )
 
-    def _stopping(self, held: Held) -> None:
-        if isinstance(held.user, pytest.Item):
-            held.user.ihook.pytest_device_stopping(item=held.user, device_session=held.session)
 
-
-def _taken_by(item: pytest.Item) -> dict[str, Held]:
+def _taken_by(item: pytest.Item) -> dict[str, DeviceSession]:
     return item.stash.get(_TAKEN, None) or {}

@@ -3,16 +3,16 @@
 from typing import Final
 
 from pytest_device.errors import ControllerError, DeviceError
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pool import Held
 
 _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"})
 """Packages whose errors may mean that a controller is gone."""
 
 
-def fault_of(held: Held, error: BaseException) -> DeviceError | None:
+def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
     """Return what is wrong with a session; its controller is asked where the error may come from its client."""
-    return held.life.loss() or (_dead_controller(held.session) if _of_client(error) else None)
+    return held.check_alive() or (_dead_controller(held.session) if _of_client(error) else None)
 
 
 def _dead_controller(session: Session) -> ControllerError | None:

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,8 @@ import pytest
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, joined
 from pytest_device.plugin.provider.warm import is_broken_off
-from pytest_device.sessions.events import Event, Kind
+from pytest_device.sessions.event_codec import to_plain
+from pytest_device.sessions.events import Event, Note
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun
@@ -76,18 +78,16 @@ class Housekeeping:
         tried = self._settled(self.run, until, leaves_warm=leaves_warm) if self.run else set[str]()
         if others:
             left = [
-                Entry.of_session(
-                    event.session_id, label=event.label, page=event.url, minutes=event.minutes or LONGEST_MINUTES
-                )
-                for event in receipt.not_stopped()
-                if event.session_id not in tried
+                Entry.of_session(of.session_id, label=of.label, page=of.url, minutes=of.minutes or LONGEST_MINUTES)
+                for of in (event.session for event in receipt.not_stopped())
+                if of.session_id not in tried
             ]
             self._count(stop_all(self._service, left, until - time.monotonic()))
         if self._sweeper:
             self._notes += self._sweeper.notes(until)
         if os.getpid() == 1:
             self._notes.append(f"pytest was process 1 of its container, which ends with it, {_WITHOUT_INIT}")
-        self._count([Event(Kind.NOTE, text=text) for text in self._notes])
+        self._count([Note(text) for text in self._notes])
         if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -101,7 +101,7 @@ class Housekeeping:
             self._notes.append(f"the ledger cannot be read any more: {error}")
             return set()
         self._count(events)
-        return {event.session_id for event in events}
+        return {event.session.session_id for event in events}
 
-    def _count(self, events: list[Event]) -> None:
-        self._terminal.count(event.to_json() for event in events)
+    def _count(self, events: Sequence[Event]) -> None:
+        self._terminal.count(to_plain(event) for event in events)

@@ -13,7 +13,7 @@ from pytest_device.sessions.boots import boot_key
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
-    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.requirement import DeviceRequirement
 
 
 _SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
@@ -30,7 +30,7 @@ class Lookahead(Protocol):
         """Take note that a test has had its devices; a plugin may run it again."""
         ...
 
-    def needed_at_once(self, need: "Need", nextitem: pytest.Item | None) -> float:
+    def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
         """Return how many sessions of a need one of the tests to come has at once."""
         ...
 
@@ -47,7 +47,7 @@ class WholeRun:
 
     def __init__(self, items: Sequence[pytest.Item], history: "History", prefetch: int) -> None:
         self._items, self.history, self._prefetch = items, history, prefetch
-        self._left: dict[Need, Counter[int]] = defaultdict(Counter)
+        self._left: dict[DeviceRequirement, Counter[int]] = defaultdict(Counter)
         """By need and by how often a test has it, how many tests are left."""
         for item in items:
             self._count(item, 1)
@@ -81,7 +81,7 @@ class WholeRun:
             item.stash[NOT_LEFT] = True
             self._count(item, -1)
 
-    def needed_at_once(self, need: "Need", nextitem: pytest.Item | None) -> float:
+    def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
         """Look at all that are left."""
         del nextitem
         return max((count for count, tests in self._left[need].items() if tests > 0), default=0)

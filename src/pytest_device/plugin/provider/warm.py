@@ -1,22 +1,19 @@
 """``--device-keep-warm``: what a run has from the one before it, and leaves to the next."""
 
-import random
-import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from pytest_device.plugin.provider.backend import Backend
-from pytest_device.sessions.events import Emit, Event, Kind
-from pytest_device.sessions.life import Life
-from pytest_device.sessions.pool import Held, Need
+from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.events import Note, Report
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reaper_client import ReaperClient
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.warm import Terms, Warm, World
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import WarmSession
+from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
 
 _IN_ORDER: Final = frozenset(
@@ -32,41 +29,46 @@ _IN_ORDER: Final = frozenset(
 class WarmDevices:
     """The questions of a pool, answered with no where nothing is kept warm."""
 
-    def __init__(self, warm: Warm | None = None) -> None:
+    def __init__(self, warm: WarmStore | None = None) -> None:
         self._warm = warm
+        self.is_kept = warm is not None
+        """Whether sessions are left up, and had from earlier runs."""
 
     @classmethod
-    def of(
-        cls, settings: Settings, backend: Backend, *, begin: Callable[[SessionRequest], Life], emit: Emit
-    ) -> "WarmDevices":
-        """Return what the settings make of it; ``emit`` gets a note when nothing can be kept."""
+    def of(cls, settings: Settings, backend: Backend, *, report: Report) -> "WarmDevices":
+        """Return what the settings make of it; report once why nothing is kept though that was requested."""
+        from pytest_device.controllers.health import problem_of
+
         if settings.not_warm:
-            emit(Event(Kind.NOTE, text=settings.not_warm))
+            report(Note(settings.not_warm))
         if not settings.keep_warm or settings.state_dir is None or not _owner(backend):
             return cls()
         slots = backend.slots("a look at warm devices", lambda _text: None)
-        terms = Terms(
+        config = WarmConfig(
             settings.keep_warm,
             Path(settings.state_dir),
+            owner=lambda: _owner_of(backend),
+            problem_of=problem_of,
+            report=report,
             has_room=lambda sessions: _has_room(slots, sessions),
         )
-        return cls(Warm(terms, _world(backend, begin, emit)))
+        return cls(WarmStore(config))
 
-    def found(self, need: Need) -> Life | None:
-        """Return the life of a session that an earlier run has left for such a need."""
-        return self._warm.found(need) if self._warm else None
+    def claim(
+        self, requirement: DeviceRequirement, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> WarmSession | None:
+        """Return a session that an earlier run left up for such a requirement, this process's from now on.
 
-    def make_room(self, coming: Sequence[Need]) -> None:
-        """Stop a session that is kept warm if there is no room beside it, and none of these needs is to get it."""
-        if self._warm:
-            self._warm.make_room(coming)
+        Where there is none, room is made for one that is to be created, beside what is left for what is ``coming``.
+        """
+        return self._warm.claim(requirement, coming) if self._warm else None
 
-    def stays(self, held: Held) -> bool:
-        """Leave a session up for the next run if it can be of use to it; False when it is to be stopped."""
-        return self._warm is not None and self._warm.stays(held)
+    def hand_over(self, session: DeviceSession) -> str | None:
+        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        return self._warm.hand_over(session) if self._warm else None
 
-    def may_stay(self, need: Need) -> bool:
-        """Return whether sessions for a need are left up, so that what tests leave on them is to be cleaned up."""
+    def may_stay(self, need: DeviceRequirement) -> bool:
+        """Tell whether sessions for a need are left up, so that what tests leave on them is to be cleaned up."""
         return self._warm is not None and self._warm.may_stay(need)
 
     def end(self) -> None:
@@ -101,21 +103,9 @@ def _owner(backend: Backend) -> ReaperClient | None:
     return owner if isinstance(owner, ReaperClient) and owner.can_keep_warm else None
 
 
-def _world(backend: Backend, begin: Callable[[SessionRequest], Life], emit: Emit) -> World:
-    from pytest_device.controllers.health import problem_of
-
-    def owner() -> ReaperClient:  # of this process: a forked child has its own
-        here = backend.sessions()
-        if not isinstance(here, ReaperClient):
-            raise TypeError("only an owner leaves sessions up")
-        return here
-
-    return World(
-        owner=owner,
-        begin=begin,
-        problem_of=problem_of,
-        emit=emit,
-        clock=time.monotonic,
-        now=lambda: datetime.now(UTC),
-        mix=random.shuffle,
-    )
+def _owner_of(backend: Backend) -> ReaperClient:
+    """Return the owner of this process: a forked child has its own."""
+    owner = backend.sessions()
+    if not isinstance(owner, ReaperClient):
+        raise TypeError("only an owner leaves sessions up")
+    return owner

@@ -18,7 +18,7 @@ from pytest_device.spec import Share
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
-    from pytest_device.sessions.pool import Need
+    from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
 
@@ -44,7 +44,7 @@ class WorkerLink:
             self._channel.send(f"{self._worker} {text}")
 
     def lookahead(
-        self, items: Sequence[pytest.Item], needs: Mapping["Need", int], settings: "Settings"
+        self, items: Sequence[pytest.Item], needs: Mapping["DeviceRequirement", int], settings: "Settings"
     ) -> "WorkerLookahead":
         """Return what knows the tests to come; ``needs`` are numbered as in the plan."""
         return WorkerLookahead(
@@ -68,7 +68,7 @@ class WorkerLookahead:
         self,
         items: Sequence[pytest.Item],
         channel: Channel,
-        needs: Mapping["Need", int],
+        needs: Mapping["DeviceRequirement", int],
         history: "History",
         *,
         prefetch: int,
@@ -101,13 +101,13 @@ class WorkerLookahead:
             if self._pending is not None:
                 self._pending = [number for number in self._pending if self._items[number] is not item]
 
-    def needed_at_once(self, need: "Need", nextitem: pytest.Item | None) -> float:
+    def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
         """Look at what is pending, else at the next test and at what is over."""
         if self._pending is not None:
             return max((planned(item)[need] for item in self._following()), default=0)
         if nextitem is None:
             return 0
-        if need.among == Share.RUN and not self._is_limited and self._needs.get(need) not in self._over:
+        if need.sharing_key == Share.RUN and not self._is_limited and self._needs.get(need) not in self._over:
             return inf
         return planned(nextitem)[need]
 

@@ -13,11 +13,14 @@ from pytest_device.sessions.quota.claim import Claim, Slot, Store
 from pytest_device.sessions.quota.files import FileStore
 
 _FIRST_PAUSE_SECONDS: Final = (0.03, 0.09)
-"""Between two looks of who is served next; of unequal length, so that two do not always look at the same time."""
+"""Between two attempts of who is served next: short, since a slot that lies free is a device that nobody
+uses. Of unequal length, so that two do not always try at the same time."""
 _PAUSE_SECONDS: Final = (0.1, 0.3)
-"""Between two looks of all others."""
+"""Between two attempts of all others: they cannot be served yet, and each attempt locks the directory."""
 _FIRST_WORD_SECONDS: Final = 5.0
+"""A person begins to wonder after that; shorter waits are the rule where tests end often."""
 _HEARTBEAT_SECONDS: Final = 30.0
+"""A CI log that stands still for longer looks like a hang."""
 
 _pause: Final = SystemRandom().uniform  # not seeded: workers that seed theirs alike would wait in step
 

@@ -7,19 +7,23 @@ from pytest_device.options import Options
 from pytest_device.sessions.lifecycle import WaitPolicy
 
 RETRY_AFTER_MOST_SECONDS: Final = 300.0
-"""The longest pause, whatever the service says: capacity is back when a session ends, which it cannot foresee."""
+"""The longest delay, whatever the service says: capacity is back when a session ends, which it cannot foresee."""
 
 _LEAST_SECONDS: Final = 1.0
-"""The shortest pause, where looks at a session are not closer to each other: ``Retry-After: 0`` is no invitation."""
+"""The shortest delay, where polls are not closer to each other: ``Retry-After: 0`` is no invitation."""
 _DOUBLED_AT_MOST: Final = 3
+"""Beyond eight poll intervals, 40 s by default, a freed device would lie idle for longer than many sessions last."""
+_SPREAD: Final = 0.5
+"""Those who were refused together should not come back together, which would have most of them refused again."""
 _SOON_SECONDS: Final = 0.001
+"""What is due now is still waited for: a delay of 0 would mean that the session is ready."""
 
 
-class Queueing:
+class CapacityBackoff:
     """How often a session was refused for now; all times are seconds since it was first asked for.
 
     It is asked for again when the service says, but at least every five minutes; where it does not say, after the usual
-    pause between two looks, doubled each time up to eight of them and spread by half, since others wait, too.
+    poll interval, doubled each time up to eight of them and spread by half, since others wait, too.
     """
 
     def __init__(self, policy: WaitPolicy) -> None:
@@ -29,21 +33,21 @@ class Queueing:
         self._due = 0.0
 
     def note(self, refusal: NoCapacityError, waited_seconds: float) -> str:
-        """Take note of a refusal; return what to tell of it."""
-        pause = self._pause_after(refusal)
-        self._due, self.refusals = waited_seconds + pause, self.refusals + 1
+        """Take note of a refusal; return what to report of it."""
+        delay = self._delay_after(refusal)
+        self._due, self.refusals = waited_seconds + delay, self.refusals + 1
         self._last = str(refusal)
-        return f"the service has no capacity ({refusal.status}), asked again in {pause:.0f} s"
+        return f"the service has no capacity ({refusal.status}), asked again in {delay:.0f} s"
 
     def pass_over(self, seconds: float) -> None:
         """Count from a later moment on; it is asked for at the same time."""
         self._due -= seconds
 
     def is_due(self, waited_seconds: float) -> bool:
-        """Tell whether to ask again now; not when the time is over, since what is created then is of no use."""
+        """Return whether to ask again now; not when the time is over, since what is created then is of no use."""
         return self._due <= waited_seconds < self._policy.timeout_seconds
 
-    def pause(self, waited_seconds: float) -> float:
+    def delay(self, waited_seconds: float) -> float:
         """Return after how many seconds to ask again, never 0; raises LeaseTimeoutError to give up."""
         left = self._policy.timeout_seconds - waited_seconds
         if left <= 0:
@@ -53,10 +57,10 @@ class Queueing:
             )
         return max(min(self._due - waited_seconds, left), _SOON_SECONDS)
 
-    def _pause_after(self, refusal: NoCapacityError) -> float:
+    def _delay_after(self, refusal: NoCapacityError) -> float:
         interval = self._policy.poll_interval_seconds
         if refusal.retry_after_seconds is None:
-            return float(interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)) * self._policy.spread(0.5)
+            return float(interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)) * self._policy.spread(_SPREAD)
         least = min(interval, _LEAST_SECONDS)
         later = self._policy.spread(self._policy.jitter) + self._policy.jitter  # never before it said
         return min(max(refusal.retry_after_seconds, least) * later, RETRY_AFTER_MOST_SECONDS)

@@ -1,106 +1,106 @@
-"""Boots side by side, each looked at when it is due; events that are told late."""
+"""Sessions that start side by side, each polled when it is due; events that are reported late."""
 
 import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_device.sessions.background import Background
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import Event, Kind
-from pytest_device.sessions.life import Life
+from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
+from pytest_device.sessions.events import Created, Event, Note, Ready, SessionRef
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.poller import Boot, Poller, wait_for
-from pytest_device.sessions.pool import Need
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.relay import Kept, Relay
+from pytest_device.sessions.relay import Deferred, Relay
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.testing import FakeClock
 from tests.sessions.house import ANDROID, House, request
 from tests.sessions.world import World
 
-MakeBoot = Callable[[float], Boot]
+OF = SessionRef("ios appium", "one")
+MakeSession = Callable[[float], DeviceSession]
 
 
 @pytest.fixture
-def boot_every(client: DeviceClient, world: World) -> MakeBoot:
-    def make(interval: float) -> Boot:
+def session_polled_every(client: DeviceClient, world: World) -> MakeSession:
+    def make(interval: float) -> DeviceSession:
         policy = WaitPolicy(poll_interval_seconds=interval, jitter=0.0)
-        life = Life(client, request(), policy=policy, clock=world.clock, emit=world.events.append)
-        return Boot(iter([life]), world.clock)
+        return DeviceSession(ANDROID, policy, SessionConfig(client, world.clock))
 
     return make
 
 
-def test_what_is_taken_over_is_looked_at_when_it_was_due_and_not_later(boot_every: MakeBoot, world: World) -> None:
-    boot, began = boot_every(5), world.clock()
-    boot.step()
+def test_what_is_taken_over_is_looked_at_when_it_was_due_and_not_later(
+    session_polled_every: MakeSession, world: World
+) -> None:
+    session, began = session_polled_every(5), world.clock()
+    session.advance()
     world.clock.sleep(4)
 
-    wait_for([boot], world.clock, world.clock.sleep)
+    wait_until_ready([session], world.clock, world.clock.sleep)
 
     assert world.clock() - began == 15
     assert world.requests == ["create", "get", "get", "get"]
 
 
-def test_each_of_several_is_looked_at_at_its_own_pace(boot_every: MakeBoot, world: World) -> None:
-    often, seldom = boot_every(2), boot_every(12)
+def test_each_of_several_is_looked_at_at_its_own_pace(session_polled_every: MakeSession, world: World) -> None:
+    often, seldom = session_polled_every(2), session_polled_every(12)
 
-    wait_for([often, seldom], world.clock, world.clock.sleep)
+    wait_until_ready([often, seldom], world.clock, world.clock.sleep)
 
     assert world.requests.count("get") == 6 + 1
 
 
-def test_what_is_ready_is_not_asked_again(boot_every: MakeBoot, world: World) -> None:
-    boot = boot_every(5)
-    wait_for([boot], world.clock, world.clock.sleep)
+def test_what_is_ready_is_not_asked_again(session_polled_every: MakeSession, world: World) -> None:
+    session = session_polled_every(5)
+    wait_until_ready([session], world.clock, world.clock.sleep)
     asked = list(world.requests)
 
-    wait_for([boot], world.clock, world.clock.sleep)
+    wait_until_ready([session], world.clock, world.clock.sleep)
 
     assert world.requests == asked
 
 
-def test_a_poller_with_nothing_to_do_has_no_thread_and_ends_at_once(world: World) -> None:
-    poller = Poller(world.clock, Relay())
+def test_a_background_with_nothing_to_do_has_no_thread_and_ends_at_once(world: World) -> None:
+    background = Background(world.clock, Relay())
 
-    poller.add()
-    poller.close(60)
+    background.wake()
+    background.close(60)
 
-    assert "pytest-device-poller" not in {thread.name for thread in threading.enumerate()}
+    assert "pytest-device-background" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_events_that_are_put_aside_are_told_once_in_order_with_how_late_they_are() -> None:
-    clock, told, kept = FakeClock(), list[Event](), Kept()
+    clock, told, kept = FakeClock(), list[Event](), Deferred()
     relay = Relay(told.append, clock=clock)
 
     with relay.aside(kept):
-        relay(Event(Kind.CREATED))
+        relay(Created(OF))
         clock.sleep(2)
-        relay(Event(Kind.READY))
-    relay(Event(Kind.NOTE))
+        relay(Ready(OF))
+    relay(Note("one"))
     clock.sleep(3)
-    relay.tell(kept)
-    relay.tell(kept)
+    relay.deliver(kept)
+    relay.deliver(kept)
 
-    assert [(event.kind, event.late_seconds) for event in told] == [
-        (Kind.NOTE, None),
-        (Kind.CREATED, 5),
-        (Kind.READY, 3),
-    ]
+    assert told == [Note("one"), Created(replace(OF, late_seconds=5)), Ready(replace(OF, late_seconds=3))]
 
 
 def test_one_thread_does_not_put_aside_what_another_one_hears() -> None:
-    told, kept = list[Event](), Kept()
+    told, kept = list[Event](), Deferred()
     relay = Relay(told.append)
 
     with relay.aside(kept):
-        other = threading.Thread(target=relay, args=[Event(Kind.NOTE)])
+        other = threading.Thread(target=relay, args=[Note("one")])
         other.start()
         other.join()
 
-    assert [event.kind for event in told] == [Kind.NOTE]
+    assert [type(event) for event in told] == [Note]
     assert kept == []
 
 
@@ -127,12 +127,12 @@ class Crowd:
         """Keep one session from test to test, and have another one beside it for each test, booted ahead."""
         slots = Slots(self._slots, 2, holder="a run", timeout_seconds=300, sleep=_a_little, tell=lambda _text: None)
         house = House(self._client, self._world, slots=slots)
-        kept = Need(request(max_duration_minutes=60), "run")
+        kept = DeviceRequirement(request(max_duration_minutes=60), "run")
         for fresh in FRESH:
             held = house.take(kept, fresh)
             self._count(len(held))
             self._count(-len(held))
-            house.pool.give_back(held, lambda need: need == kept)
+            house.pool.release(held, lambda need: need == kept)
             house.expect(kept, *FRESH[FRESH.index(fresh) + 1 :])
         house.pool.close()
 
@@ -143,7 +143,7 @@ class Crowd:
             self.tests += more > 0
 
 
-FRESH = [Need(request(platform="ios", max_duration_minutes=60), f"test {number}") for number in range(3)]
+FRESH = [DeviceRequirement(request(platform="ios", max_duration_minutes=60), f"test {number}") for number in range(3)]
 
 
 def _a_little(seconds: float) -> None:

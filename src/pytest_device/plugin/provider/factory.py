@@ -1,0 +1,54 @@
+"""What the pool of a process works with: sessions made as its settings say, hooks before they end, warm ones."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from pytest_device.plugin.provider.backend import Backend
+from pytest_device.plugin.provider.warm import WarmDevices
+from pytest_device.scheduling.history import History
+from pytest_device.sessions.boots import boot_key
+from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import SessionConfig
+
+
+class Factory:
+    """Makes sessions that try warm devices first, and lets hooks know before one is stopped."""
+
+    def __init__(self, backend: Backend, warm: WarmDevices, history: History, relay: Relay, *, attempts: int) -> None:
+        from pytest_device.controllers.health import problem_of
+
+        self._backend, self._warm, self._history, self._relay = backend, warm, history, relay
+        self._attempts, self._problem_of = attempts, problem_of
+
+    def new_session(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> DeviceSession:
+        """Return a session that is not created yet, polled by what earlier ones like it took to start."""
+        if policy.learned and not policy.past_boots:
+            policy = replace(policy, past_boots=self._history.boots(boot_key(requirement.request)))
+        config = SessionConfig(
+            self._backend.sessions(),
+            time.monotonic,
+            self._relay,
+            self._problem_of,
+            self._backend.leaves_unknown,
+            self._attempts,
+        )
+        find_warm = partial(self._warm.claim, requirement, coming) if self._warm.is_kept else None
+        return DeviceSession(requirement, policy, config, find_warm=find_warm)
+
+    def before_stop(self, session: DeviceSession) -> None:
+        """Let the suite's hooks know of a session that a test had and that is stopped next."""
+        if isinstance(session.user, pytest.Item):
+            session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
+
+    def hand_over(self, session: DeviceSession) -> str | None:
+        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        return self._warm.hand_over(session)

@@ -1,0 +1,193 @@
+"""One attempt to have a session: its create call, the wait until it can be used, what the service has said of it."""
+
+from typing import Final
+
+from pytest_device.errors import NoCapacityError, ServiceError, UnexpectedReplyError
+from pytest_device.sessions import session_errors
+from pytest_device.sessions.boots import boot_key, boot_seconds
+from pytest_device.sessions.capacity_backoff import RETRY_AFTER_MOST_SECONDS, CapacityBackoff
+from pytest_device.sessions.client import is_passing, retry_after_of
+from pytest_device.sessions.events import Created, CreateUnknown, Ready, SessionRef, StateChanged, TakenOver
+from pytest_device.sessions.lifecycle import GiveUp, PollAgain, WaitPolicy, described, next_step, timed_out
+from pytest_device.sessions.lifecycle import Ready as InProgress
+from pytest_device.sessions.models import Session, named_device
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.session_config import SessionConfig, WarmSession
+from pytest_device.sessions.states import Step
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+
+HEARTBEAT_SECONDS: Final = 30.0
+"""How often a wait in which nothing changes says so: a CI log that stands still for longer looks like a hang."""
+
+CONTROLLER_DELAY_SECONDS: Final = 1.0
+"""How long a controller that cannot be reached is left alone, at most: it costs the service nothing to be asked."""
+
+
+class Attempt:
+    """One create call and what follows, by the clock of this process. Each call returns the step that was made."""
+
+    def __init__(self, request: SessionRequest, policy: WaitPolicy, config: SessionConfig) -> None:
+        self._request, self._policy, self._config = request, policy, config
+        self.session: Session | None = None
+        """The newest answer of the service."""
+        self.session_id: str | None = None
+        """Known even where the rest of the answer was broken."""
+        self.is_known = False
+        """Whether the service has answered by its id."""
+        self.had_since: float | None = None
+        """Since when it is this run's, where another has created it."""
+        self.ready_at: float | None = None
+        """Since when it may have been in progress: one poll before it was seen to be."""
+        self.started = self._created = self._last_seen = config.clock()
+        """Since when it is waited for; when it was created; when it was last seen not to be ready."""
+        self._is_answered = True
+        """Whether the last poll was."""
+        self._not_before = self.started
+        """Until then the service does not want to be asked."""
+        self._checked_since: float | None = None
+        """Since when its controller is asked whether it can be reached."""
+        self._reported = ("", self.started)
+        """The state that was reported last, and when."""
+        self._backoff: CapacityBackoff | None = None
+
+    @property
+    def refusals(self) -> int:
+        """Return how often the service had no capacity for it, 0 once it is created."""
+        return 0 if self._backoff is None or self.session_id else self._backoff.refusals
+
+    def count_from(self, began: float) -> None:
+        """Count the wait from a moment of the clock: not before anybody waited, or from an earlier session's on."""
+        if self._backoff:
+            self._backoff.pass_over(began - self.started)
+        self.started = began
+
+    def take_over(self, warm: WarmSession) -> Step:
+        """Go on with a session that an earlier run left up."""
+        self.session, self.session_id = warm.session, str(warm.session.id)
+        self.is_known = True
+        self.ready_at, self.had_since = warm.ready_at, self._config.clock()
+        self._config.relay(TakenOver(self.ref(), named_device(warm.session)))
+        return Step.TAKEN_OVER
+
+    def create(self) -> Step | None:
+        """Request it, unless the service had no capacity and is to be left alone for now.
+
+        Raises a ServiceError, but not for lack of capacity.
+        """
+        if self._backoff and not self._backoff.is_due(self._waited()):
+            return None
+        try:
+            self.session = self._config.client.create(self._request)
+            self.session_id = str(self.session.id)
+            session_errors.check_kind(self._request, self.session)
+        except NoCapacityError as refusal:
+            self._backoff = self._backoff or CapacityBackoff(self._policy)
+            text = self._backoff.note(refusal, self._waited())
+            self._report_state(f"no capacity: {refusal.status}", text)
+            return Step.REFUSED
+        except BaseException as error:
+            self._note_broken(error)
+            raise
+        self._created = self._last_seen = self._config.clock()
+        self._reported = (described(self.session), self._created)
+        self._config.relay(Created(self.ref()))
+        return Step.CREATED
+
+    def _note_broken(self, error: BaseException) -> None:
+        """Report what an error of the create call has left: a session, or maybe one that nobody can name."""
+        if self.session_id is None and isinstance(error, UnexpectedReplyError):
+            self.session_id = error.session_id
+        if self.session_id is not None:
+            self._config.relay(Created(self.ref()))
+        elif self._config.leaves_unknown(error):
+            self._config.relay(CreateUnknown(self.ref(), self._request.name or ""))
+            error.add_note(session_errors.lost_answer(self._request.name, self._bound_minutes()))
+
+    def refresh(self) -> None:
+        """Poll it once; while it is waited for, errors that may pass are tolerated until the wait limit."""
+        known = self._known()
+        try:
+            session = self._config.client.get(known.id)
+        except ServiceError as error:
+            if not is_passing(error):
+                raise
+            self._tolerate(error, known)
+            return
+        if session.id != known.id:
+            raise UnexpectedReplyError(f"get: asked for session {known.id}, the service answered with {session.id}")
+        self.is_known = self._is_answered = True
+        self.session = session
+
+    def _tolerate(self, error: ServiceError, known: Session) -> None:
+        """Leave the service alone for as long as it asks for, not beyond the wait limit."""
+        if self._waited() >= self._policy.timeout_seconds:
+            raise timed_out(known, self._waited(), last_answer=str(error)) from error
+        until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
+        self._not_before = min(until, self.started + self._policy.timeout_seconds)
+        self._is_answered = False
+        self._reported = ("", 0.0)  # each failure is reported
+        self._report_state(str(error))
+
+    def next_delay(self) -> float:
+        """Return after how many seconds to go on, 0 when it is ready.
+
+        Raises a SessionError to give up, a LeaseTimeoutError where it could not be created in time.
+        """
+        if self.session is None:
+            return self._backoff.delay(self._waited()) if self._backoff else 0.0
+        booting = self._config.clock() - self._created
+        match next_step(self.session, self._waited(), self._policy, booting_seconds=booting):
+            case InProgress(session):
+                return self._controller_delay(session)
+            case PollAgain(after_seconds):
+                self._last_seen = self._config.clock()
+                if self._is_answered:
+                    self._report_state(described(self.session))
+                return max(after_seconds, self._not_before - self._config.clock())
+            case GiveUp(error):
+                raise error
+
+    def _controller_delay(self, session: Session) -> float:
+        """Check the controller: a tunnel may come up later than the session, or not at all."""
+        if self.ready_at is None or self._checked_since is None:
+            self.ready_at, self._checked_since = self._last_seen, self._config.clock()
+        limit = self._policy.controller_timeout_seconds
+        problem = None if limit is None else self._config.problem_of(session)
+        if limit is None or problem is None:
+            device, seconds = named_device(session), boot_seconds(session)
+            self._config.relay(Ready(self.ref(), device, boot_key(self._request), seconds))
+            return 0.0
+        if self._config.clock() - self._checked_since >= limit:
+            raise session_errors.unreachable(self.ref(), problem)
+        self._report_state(f"in-progress, but {problem}")
+        return min(CONTROLLER_DELAY_SECONDS, self._policy.poll_interval_seconds)
+
+    def _report_state(self, state: str, text: str = "") -> None:
+        """Report a state that is new, or was reported long ago, by a text of its own where there is one."""
+        reported, at = self._reported
+        if state != reported or self._config.clock() - at >= HEARTBEAT_SECONDS:
+            self._reported = (state, self._config.clock())
+            self._config.relay(StateChanged(self.ref(), text or state))
+
+    def ref(self) -> SessionRef:
+        """Return what events name it by."""
+        return SessionRef(
+            label=f"{self._request.platform} {self._request.type}",
+            session_id=self.session_id or "",
+            url=self.session.url if self.session else "",
+            minutes=max(0, round(self._bound_minutes() - (self._config.clock() - self._created) / 60)),
+            waited_seconds=self._waited(),
+        )
+
+    def _known(self) -> Session:
+        if self.session is None:
+            raise RuntimeError("the session was not created")
+        return self.session
+
+    def _bound_minutes(self) -> int:
+        requested = self._request.max_duration_minutes
+        known = self.session.max_duration_minutes if self.session else None
+        return next(value for value in (known, requested, DURATION_MAX_MINUTES) if value is not None) + CLEANUP_MINUTES
+
+    def _waited(self) -> float:
+        return self._config.clock() - self.started

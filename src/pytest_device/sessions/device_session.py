@@ -1,0 +1,299 @@
+"""One session from its request to its end."""
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+
+from pytest_device.errors import NotFoundError, ServiceError, SessionError, SessionFailedError, StopFailedError
+from pytest_device.sessions import session_errors
+from pytest_device.sessions.attempt import Attempt
+from pytest_device.sessions.events import (
+    Gone,
+    Kept,
+    KeptWarm,
+    SessionRef,
+    StartFailed,
+    StopEvent,
+    StopFailed,
+    Stopped,
+    Unused,
+    outcome_of,
+    stop_event,
+    stop_event_of,
+)
+from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.quota import Slot
+from pytest_device.sessions.relay import Deferred
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import Server, SessionConfig, WarmSession
+from pytest_device.sessions.states import Outcome, State, Step, after
+
+
+class DeviceSession:
+    """One requested session: created, polled until it is ready, used, then stopped or left running.
+
+    ``state`` moves by the table of ``states``. When it fails to start, another one takes its place as long as attempts
+    are left. It is stopped once, however often asked. One thread at a time has it in its hands: the background's, or
+    that of whoever waits for it or uses it.
+    """
+
+    def __init__(
+        self,
+        requirement: DeviceRequirement,
+        policy: WaitPolicy,
+        config: SessionConfig,
+        *,
+        find_warm: Callable[[], WarmSession | None] | None = None,
+    ) -> None:
+        self.requirement = requirement
+        self.state = State.REQUESTED
+        self.outcome: Outcome | None = None
+        """What came of its stop."""
+        self.due = config.clock()
+        """When to advance it again."""
+        self.error: BaseException | None = None
+        """Why it was given up in the background."""
+        self.deferred: Deferred = []
+        """What happened in the background and is not reported yet."""
+        self.lock = threading.Lock()
+        """Held by the background's thread while it does something with it."""
+        self.slot: Slot | None = None
+        self.served_by = Server.TEST
+        self.user: object = None
+        """Who has it, or had it last."""
+        self.in_use = self.unusable = False
+        self.is_new = True
+        """Whether no test has had it before."""
+        self._policy, self._config, self._find_warm = policy, config, find_warm
+        self._attempts_left = config.attempts - 1
+        self._count_from: float | None = None
+        self._attempt = Attempt(requirement.request, policy, config)
+
+    @property
+    def session(self) -> Session:
+        """Return the newest answer of the service."""
+        if self._attempt.session is None:
+            raise RuntimeError("the session was not created")
+        return self._attempt.session
+
+    @property
+    def is_created(self) -> bool:
+        """Return whether there is a session at the service, which has to be stopped some time."""
+        return self._attempt.session_id is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether it can be used."""
+        return self.state is State.READY
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing is left to do for it."""
+        return self.state is State.ENDED
+
+    @property
+    def is_unused(self) -> bool:
+        """Return whether it was started ahead and no test has had it yet."""
+        return self.served_by is not Server.TEST and self.is_new
+
+    @property
+    def refusals(self) -> int:
+        """Return how often the service has had no capacity for it, 0 when it is created."""
+        return self._attempt.refusals
+
+    @property
+    def ready_at(self) -> float | None:
+        """Return since when it may have been in progress, on this process's clock."""
+        return self._attempt.ready_at
+
+    def seconds_left(self) -> float:
+        """Return how long it may run until its maximum duration."""
+        used = 0.0 if self.ready_at is None else self._config.clock() - self.ready_at
+        return self.session.max_duration_minutes * 60 - used
+
+    def has_left(self, minutes: int) -> bool:
+        """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
+        return self.seconds_left() >= minutes * 60
+
+    # On its way.
+
+    def count_from(self, began: float | None = None) -> None:
+        """Count the wait from a moment of the clock on, of later attempts too.
+
+        Without one, count that of this attempt from now: until now nobody has waited for it.
+        """
+        self._count_from = began
+        self._attempt.count_from(self._config.clock() if began is None else began)
+
+    def advance(self) -> None:
+        """Take one step: create it, or poll it once; it is ``due`` again for the next.
+
+        Raises what makes it give up: a ServiceError, a SessionError, a LeaseTimeoutError.
+        """
+        try:
+            self._step()
+            delay = 0.0 if self.is_ready else self._attempt.next_delay()
+        except SessionFailedError as error:
+            if not self._attempts_left:
+                raise
+            self._retry(error)
+            return
+        self.due = self._config.clock() + delay
+        if not delay and self.state is State.STARTING:
+            self._move(Step.BECAME_READY)  # the last of all: another thread may look at it
+
+    def _step(self) -> None:
+        match self.state:
+            case State.REQUESTED if warm := self._warm():
+                self._move(self._attempt.take_over(warm))
+            case State.REQUESTED | State.QUEUED:
+                if step := self._attempt.create():
+                    self._move(step)
+            case State.STARTING:
+                self._attempt.refresh()
+            case State.READY | State.ENDED:
+                pass
+
+    def _warm(self) -> WarmSession | None:
+        """Return what an earlier run left up; it is looked for once."""
+        find, self._find_warm = self._find_warm, None
+        return find() if find else None
+
+    def _retry(self, error: SessionFailedError) -> None:
+        """Request another session in the place of one that failed to start, after its stop."""
+        began = self._config.clock() if self._count_from is None else self._count_from
+        self._config.relay(StartFailed(self.ref(), str(error)))
+        self.stop(then=Step.RETRIED)
+        self._attempts_left -= 1
+        self._attempt, self.outcome = Attempt(self.requirement.request, self._policy, self._config), None
+        self._attempt.count_from(began)
+        self.due = self._config.clock()
+
+    # Its end.
+
+    def stop(self, *, then: Step = Step.ENDED) -> None:
+        """Stop what there is of it; raises StopFailedError when it may still be running.
+
+        What happens is deferred, unless another attempt follows: ``deliver`` reports it.
+        """
+        with self._ending() if then is Step.ENDED else nullcontext():
+            if self.is_created and self.outcome is None:
+                of, client = self.ref(), self._config.client
+                try:
+                    answer: Session | ServiceError = client.stop(of.session_id)
+                except ServiceError as error:
+                    answer = error
+                except BaseException:  # an interrupt in the middle of the stop: the session comes first
+                    self._config.relay(stop_event(of, lambda: client.stop(of.session_id)))
+                    raise
+                self._conclude(of, answer)
+        if then is Step.RETRIED:
+            self._move(then)
+
+    def _conclude(self, of: SessionRef, answer: Session | ServiceError) -> None:
+        event = self._counted(stop_event_of(of, answer))
+        if isinstance(event, Gone) and not self._attempt.is_known:
+            event = StopFailed(of, session_errors.NEVER_THERE)
+        self.outcome = outcome_of(event)
+        self._config.relay(event)
+        if isinstance(event, StopFailed):
+            raise session_errors.not_stopped(of, event.reason, self._config.client.base_url)
+
+    def _counted(self, event: StopEvent) -> StopEvent:
+        """Count of the time of a session that another run has created what this one had it."""
+        if self._attempt.had_since is None or not isinstance(event, Stopped) or event.running_seconds is None:
+            return event
+        return replace(
+            event, running_seconds=min(event.running_seconds, self._config.clock() - self._attempt.had_since)
+        )
+
+    @contextmanager
+    def _ending(self) -> Generator[None]:
+        """Defer what happens, and end it however that goes: its slot is free when it is not before."""
+        try:
+            with self._config.relay.aside(self.deferred):
+                if self.is_unused and self.is_created and not (self.is_over or self.error):
+                    self._config.relay(Unused(self.ref()))
+                yield
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        try:
+            if self.slot:
+                self.slot.release()
+        finally:
+            self._move(Step.ENDED)  # the last of all: another thread may look at it
+
+    def stop_after(self, error: BaseException) -> None:
+        """Stop it because of an error, which is reported first: a stop that fails becomes a note on it."""
+        try:
+            self.stop()
+        except StopFailedError as failure:
+            error.add_note(str(failure))
+
+    def keep(self) -> None:
+        """Let go of it: it is left running on purpose."""
+        self.outcome = Outcome.KEPT
+        self._config.relay(Kept(self.ref()))
+        self._end()
+
+    def hand_over(self, until: str) -> None:
+        """Let go of it: it is left up for the next run, until that time of day."""
+        self.outcome = Outcome.WARM
+        since = self._attempt.had_since if self._attempt.had_since is not None else self.ready_at
+        self._config.relay(KeptWarm(self.ref(), until, None if since is None else self._config.clock() - since))
+        self._end()
+
+    def check_alive(self) -> SessionError | None:
+        """Ask the service once whether it still is in progress; return what became of it when it is not.
+
+        None when it is, and when the service does not answer: whoever uses the session finds out.
+        """
+        try:
+            answer: Session | NotFoundError = self._config.client.get(self.session.id)
+        except NotFoundError as error:
+            answer = error
+        except ServiceError:
+            return None
+        return session_errors.loss_of(self.ref(), answer)
+
+    # What is reported.
+
+    def deliver(self) -> None:
+        """Report what happened in the background, or during its stop."""
+        self._config.relay.deliver(self.deferred)
+
+    def ref(self) -> SessionRef:
+        """Return what events name it by."""
+        return self._attempt.ref()
+
+    def _move(self, step: Step) -> None:
+        self.state = after(self.state, step)
+
+
+def wait_until_ready(
+    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
+) -> None:
+    """Advance sessions until all of them are ready; raises what makes one of them give up."""
+    while waiting := [session for session in sessions if not session.is_ready]:
+        advance_due(waiting, clock, sleep)
+
+
+def advance_due(
+    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
+) -> list[DeviceSession]:
+    """Wait until one of these sessions is due, advance those that are, and return them.
+
+    Raises what makes one give up.
+    """
+    first = min(session.due for session in sessions)
+    if (delay := first - clock()) > 0:
+        sleep(delay)
+    now = max(clock(), first)  # a suite may have stopped the clock
+    due = [session for session in sessions if session.due <= now]
+    for session in due:
+        session.advance()
+    return due

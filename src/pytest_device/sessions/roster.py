@@ -1,0 +1,139 @@
+"""The sessions that one pool has: which of them lie idle or start ahead, and how they are ended together."""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+
+from pytest_device.sessions.background import Background
+from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.pool_protocols import PoolObserver
+from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.session_config import Server
+from pytest_device.sessions.together import together
+
+HandOver = Callable[[DeviceSession], str | None]
+"""Leaves up a session and returns until when, None when it is to be stopped."""
+
+
+class Roster:
+    """The sessions of a pool, those that start ahead in the hands of the background."""
+
+    def __init__(self, background: Background, observer: PoolObserver, relay: Relay) -> None:
+        self.sessions: list[DeviceSession] = []
+        self._background, self._observer, self._relay = background, observer, relay
+        self._dropped: list[DeviceSession] = []
+        """Those that the background stops."""
+        self._unused: list[DeviceSession] = []
+        """Those that ended without a test: what happened to them is reported in the end."""
+
+    def __bool__(self) -> bool:
+        """Return whether any session is there or on its way."""
+        return bool(self.sessions or self._dropped)
+
+    def idle(self) -> list[DeviceSession]:
+        return [session for session in self.sessions if session.is_ready and not session.in_use]
+
+    def starting_ahead(self) -> list[DeviceSession]:
+        ahead = [session for session in self.sessions if session.served_by is Server.BACKGROUND]
+        return [session for session in ahead if not session.is_ready]
+
+    def reconcile(self) -> None:
+        """Take note of what has been stopped behind the tests."""
+        if self._dropped or self.starting_ahead():
+            self._background.wake()
+        for session in [session for session in self._dropped if session.is_over]:
+            self._dropped.remove(session)
+            self._unused.append(session)
+
+    def coming(self, but: DeviceRequirement) -> list[DeviceRequirement]:
+        """Return the requirements of other sessions that are yet to look for one of an earlier run."""
+        sessions = list(self.sessions)  # another thread may change them meanwhile
+        coming = [one.requirement for one in sessions if not (one.is_over or one.is_created or one.refusals)]
+        if but in coming:
+            coming.remove(but)
+        return coming
+
+    def withdraw(self, session: DeviceSession) -> None:
+        """Take one that starts ahead out of the background's hands, for who waits for it."""
+        self._background.withdraw(session)
+        session.deliver()
+
+    def give_way(self) -> bool:
+        """Stop a session that can be done without, so that others can be had; False when there is none."""
+        for session in self.starting_ahead():
+            if not session.is_over:
+                self._stop_ahead(session)
+                return True
+        idle = sorted(self.idle(), key=lambda session: not session.is_unused)[:1]
+        self.end(idle)
+        return bool(idle)
+
+    def _stop_ahead(self, session: DeviceSession) -> None:
+        self._background.withdraw(session)
+        self.sessions.remove(session)
+        self._unused.append(session)
+        if not session.is_over:
+            session.served_by = Server.NOBODY
+            session.stop()
+
+    def drop(self, session: DeviceSession) -> None:
+        self.sessions.remove(session)
+        self._dropped.append(session)
+        self._background.drop(session)
+
+    def end(self, ending: Iterable[DeviceSession]) -> None:
+        doomed: list[DeviceSession] = []
+        try:
+            self.retire(ending, doomed)
+        finally:
+            with self.delivering(doomed):
+                together([session.stop for session in doomed])
+
+    def retire(
+        self,
+        ending: Iterable[DeviceSession],
+        doomed: list[DeviceSession],
+        hand_over: HandOver | None = None,
+    ) -> None:
+        """Take sessions out of the pool; those that are to be stopped are ``doomed`` then."""
+        with ExitStack() as each:  # a hook that raises does not keep the others from theirs
+            for session in list(ending):
+                self.sessions.remove(session)
+                doomed.append(session)
+                each.callback(self._part_from, session, doomed, hand_over)
+
+    def _part_from(
+        self,
+        session: DeviceSession,
+        doomed: list[DeviceSession],
+        hand_over: Callable[[DeviceSession], str | None] | None,
+    ) -> None:
+        if session.is_unused:
+            self._unused.append(session)
+        with self._relay.aside(session.deferred) if session.is_unused else nullcontext():
+            if hand_over and is_good(session) and (until := hand_over(session)):
+                doomed.remove(session)
+                session.hand_over(until)
+            elif session.is_ready:
+                self._observer.before_stop(session)
+
+    @contextmanager
+    def delivering(self, doomed: Sequence[DeviceSession]) -> Generator[None]:
+        """Report what happened to sessions when all of them are stopped."""
+        try:
+            yield
+        finally:
+            for session in doomed:
+                if session not in self._unused:
+                    session.deliver()
+
+    def close(self, timeout_seconds: float) -> None:
+        """Report what happened to those without a test, when the background has stopped them or the time is over."""
+        self._background.close(timeout_seconds)
+        for session in [*self._unused, *self._dropped]:
+            session.deliver()
+
+
+def is_good(session: DeviceSession, minutes: int | None = None) -> bool:
+    """Return whether a session is of use to a test that needs it for so long."""
+    return not session.unusable and session.has_left(session.requirement.minutes if minutes is None else minutes)

@@ -1,0 +1,133 @@
+"""The states of a session and what may come of it, as tables: is it over, is it proven, may it be tried again.
+
+    requested -> queued -> starting -> ready -> ended
+        ^                     |
+        +------ retried ------+
+
+Standard library only. Whoever asks whether a session is over, proven or to be tried again asks here.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class State(StrEnum):
+    """Where a session is, seen from the process that requested it."""
+
+    REQUESTED = "requested"
+    """Not created yet."""
+    QUEUED = "queued"
+    """Refused for lack of capacity, and requested again."""
+    STARTING = "starting"
+    """Created; its device, or its controller, cannot be used yet."""
+    READY = "ready"
+    ENDED = "ended"
+    """Nothing is left to do for it here: stopped as far as it can be, left running on purpose, or never created."""
+
+
+class Step(StrEnum):
+    """What moves a session from state to state."""
+
+    REFUSED = "refused"
+    CREATED = "created"
+    TAKEN_OVER = "taken-over"
+    BECAME_READY = "became-ready"
+    RETRIED = "retried"
+    """It failed to start, and another one is requested in its place."""
+    ENDED = "ended"
+
+
+TRANSITIONS: Final[Mapping[State, Mapping[Step, State]]] = MappingProxyType(
+    {
+        State.REQUESTED: {
+            Step.REFUSED: State.QUEUED,
+            Step.CREATED: State.STARTING,
+            Step.TAKEN_OVER: State.READY,
+            Step.ENDED: State.ENDED,
+        },
+        State.QUEUED: {
+            Step.REFUSED: State.QUEUED,
+            Step.CREATED: State.STARTING,
+            Step.ENDED: State.ENDED,
+        },
+        State.STARTING: {
+            Step.BECAME_READY: State.READY,
+            Step.RETRIED: State.REQUESTED,
+            Step.ENDED: State.ENDED,
+        },
+        State.READY: {Step.ENDED: State.ENDED},
+        State.ENDED: {Step.ENDED: State.ENDED},  # an interrupted stop is tried again
+    }
+)
+
+
+def after(state: State, step: Step) -> State:
+    """Return the state that a step leads to; raises RuntimeError for one that the table does not have."""
+    try:
+        return TRANSITIONS[state][step]
+    except KeyError:
+        raise RuntimeError(f"a session that is {state} cannot be {step}") from None
+
+
+class Outcome(StrEnum):
+    """What came of a session."""
+
+    STOPPED = "stopped"
+    """The service said that it stopped or errored."""
+    GONE = "gone"
+    """The service no longer knows a session that it knew."""
+    DELAYED = "delayed"
+    """Not stopped yet; whoever was asked to stop it keeps trying."""
+    REFUSED = "refused"
+    """The stop call failed."""
+    UNKNOWN = "unknown"
+    """The answer to its create call was lost: it may be running, and nobody can name it."""
+    KEPT = "kept"
+    """Left running on purpose, until its own limits end it."""
+    WARM = "warm"
+    """Left up for the next run, for a while."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Return whether it certainly runs no more."""
+        return self in _PROVEN
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether this run is done with it."""
+        return self in _OVER
+
+    @property
+    def may_be_retried(self) -> bool:
+        """Return whether another stop call may still end it."""
+        return self in _RETRIABLE
+
+
+_PROVEN: Final = frozenset({Outcome.STOPPED, Outcome.GONE})
+_OVER: Final = _PROVEN | {Outcome.KEPT, Outcome.WARM}
+_RETRIABLE: Final = frozenset({Outcome.DELAYED, Outcome.REFUSED})
+
+
+def final_outcome(outcomes: Sequence[Outcome], users: int) -> Outcome | None:
+    """Return what came of a session in the end, None while it may be running and nobody has tried to stop it.
+
+    Its outcomes may come from several processes, in any order: a proof beats everything, and what was left up counts
+    as warm only when each of its ``users`` left it so and nobody tried to stop it since.
+    """
+    return (
+        _newest(outcomes, _PROVEN)
+        or _newest(outcomes, {Outcome.KEPT})
+        or _newest(outcomes, _RETRIABLE)
+        or (Outcome.WARM if is_left_by_all(outcomes, users) else None)
+    )
+
+
+def is_left_by_all(outcomes: Sequence[Outcome], users: int) -> bool:
+    """Return whether a session was left up as often as somebody had it."""
+    return outcomes.count(Outcome.WARM) >= max(users, 1)
+
+
+def _newest(outcomes: Sequence[Outcome], among: Collection[Outcome]) -> Outcome | None:
+    return next((one for one in reversed(outcomes) if one in among), None)

@@ -1,0 +1,112 @@
+"""Events as plain values, as other programs read them."""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from pytest_device.sessions.event_codec import EventFormatError, from_plain, to_plain
+from pytest_device.sessions.events import (
+    Created,
+    CreateUnknown,
+    Event,
+    Gone,
+    Kept,
+    KeptWarm,
+    Note,
+    Queued,
+    Ready,
+    SessionRef,
+    StartFailed,
+    StateChanged,
+    StopDelayed,
+    StopFailed,
+    Stopped,
+    TakenOver,
+    Unused,
+    masked,
+)
+
+OF = SessionRef("ios appium", "one", "https://devices.example/sessions/one", 35, 4.5, 0.5)
+EVENTS: list[Event] = [
+    Created(OF),
+    StateChanged(OF, "in-progress without connection details"),
+    Ready(OF, "iPhone 15", "ios appium 0123", 18.0),
+    StartFailed(OF, "no booted device"),
+    Stopped(OF, "errored", 66.5),
+    Gone(OF),
+    StopDelayed(OF, "503"),
+    StopFailed(OF, "500"),
+    Kept(OF),
+    KeptWarm(OF, "12:34", 40.0),
+    TakenOver(OF, "iPhone 15"),
+    Unused(OF),
+    CreateUnknown(OF, "suite 12ab"),
+    Queued(29.0),
+    Note("3 sessions of runs that were cut off had been stopped already", "one"),
+]
+REFERENCE = Path(__file__).parents[2] / "docs" / "events.md"
+
+
+def test_there_is_an_example_of_each_kind() -> None:
+    assert {type(event) for event in EVENTS} == set(get_args(Event))
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_comes_back_from_json_as_it_was(event: Event) -> None:
+    assert from_plain(json.loads(json.dumps(to_plain(event)))) == event
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_the_reference_describes_each_kind_with_its_fields(event: Event) -> None:
+    plain = to_plain(event)
+    (row,) = [line for line in REFERENCE.read_text().splitlines() if line.startswith(f"| `{plain['event']}` |")]
+
+    assert [name for name in plain if name not in {"version", "event", "session"} and f"`{name}`" not in row] == []
+
+
+def test_the_plain_values_of_an_event_stay_what_they_are_in_this_version() -> None:
+    assert to_plain(Stopped(SessionRef("ios appium", "one"), "stopped", 66.5)) == {
+        "version": 1,
+        "event": "stopped",
+        "session": {
+            "label": "ios appium",
+            "session_id": "one",
+            "url": "",
+            "minutes": 0,
+            "waited_seconds": 0.0,
+            "late_seconds": None,
+        },
+        "status": "stopped",
+        "running_seconds": 66.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "an event of version 2: known is version 1"),
+        ({"event": "lost"}, "an event 'lost': known are created, state-changed, ready,"),
+        ({"color": "red"}, "stopped: 'color' is no field of it: known are session, status, running_seconds"),
+        ({"status": 4}, "stopped: status cannot be 4"),
+        ({"session": "one"}, "stopped: session cannot be 'one'"),
+        ({"session": {}}, "session: .* missing .* 'label'"),
+        ({"session": {"label": "ios", "minutes": True}}, "session: minutes cannot be True"),
+    ],
+)
+def test_what_is_no_event_of_this_version_is_refused_with_the_reason(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(EventFormatError, match=message):
+        from_plain(to_plain(Stopped(OF, "stopped")) | change)
+
+
+def test_whole_numbers_are_read_where_json_made_them_of_seconds() -> None:
+    assert from_plain({"version": 1, "event": "queued", "waited_seconds": 29}) == Queued(29.0)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_masking_reaches_every_text_that_a_service_may_have_written(event: Event) -> None:
+    hidden = masked(event, lambda _text: "***")
+
+    shown = set(json.dumps(to_plain(hidden)).replace("***", "").split('"'))
+    assert shown.isdisjoint({"500", "503", OF.url, "suite 12ab", "iPhone 15", "no booted device"})
