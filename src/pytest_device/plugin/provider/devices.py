@@ -22,6 +22,7 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.spec import SessionType, Share
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pytest_device.redact import Redactor
     from pytest_device.sessions.events import Report
     from pytest_device.sessions.request import SessionRequest
-    from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
 _TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
