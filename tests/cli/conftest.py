@@ -34,7 +34,7 @@ class Ledgers:
         """Return a session that runs, with its entry."""
         with DeviceClient(self.service.url, self.service.token) as client:
             session = client.create(request_at(self.service))
-        return entry_of(str(session.id), self.service, page=session.url, **values)
+        return entry_of(str(session.id), self.service, url=session.url, **values)
 
     def run(self, *entries: Entry, alive: bool = False) -> OwnRun:
         run = OwnRun.join(self.state_dir, uuid4().hex, "main")

@@ -23,7 +23,7 @@ def test_sessions_lists_what_the_ledger_knows_for_people(ledgers: Ledgers) -> No
     assert shown.returncode == 0
     assert f"{kept.session_id}  kept, its run is over: android appium 'a test'" in shown.stdout
     assert f"{live.session_id}  live, its run is alive: android appium 'my test'" in shown.stdout
-    assert f"lasts 10 minutes and 5 for cleaning up at most, at {ledgers.service.url}, page {kept.page}" in shown.stdout
+    assert f"lasts 10 minutes and 5 for cleaning up at most, at {ledgers.service.url}, page {kept.url}" in shown.stdout
 
 
 def test_sessions_tells_all_times_as_clocks_here_have_them(ledgers: Ledgers) -> None:
@@ -51,7 +51,7 @@ def test_sessions_lists_what_the_ledger_knows_for_programs(ledgers: Ledgers) -> 
             "name": "a test",
             "state": "live",
             "service": ledgers.service.url,
-            "page": entry.page,
+            "page": entry.url,
             "asked_at": entry.asked_at,
             "minutes": 15,
             "until": None,

@@ -118,7 +118,7 @@ def test_stop_fails_for_what_cannot_be_stopped_and_goes_on_knowing_it(ledgers: L
     assert "not stopped: android appium" in result.stderr
     assert ledgers.service.token not in result.stderr + result.stdout
     assert len(ledgers.listed()) == 1
-    assert entry.page.rpartition("/")[0] in result.stderr
+    assert entry.url.rpartition("/")[0] in result.stderr
 
 
 def test_stop_gives_up_after_the_time_it_is_given(ledgers: Ledgers) -> None:
@@ -177,7 +177,7 @@ def test_stop_tells_programs_what_is_not_stopped_and_why(ledgers: Ledgers) -> No
     assert (result.returncode, result.stderr) == (1, "")
     assert ledgers.service.token not in result.stdout
     assert [(one["session_id"], one["page"]) for one in told["not_stopped"]] == [
-        (refused.session_id, refused.page),
+        (refused.session_id, refused.url),
         (strange, ""),
     ]
     assert "Developer" in told["not_stopped"][0]["reason"]
@@ -194,7 +194,7 @@ def test_stop_tells_programs_of_all_that_the_ledger_knows(ledgers: Ledgers) -> N
     told = json.loads(ledgers.stop("--json").stdout)
 
     assert told["stopped"] == [
-        {"session_id": left.session_id, "label": "android appium", "page": left.page, "status": "stopped"}
+        {"session_id": left.session_id, "label": "android appium", "page": left.url, "status": "stopped"}
     ]
     assert [(one["session_id"], one["reason"]) for one in told["not_stopped"]] == [
         ("", "the answer to its create call is not there, so it has no id"),

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis.strategies import binary, dictionaries, sampled_from
 
-from pytest_device.sessions.partial import page_in, says_stopped, session_id_in
+from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from tests.contract.document import example_session
 from tests.fuzz.values import any_json, any_text
 
@@ -14,7 +14,7 @@ FIELDS = ["id", "url", "status"]
 
 
 def read(body: bytes) -> tuple[str | None, str, bool]:
-    return session_id_in(body), page_in(body), says_stopped(body, example_session()["id"])
+    return session_id_in(body), url_in(body), says_stopped(body, example_session()["id"])
 
 
 def replied(data: object) -> bytes:

@@ -23,7 +23,7 @@ from pytest_device.sessions.events import Event, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.partial import page_in
+from pytest_device.sessions.partial import url_in
 from pytest_device.sessions.replies import read_session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
@@ -160,7 +160,7 @@ def names_it(reply: Reply, session_id: str) -> bool:
         return False
     if reply.chunks and any(isinstance(chunk, httpx.HTTPError) for chunk in reply.chunks):
         return False
-    if reply.status in range(400, 600) and not page_in(reply.body):
+    if reply.status in range(400, 600) and not url_in(reply.body):
         return False
     ids = set(re.findall(r'"id"\s*:\s*("[^"]*"|[^",}\s]*)', reply.body.decode("latin-1")))
     return ids == {f'"{session_id}"'}

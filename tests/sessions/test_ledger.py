@@ -21,7 +21,7 @@ ledger = Ledger(sys.argv[1])
 entry = ledger.read()[0][0]
 resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
 try:
-    ledger.write(entry._replace(page="https://devices.example/1"))
+    ledger.write(entry._replace(url="https://devices.example/1"))
 except OSError as error:
     print(type(error).__name__)
 """
@@ -36,7 +36,7 @@ def test_an_entry_is_read_as_it_was_written(ledger: Ledger) -> None:
     entry = ENTRY._replace(
         name='tést "one"\n',
         session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c",
-        page="https://devices.example/1",
+        url="https://devices.example/1",
         state=LIVE,
     )
 
@@ -126,7 +126,7 @@ def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
         ("[]", "not an entry"),
         ("{}", "not an entry"),
         (json.dumps({**json.loads(ENTRY.to_json()), "more": 1}), "not an entry"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "version": 2}), "its version is 2"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "version": 1}), "its version is 1"),
         (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "another kind"),
         (json.dumps({**json.loads(ENTRY.to_json()), "state": "odd"}), "'odd' is unknown"),
         (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' with the session id ''"),

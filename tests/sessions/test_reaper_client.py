@@ -71,7 +71,7 @@ def test_a_session_is_in_the_ledger_from_its_creation_to_its_stop(
         session = client.create(request_at(service, "my test"))
         (entry,) = entries(tmp_path)
         assert (entry.session_id, entry.state, entry.name) == (str(session.id), LIVE, "my test")
-        assert (entry.service, entry.page, entry.minutes) == (service.url, session.url, 15)
+        assert (entry.service, entry.url, entry.minutes) == (service.url, session.url, 15)
 
         assert client.stop(session.id).status == "stopped"
 

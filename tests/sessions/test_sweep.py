@@ -165,7 +165,7 @@ def test_what_a_reaper_stopped_after_its_run_is_told_once(past: Past) -> None:
 
 
 def test_a_session_that_cannot_be_stopped_is_named_and_stays_known(past: Past) -> None:
-    past.left(entry := past.entry(page="https://devices.example/1", asked_at=RECENTLY))
+    past.left(entry := past.entry(url="https://devices.example/1", asked_at=RECENTLY))
     past.faults.add_fault("stop", "reply", status=403, body="{}")
 
     (note,) = past.sweep().notes()

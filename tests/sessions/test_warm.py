@@ -42,7 +42,7 @@ from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, past_runs
 from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.sessions.sweep import reconcile, sweep
-from pytest_device.sessions.warm import WarmConfig, WarmStore, asks, left_warm
+from pytest_device.sessions.warm import WarmConfig, WarmStore, left_warm, request_digest
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, entry_of, reapers
 from tests.waiting import eventually
@@ -167,8 +167,10 @@ class Runs:
     def keep(self, run: Run, need: DeviceRequirement, after: timedelta) -> str:
         """Let a run leave a session up for so long; return its id."""
         held, now = run.take(need), datetime.now(UTC)
-        wanted = asks(need, self.state_dir)
-        assert run.owner.keep_warm(held.session.id, until=now + after, ends=now + timedelta(hours=1), asks=wanted)
+        wanted = request_digest(need, self.state_dir)
+        assert run.owner.keep_warm(
+            held.session.id, until=now + after, ends=now + timedelta(hours=1), request_digest=wanted
+        )
         run.pool.keep(held)
         return str(held.session.id)
 
@@ -684,7 +686,7 @@ def test_the_ledger_gives_away_nothing_of_a_request(runs: Runs) -> None:
 
     assert all("s3cret" not in path.read_text(errors="replace") for path in runs.state_dir.rglob("*") if path.is_file())
     (entry,) = runs.entries()
-    assert entry.asks != asks(secret, runs.state_dir.parent)  # another user's key
+    assert entry.request_digest != request_digest(secret, runs.state_dir.parent)  # another user's key
     assert (runs.state_dir / "warm.salt").stat().st_mode & 0o777 == 0o600
 
 

@@ -121,7 +121,7 @@ def _of_session(session: "SessionRef") -> dict[str, str]:
 
 
 def _of_entry(entry: "Entry", reason: str) -> dict[str, str]:
-    return {"session_id": entry.session_id, "label": entry.label, "page": entry.page, "reason": reason}
+    return {"session_id": entry.session_id, "label": entry.label, "page": entry.url, "reason": reason}
 
 
 STOP: Final = Command(

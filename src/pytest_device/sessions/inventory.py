@@ -30,7 +30,8 @@ class Known(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""
         facts = self.entry._asdict()
-        del facts["intent"], facts["owner"], facts["asks"], facts["ends"]
+        del facts["intent"], facts["owner"], facts["request_digest"], facts["ends"]
+        facts["page"] = facts.pop("url")
         facts["until"] = self.entry.until or None
         return {**facts, "run": self.run.directory.name, "run_alive": self.is_alive}
 
@@ -40,7 +41,7 @@ class Known(NamedTuple):
         run = "alive" if self.is_alive else "over"
         state = f"kept warm until {time_of_day(time_of(entry.until))}" if entry.state == WARM else entry.state
         yield f"{entry.session_id or 'id unknown'}  {state}, its run is {run}: {entry.label} {entry.name!r}"
-        page = f", page {entry.page}" if entry.page else ""
+        page = f", page {entry.url}" if entry.url else ""
         minutes = f"{entry.minutes - CLEANUP_MINUTES} minutes and {CLEANUP_MINUTES} for cleaning up"
         yield f"    asked for at {date_and_time(entry.asked_at)}, lasts {minutes} at most, at {entry.service}{page}"
 

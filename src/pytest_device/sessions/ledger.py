@@ -34,7 +34,7 @@ STOPPED: Final = "stopped"
 UNKNOWN: Final = frozenset({ASKED, LOST})
 STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, STOPPED})
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _ENTRY: Final = ".json"
 _WARM_ENTRY: Final = f".warm{_ENTRY}"
 _ID: Final = re.compile("(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
@@ -62,19 +62,20 @@ class Entry(NamedTuple):
     minutes: int
     """It ends by itself so many minutes after it was asked for, at the latest."""
     session_id: str = ""
-    page: str = ""
+    url: str = ""
+    """The session's page on the service's web site."""
     state: str = ASKED
     until: str = ""
     """UTC: when a session that is kept warm is stopped, at the latest."""
     ends: str = ""
     """UTC, by this machine's clock: when a session that is kept warm has run for its maximum duration."""
-    asks: str = ""
+    request_digest: str = ""
     """By what a need finds a session that is kept warm: a keyed digest, since requests may hold credentials."""
 
     @classmethod
-    def of_session(cls, session_id: str, *, label: str = "", page: str = "", minutes: int = LONGEST_MINUTES) -> Self:
+    def of_session(cls, session_id: str, *, label: str = "", url: str = "", minutes: int = LONGEST_MINUTES) -> Self:
         """Return what there is to write of a session that runs and that no ledger here knows."""
-        return cls(session_id, "", "", label, "", "", minutes, session_id, page, LIVE)
+        return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

@@ -11,7 +11,7 @@ _HEX: Final = re.compile(
     r"(?:urn:uuid:)?\{?([0-9a-fA-F]{8})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{12})\}?"
 )
 _NAMED_ID: Final = re.compile(rf'"id"\s*:\s*"({_HEX.pattern})"')
-_PAGE: Final = re.compile(r"https?://[!-~]{1,2000}")
+_URL: Final = re.compile(r"https?://[!-~]{1,2000}")
 
 
 def session_id_in(body: bytes) -> str | None:
@@ -23,10 +23,10 @@ def session_id_in(body: bytes) -> str | None:
     return _canonical(found[1]) if found else None
 
 
-def page_in(body: bytes) -> str:
+def url_in(body: bytes) -> str:
     """Return the address of the session's page without credentials, empty when the answer gives none."""
-    page = _data_of(body).get("url")
-    return Redactor().text(page) if isinstance(page, str) and _PAGE.fullmatch(page) else ""
+    url = _data_of(body).get("url")
+    return Redactor().text(url) if isinstance(url, str) and _URL.fullmatch(url) else ""
 
 
 def says_stopped(body: bytes, session_id: str) -> bool:

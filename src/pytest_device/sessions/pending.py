@@ -53,7 +53,7 @@ class PendingSession:
         if isinstance(report, Due):
             self.wanted = False
         if isinstance(report, Answered):
-            self.entry = self.entry._replace(session_id=report.session_id, page=report.page)
+            self.entry = self.entry._replace(session_id=report.session_id, url=report.url)
         self.last = report
         self._reports.put(report)
 
@@ -94,7 +94,7 @@ class PendingSession:
             named = f"{entry.label} {entry.session_id}, which was kept warm,"
             text = f"{named} was to be stopped: its take-over was broken off"
             yield Note(text, session_id=entry.session_id)
-        of = SessionRef(entry.label, entry.session_id, entry.page, minutes=self._minutes_left())
+        of = SessionRef(entry.label, entry.session_id, entry.url, minutes=self._minutes_left())
         match self.last:
             case Stopped(_, answer) | Refused(_, answer) if entry.session_id:
                 yield stop_event(of, lambda: read_stop(answer))

@@ -121,15 +121,15 @@ class ReaperClient:
         """Whether what is left up can be found again."""
         return self._run is not None
 
-    def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, asks: str) -> bool:
-        """Leave a session up for whoever ``asks`` the same before ``until``; False where it cannot be left.
+    def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, request_digest: str) -> bool:
+        """Leave a session up for whoever makes an equal request before ``until``; False where it cannot be left.
 
         It has run for its maximum duration when it ``ends``.
         """
         pending = self._of(session_id)
         if self._run is None:
             return False
-        pending.entry = pending.entry._replace(asks=asks, until=_in_utc(until), ends=_in_utc(ends))
+        pending.entry = pending.entry._replace(request_digest=request_digest, until=_in_utc(until), ends=_in_utc(ends))
         self._channel.send(messages.KeepWarm(pending.entry, _seconds_until(until)))
         return isinstance(_first(pending, STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
 
@@ -137,7 +137,7 @@ class ReaperClient:
         """Have a session that another run has left up; False when it is somebody else's by now."""
         if self._run is None:
             return False
-        entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", asks="")
+        entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", request_digest="")
         pending = self._add(entry, is_claim=True)
         try:
             self._send(pending, messages.Claim(entry, of.directory))

@@ -17,7 +17,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.partial import page_in, session_id_in
+from pytest_device.sessions.partial import session_id_in, url_in
 from pytest_device.sessions.retry_policy import has_no_capacity
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
@@ -44,7 +44,7 @@ def read_session(operation: str, status: int, body: bytes, retry_after_seconds: 
 
     Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything the document does not show.
     """
-    if operation == "create" and status in _REFUSED and page_in(body):
+    if operation == "create" and status in _REFUSED and url_in(body):
         message = f"{operation}: status {status}, yet the answer is a session"
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
     if status in _REFUSED:

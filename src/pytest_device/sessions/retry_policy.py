@@ -7,7 +7,7 @@ import json
 import re
 from typing import Final, cast
 
-from pytest_device.sessions.partial import page_in, session_id_in
+from pytest_device.sessions.partial import session_id_in, url_in
 
 ATTEMPTS: Final = 3
 """How often a create call that certainly never left, and a call of the client that is safe to repeat, is tried: the
@@ -49,7 +49,7 @@ def created_nothing(status: int, body: bytes, retry_after_seconds: float | None)
     HTML, or where it has an error code of the service's own, a text, as the document shows one. What cannot be kept
     apart counts as unknown, and is never repeated.
     """
-    if page_in(body):
+    if url_in(body):
         return False
     if status != _UNAVAILABLE:
         return status in _REFUSED

@@ -261,7 +261,7 @@ def _key(event: SessionEvent) -> str:
 
 
 def _found(entry: Entry) -> SessionEvent:
-    of = SessionRef(entry.label, entry.session_id, entry.page, entry.minutes)
+    of = SessionRef(entry.label, entry.session_id, entry.url, entry.minutes)
     match entry.state:
         case ledger.STOPPED:
             return Stopped(of, Status.STOPPED.value)

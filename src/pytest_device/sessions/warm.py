@@ -91,8 +91,8 @@ class WarmStore:
     def _claimed(self, need: DeviceRequirement) -> WarmSession | None:
         if not self.may_stay(need):
             return None
-        wanted = self._asks(need)
-        equal = [one for one in self._all_left() if one.entry.asks == wanted]
+        wanted = self._digest(need)
+        equal = [one for one in self._all_left() if one.entry.request_digest == wanted]
         self._config.shuffle(equal)
         for one in equal:
             if warm := self._had(need, one):
@@ -109,19 +109,19 @@ class WarmStore:
                 return
 
     def _spare(self, coming: Sequence[DeviceRequirement]) -> Iterator["Left"]:
-        wanted = Counter(map(self._asks, coming))
+        wanted = Counter(map(self._digest, coming))
         for one in sorted(self._all_left(), key=lambda one: one.entry.until):
-            if wanted[one.entry.asks]:
-                wanted[one.entry.asks] -= 1
+            if wanted[one.entry.request_digest]:
+                wanted[one.entry.request_digest] -= 1
             else:
                 yield one
 
     def _all_left(self) -> list["Left"]:
         return left_warm(self._config.state_dir, self._config.owner().base_url, self._config.now())
 
-    def _asks(self, need: DeviceRequirement) -> str | None:
+    def _digest(self, need: DeviceRequirement) -> str | None:
         try:
-            return asks(need, self._config.state_dir)
+            return request_digest(need, self._config.state_dir)
         except OSError:  # nothing can be found or left then, which costs boots only
             return None
 
@@ -154,7 +154,7 @@ class WarmStore:
         owner, entry = self._config.owner(), left.entry
         if not owner.take_over(entry, left.ledger):
             return False
-        of = SessionRef(entry.label, entry.session_id, entry.page)
+        of = SessionRef(entry.label, entry.session_id, entry.url)
         event = stop_event(of, lambda: owner.stop(entry.session_id))
         self._report_end(event, reason, is_own=owner.is_of_run(left.ledger))
         return True
@@ -182,11 +182,11 @@ class WarmStore:
         return self._left(held, seconds, left_seconds)
 
     def _left(self, held: DeviceSession, seconds: float, left_seconds: float) -> str | None:
-        wanted, now = self._asks(held.requirement), self._config.now()
+        wanted, now = self._digest(held.requirement), self._config.now()
         if wanted is None:
             return None
         until, ends = now + timedelta(seconds=seconds), now + timedelta(seconds=left_seconds)
-        if not self._config.owner().keep_warm(held.session.id, until=until, ends=ends, asks=wanted):
+        if not self._config.owner().keep_warm(held.session.id, until=until, ends=ends, request_digest=wanted):
             return None
         return time_of_day(until)
 
@@ -223,7 +223,7 @@ def _is_within(request: SessionRequest, session: Session, seconds_left: float) -
     return longest is None or seconds_left <= longest * 60
 
 
-def asks(need: DeviceRequirement, state_dir: Path) -> str:
+def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
     """Return by what an equal need finds a session: a keyed digest of all but its name and limits.
 
     A request may hold credentials, in launch arguments and addresses, which nobody must be able to guess from this.

@@ -78,7 +78,7 @@ class Housekeeping:
         tried = self._settled(self.run, until, leaves_warm=leaves_warm) if self.run else set[str]()
         if others:
             left = [
-                Entry.of_session(of.session_id, label=of.label, page=of.url, minutes=of.minutes or LONGEST_MINUTES)
+                Entry.of_session(of.session_id, label=of.label, url=of.url, minutes=of.minutes or LONGEST_MINUTES)
                 for of in (event.session for event in receipt.not_stopped())
                 if of.session_id not in tried
             ]

@@ -121,13 +121,13 @@ class LedgerFailed(NamedTuple):
 class Answered(NamedTuple):
     """The end of a create call: a session, none because the call was ``refused``, or nobody knows.
 
-    ``session_id`` and ``page`` are what could be read of the session.
+    ``session_id`` and ``url`` are what could be read of the session.
     """
 
     intent: str
     answer: Answer
     session_id: str = ""
-    page: str = ""
+    url: str = ""
     refused: bool = False
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, assert_never
 
 from pytest_device.sessions.ledger import KEPT, LIVE, LOST, STOPPED, Entry, Ledger
-from pytest_device.sessions.partial import page_in, says_stopped, session_id_in
+from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.warm_registry import WarmRegistry
 from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_passing_status, pause_after
@@ -206,11 +206,11 @@ class Supervisor:
             session.due = time.monotonic() + pause_after(session.attempts)
             return
         refused = _is_refused(answer)
-        session_id, page = ("", "") if refused else (session_id_in(answer.body) or "", page_in(answer.body))
-        if self._token in page:
-            page = ""
+        session_id, url = ("", "") if refused else (session_id_in(answer.body) or "", url_in(answer.body))
+        if self._token in url:
+            url = ""
         if session_id:
-            session.entry = session.entry._replace(session_id=session_id, page=page, state=LIVE)
+            session.entry = session.entry._replace(session_id=session_id, url=url, state=LIVE)
             self._record(session.entry)
             if not session.wanted:
                 session.attempts, session.due = 0, time.monotonic()
@@ -219,7 +219,7 @@ class Supervisor:
         else:  # the ledger goes on naming it, until its time is over
             del self._sessions[session.entry.intent]
             self._record(session.entry._replace(state=LOST))
-        self._report(messages.Answered(session.entry.intent, answer, session_id, page, refused))
+        self._report(messages.Answered(session.entry.intent, answer, session_id, url, refused))
 
     def _on_stop_answer(self, session: _Session, answer: messages.Answer) -> None:
         intent, now = session.entry.intent, time.monotonic()
