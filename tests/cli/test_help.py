@@ -1,4 +1,4 @@
-"""What ``pytest-device`` tells of itself, and that the reference tells the same."""
+"""The help of ``pytest-device``, and that the reference has the same."""
 
 import argparse
 import re
@@ -62,11 +62,11 @@ def test_no_line_of_help_is_wider_than_a_page() -> None:
     assert [line for text in texts for line in text.splitlines() if len(line) > 84] == []
 
 
-def test_it_tells_its_version() -> None:
+def test_it_prints_its_version() -> None:
     assert call("--version").stdout == f"pytest-device {version('pytest-device')}\n"
 
 
-def test_an_unknown_command_is_told_with_those_there_are() -> None:
+def test_an_unknown_command_is_reported_with_those_there_are() -> None:
     result = call("dance")
 
     assert result.returncode == 2
