@@ -1,4 +1,4 @@
-"""``pytest-device doctor``: what it finds, which fix it tells, how it ends."""
+"""``pytest-device doctor``: its findings and fixes, how it ends."""
 
 import json
 import os
@@ -39,11 +39,11 @@ class Doctor:
     def write(self, name: str, text: str) -> None:
         (self.directory / name).write_text(text)
 
-    def told(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return run("doctor", *arguments, cwd=self.directory, **{**self.environ, **environ})
 
     def examined(self, **environ: str) -> "Examined":
-        result = self.told("--json", **environ)
+        result = self.run("--json", **environ)
         return Examined(self.directory, result, json.loads(result.stdout)["findings"])
 
     def found(self, name: str, **environ: str) -> list[dict[str, str]]:
@@ -105,11 +105,11 @@ def test_where_all_is_well_nothing_fails_and_what_is_not_ok_has_a_fix(
 ) -> None:
     result = well[0].result
 
-    told = json.loads(result.stdout)
-    findings: list[dict[str, Any]] = told["findings"]
+    report = json.loads(result.stdout)
+    findings: list[dict[str, Any]] = report["findings"]
     assert (result.returncode, result.stderr) == (0, "")
-    assert told["fail"] == 0
-    assert sum(told[status] for status in Status) == len(findings)
+    assert report["fail"] == 0
+    assert sum(report[status] for status in Status) == len(findings)
     assert all(bool(finding["fix"]) == (finding["status"] != "ok") for finding in findings)
     assert {"pytest", "httpx", "configuration", "token", "service", "state directory", "node", "appium"} <= {
         finding["name"] for finding in findings
@@ -123,7 +123,7 @@ def test_it_asks_the_service_for_one_session_and_creates_none(
 
 
 def test_people_get_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -> None:
-    shown = doctor.told().stdout
+    shown = doctor.run().stdout
 
     lines = shown.splitlines()
     index = next(index for index, line in enumerate(lines) if line.startswith("fail  configuration"))
@@ -185,7 +185,7 @@ def test_an_address_is_listed_without_credentials_and_without_the_query_that_may
     address = "https://user:pw123456@archives.example/a.zip"
 
     (good,) = doctor.found("setting", DEVICE_APPLICATION_ARCHIVE_URL=f"{address}?sig=abcdefgh")
-    bad = doctor.told(DEVICE_APPLICATION_ARCHIVE_URL=f"{address.replace('https', 'ftp')}?sig=abcdefgh").stdout
+    bad = doctor.run(DEVICE_APPLICATION_ARCHIVE_URL=f"{address.replace('https', 'ftp')}?sig=abcdefgh").stdout
 
     assert good["text"] == (
         "device_application_archive_url = https://***@archives.example/a.zip?…, from DEVICE_APPLICATION_ARCHIVE_URL"
@@ -205,13 +205,13 @@ def test_every_value_at_fault_is_a_finding(doctor: Doctor) -> None:
     ]
 
 
-def test_a_missing_app_id_is_told(doctor: Doctor, service: FaultyService) -> None:
+def test_a_missing_app_id_is_reported(doctor: Doctor, service: FaultyService) -> None:
     findings = doctor.found("configuration", DEVICE_URL=service.url, DEVICE_TOKEN=service.token)
 
     assert ("fail", f"no app ID for {service.url}") in [(one["status"], one["text"]) for one in findings]
 
 
-def test_what_the_local_service_cannot_do_is_told(doctor: Doctor) -> None:
+def test_what_the_local_service_cannot_do_is_reported(doctor: Doctor) -> None:
     findings = doctor.found("configuration", DEVICE_LOCAL="1", DEVICE_KEEP_ON_FAILURE="1")
 
     assert [one["status"] for one in findings] == ["ok", "fail"]
@@ -226,7 +226,7 @@ def test_no_test_is_run_and_no_test_file_loaded_also_where_warnings_are_errors(d
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "reason"),
     [
         ("conftest.py", "raise RuntimeError('broken here')", "broken here"),
         ("conftest.py", "import sys\nsys.exit(3)", "3"),
@@ -234,32 +234,32 @@ def test_no_test_is_run_and_no_test_file_loaded_also_where_warnings_are_errors(d
         ("pytest.ini", "[pytest]\naddopts = --no-such-option", "--no-such-option"),
     ],
 )
-def test_a_pytest_that_does_not_start_is_a_finding_and_the_rest_is_looked_at(
-    doctor: Doctor, file: str, text: str, told: str
+def test_a_pytest_that_does_not_start_is_a_finding_and_the_rest_is_checked(
+    doctor: Doctor, file: str, text: str, reason: str
 ) -> None:
     doctor.write(file, text)
 
-    result = doctor.told("--json")
+    result = doctor.run("--json")
 
     findings = json.loads(result.stdout)["findings"]
     (finding,) = [one for one in findings if one["status"] == "fail"]
     assert (result.returncode, result.stderr) == (1, "")
-    assert finding["text"].startswith("pytest does not start here")
-    assert told in finding["text"]
+    assert finding["text"].startswith("pytest fails to start here")
+    assert reason in finding["text"]
     assert {"appium", "ios: chromium"} <= {one["name"] for one in findings}
 
 
 @pytest.mark.parametrize(
     "environ", [{"PYTEST_ADDOPTS": "-p no:device"}, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}], ids=["no:device", "none"]
 )
-def test_a_plugin_that_is_switched_off_is_told(doctor: Doctor, environ: dict[str, str]) -> None:
+def test_a_plugin_that_is_switched_off_is_reported(doctor: Doctor, environ: dict[str, str]) -> None:
     (finding,) = doctor.found("configuration", **environ)
 
     assert finding["status"] == "fail"
     assert "does not load" in finding["text"]
 
 
-def test_a_plugin_with_the_same_marker_is_told(doctor: Doctor) -> None:
+def test_a_plugin_with_the_same_marker_is_reported(doctor: Doctor) -> None:
     doctor.write("appium_scheduler.py", "")
     doctor.write("pytest.ini", "[pytest]\naddopts = -p appium_scheduler")
 
@@ -269,7 +269,7 @@ def test_a_plugin_with_the_same_marker_is_told(doctor: Doctor) -> None:
     assert "-p no:appium_scheduler" in finding["fix"]
 
 
-def test_a_plugin_that_only_costs_time_is_told(doctor: Doctor) -> None:
+def test_a_plugin_that_only_costs_time_is_reported(doctor: Doctor) -> None:
     doctor.write("test_it.py", "def test_it(): pass")
 
     (finding,) = doctor.found("start-up")
@@ -302,16 +302,16 @@ def test_what_others_installed_is_no_use_of_a_plugin(doctor: Doctor) -> None:
     assert len(doctor.found("start-up")) == 1
 
 
-@pytest.mark.parametrize(("token", "told"), [("", "DEVICE_TOKEN"), (f"{TOKEN} {TOKEN}", "copy it again")])
-def test_without_a_token_that_can_be_sent_the_service_is_not_asked(
-    doctor: Doctor, service: FaultyService, token: str, told: str
+@pytest.mark.parametrize(("token", "reason"), [("", "DEVICE_TOKEN"), (f"{TOKEN} {TOKEN}", "copy it again")])
+def test_without_a_token_that_can_be_sent_the_service_is_not_called(
+    doctor: Doctor, service: FaultyService, token: str, reason: str
 ) -> None:
-    result = doctor.told("--json", **{**at(service), "DEVICE_TOKEN": token})
+    result = doctor.run("--json", **{**at(service), "DEVICE_TOKEN": token})
 
     findings = {one["name"]: one for one in json.loads(result.stdout)["findings"]}
     assert result.returncode == 1
     assert findings["token"]["status"] == "fail"
-    assert told in findings["token"]["fix"]
+    assert reason in findings["token"]["fix"]
     assert "service" not in findings
     assert service.requests() == []
     assert TOKEN not in result.stdout
@@ -320,13 +320,13 @@ def test_without_a_token_that_can_be_sent_the_service_is_not_asked(
 @pytest.mark.parametrize(
     ("reply", "fix"),
     [
-        ({"status": 401}, "put a valid token into DEVICE_TOKEN"),
-        ({"status": 400, "body": '{"code": "UNAUTHORIZED_ERROR"}'}, "takes the Authorization header away"),
+        ({"status": 401}, "set DEVICE_TOKEN to a valid token"),
+        ({"status": 400, "body": '{"code": "UNAUTHORIZED_ERROR"}'}, "removes the Authorization header"),
         ({"status": 403}, "Developer role"),
-        ({"status": 404, "body": "<html>no such page"}, "the service's own address"),
-        ({"status": 400, "body": "{}"}, "the service's own address"),
-        ({"status": 302, "headers": {"Location": "/"}}, "the service's own address"),
-        ({"status": 200, "body": "<html>welcome"}, "the service's own address"),
+        ({"status": 404, "body": "<html>no such page"}, "the service's own URL"),
+        ({"status": 400, "body": "{}"}, "the service's own URL"),
+        ({"status": 302, "headers": {"Location": "/"}}, "the service's own URL"),
+        ({"status": 200, "body": "<html>welcome"}, "the service's own URL"),
         ({"status": 503, "times": None}, "try again later"),
         ({"status": 429, "times": None}, "try again later"),
     ],
@@ -341,15 +341,15 @@ def test_each_refusal_has_a_fix_of_its_own(service: FaultyService, reply: dict[s
     assert fix in reached.fix
 
 
-def test_a_token_that_the_service_does_not_know_is_told(doctor: Doctor, service: FaultyService) -> None:
-    result = doctor.told(**{**at(service), "DEVICE_TOKEN": TOKEN})
+def test_a_token_that_the_service_does_not_know_is_reported(doctor: Doctor, service: FaultyService) -> None:
+    result = doctor.run(**{**at(service), "DEVICE_TOKEN": TOKEN})
 
     assert result.returncode == 1
-    assert "put a valid token into DEVICE_TOKEN" in result.stdout
+    assert "set DEVICE_TOKEN to a valid token" in result.stdout
     assert TOKEN not in result.stdout + result.stderr
 
 
-def test_a_service_that_is_not_there_is_told() -> None:
+def test_a_service_that_is_not_there_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -359,11 +359,11 @@ def test_a_service_that_is_not_there_is_told() -> None:
     assert "start the service" in reached.fix
 
 
-def test_an_address_without_tls_behind_it_is_told(service: FaultyService) -> None:
+def test_an_address_without_tls_behind_it_is_reported(service: FaultyService) -> None:
     _, reached = check_service(service.url.replace("http:", "https:"), TOKEN)
 
     assert reached.status == "fail"
-    assert "no TLS is spoken there" in reached.fix
+    assert "does not use TLS" in reached.fix
 
 
 @pytest.fixture
@@ -380,23 +380,23 @@ def tls_port() -> Generator[int]:
         thread.join()
 
 
-def test_a_certificate_that_nobody_trusts_is_told(tls_port: int) -> None:
+def test_a_certificate_that_nobody_trusts_is_reported(tls_port: int) -> None:
     _, reached = check_service(f"https://localhost:{tls_port}", TOKEN)
 
     assert reached.status == "fail"
     assert "SSL_CERT_FILE" in reached.fix
 
 
-def test_a_name_that_nobody_knows_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_nobody_knows_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
 
     _, reached = check_service("https://devices.invalid", TOKEN)
 
     assert reached.status == "fail"
-    assert "correct the host's name" in reached.fix
+    assert "correct the host name" in reached.fix
 
 
-def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "")
 
@@ -421,11 +421,11 @@ def test_a_service_that_says_nothing_is_not_waited_for_without_end() -> None:
 
         _, reached = check_service(url, TOKEN, limit_seconds=0.2)
 
-    assert "no answer within 0.2 s" in reached.text
+    assert "no response within 0.2 s" in reached.text
     assert "firewall" in reached.fix
 
 
-def test_a_state_directory_that_cannot_be_used_is_told(doctor: Doctor) -> None:
+def test_a_state_directory_that_cannot_be_used_is_reported(doctor: Doctor) -> None:
     doctor.write("file", "")
 
     (finding,) = doctor.found(
@@ -443,7 +443,7 @@ def test_it_leaves_no_run_of_its_own_behind(unconfigured: Examined) -> None:
     assert list((unconfigured.directory / "state" / "pytest-device" / "runs").iterdir()) == []
 
 
-def test_sessions_that_runs_have_left_behind_are_told(doctor: Doctor, ledgers: Ledgers) -> None:
+def test_sessions_that_runs_have_left_behind_are_reported(doctor: Doctor, ledgers: Ledgers) -> None:
     ledgers.run(ledgers.entry(), ledgers.entry())
     ledgers.run(ledgers.entry(), alive=True)
 
@@ -453,7 +453,7 @@ def test_sessions_that_runs_have_left_behind_are_told(doctor: Doctor, ledgers: L
     assert finding["text"].startswith("2 sessions")
 
 
-def test_a_damaged_file_of_the_ledger_is_told(doctor: Doctor, ledgers: Ledgers) -> None:
+def test_a_damaged_file_of_the_ledger_is_reported(doctor: Doctor, ledgers: Ledgers) -> None:
     broken = ledgers.run(ledgers.entry()).directory / "broken.json"
     broken.write_text("{")
 
@@ -463,13 +463,13 @@ def test_a_damaged_file_of_the_ledger_is_told(doctor: Doctor, ledgers: Ledgers) 
     assert str(broken) in finding["text"]
 
 
-def test_for_the_local_service_neither_token_nor_address_are_looked_at(local: Examined) -> None:
+def test_for_the_local_service_neither_token_nor_url_is_checked(local: Examined) -> None:
     names = {one["name"] for one in local.findings}
     assert local.result.returncode == 0
     assert names.isdisjoint({"token", "service", "state directory"})
 
 
-def test_an_appium_that_is_not_there_yet_is_told_and_not_installed(local: Examined) -> None:
+def test_an_appium_that_is_not_there_yet_is_reported_and_not_installed(local: Examined) -> None:
     (finding,) = local.named("appium")
 
     assert finding["status"] == "warn"
@@ -481,7 +481,7 @@ def test_where_another_service_is_configured_a_missing_appium_is_no_fault(unconf
     (finding,) = unconfigured.named("appium")
 
     assert finding["status"] == "ok"
-    assert "only --device-local needs it" in finding["text"]
+    assert "only needed by --device-local" in finding["text"]
 
 
 def test_an_appium_that_is_installed_is_found(doctor: Doctor) -> None:
@@ -496,16 +496,16 @@ def test_an_appium_that_is_installed_is_found(doctor: Doctor) -> None:
     assert Path(found[0]["text"]).is_file()
 
 
-def test_a_machine_without_a_node_that_fits_is_told(doctor: Doctor) -> None:
+def test_a_machine_without_a_node_that_fits_is_reported(doctor: Doctor) -> None:
     node = doctor.directory / "node"
     node.write_text('#!/bin/sh\necho \'["18.0.0", "/old/node"]\'\n')
     node.chmod(0o755)
-    told = run(
+    report = run(
         "doctor", "--json", code=WITHOUT_WHEEL, cwd=doctor.directory,
         **doctor.environ, PATH=str(doctor.directory), DEVICE_LOCAL="1",
     )  # fmt: skip
 
-    findings = {one["name"]: one for one in json.loads(told.stdout)["findings"]}
+    findings = {one["name"]: one for one in json.loads(report.stdout)["findings"]}
     assert findings["node"]["status"] == "warn"
     assert "is Node.js 18.0.0" in findings["node"]["text"]
     assert "Node.js" in findings["node"]["text"]
@@ -516,7 +516,7 @@ def nothing_is_installed(name: str) -> str:
     raise PackageNotFoundError(name)
 
 
-def test_packages_that_are_missing_or_too_old_are_told_with_what_installs_them() -> None:
+def test_packages_that_are_missing_or_too_old_are_reported_with_what_installs_them() -> None:
     missing = {one.name: one for one in check_packages(version_of=nothing_is_installed)}
     old = {one.name: one for one in check_packages(version_of=lambda _: "0.1")}
 
@@ -524,10 +524,10 @@ def test_packages_that_are_missing_or_too_old_are_told_with_what_installs_them()
     assert missing.keys().isdisjoint({"psutil", "starlette", "uvicorn"})
     assert {one.status for one in (*missing.values(), *old.values())} == {Status.FAIL}
     assert re.fullmatch(r"pip install 'httpx>=[\d.]+'", missing["httpx"].fix)
-    assert "0.1 does not fit >=" in old["httpx"].text
+    assert "0.1 does not satisfy >=" in old["httpx"].text
 
 
-def test_a_python_that_is_too_old_is_told() -> None:
+def test_a_python_that_is_too_old_is_reported() -> None:
     assert [one.status for one in check_python("3.10.0")] == ["ok", "fail"]
 
 

@@ -35,7 +35,7 @@ def found(directory: Path) -> dict[str, tuple[str, str, str]]:
     return {one.name: (one.status, one.text, one.fix) for one in findings}
 
 
-def test_every_kind_of_every_platform_is_told_the_preferred_ones_first(tmp_path: Path) -> None:
+def test_every_kind_of_every_platform_is_reported_the_preferred_ones_first(tmp_path: Path) -> None:
     assert list(found(tmp_path)) == [
         *("android: emulator", "android: chromium", "android: fake"),
         *("ios: simulator", "ios: chromium", "ios: fake"),
@@ -109,10 +109,10 @@ def test_a_real_device_without_appium_s_driver_serves_the_others(tmp_path: Path,
     assert findings["android: chromium"][1].startswith("for appium sessions, ")
 
 
-def test_the_command_tells_them(tmp_path: Path) -> None:
+def test_the_command_reports_them(tmp_path: Path) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
 
-    told = run("doctor", "--json", cwd=tmp_path, DEVICE_LOCAL="1", **environ)
+    report = run("doctor", "--json", cwd=tmp_path, DEVICE_LOCAL="1", **environ)
 
-    names = {finding["name"] for finding in json.loads(told.stdout)["findings"]}
+    names = {finding["name"] for finding in json.loads(report.stdout)["findings"]}
     assert {"android: chromium", "ios: chromium", "agent-device", "argent"} <= names

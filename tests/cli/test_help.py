@@ -60,11 +60,11 @@ def test_no_line_of_help_is_wider_than_a_page() -> None:
     assert [line for text in texts for line in text.splitlines() if len(line) > 84] == []
 
 
-def test_it_tells_its_version() -> None:
+def test_it_prints_its_version() -> None:
     assert call("--version").stdout == f"pytest-device {version('pytest-device')}\n"
 
 
-def test_an_unknown_command_is_told_with_those_there_are() -> None:
+def test_an_unknown_command_is_reported_with_those_there_are() -> None:
     result = call("dance")
 
     assert result.returncode == 2

@@ -1,4 +1,4 @@
-"""``pytest-device serve``: what it tells, how it ends."""
+"""``pytest-device serve``: what it prints, how it ends."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def serving(state_dir: Path) -> Generator[subprocess.Popen[str]]:
         service.communicate(timeout=60)
 
 
-def told(service: subprocess.Popen[str]) -> str:
+def announced(service: subprocess.Popen[str]) -> str:
     """Return what the service prints until it has said how to use it."""
     lines: list[str] = []
     for line in service.stdout or ():
@@ -53,7 +53,7 @@ def environment(text: str) -> dict[str, str]:
 
 
 def test_what_it_prints_points_a_client_at_it(serving: subprocess.Popen[str]) -> None:
-    env = environment(told(serving))
+    env = environment(announced(serving))
 
     request = SessionRequest.from_arguments(app_id=env["DEVICE_APP_ID"], platform="ios", type="argent")
     with DeviceClient(env["DEVICE_URL"], env["DEVICE_TOKEN"]) as client:
@@ -62,7 +62,7 @@ def test_what_it_prints_points_a_client_at_it(serving: subprocess.Popen[str]) ->
 
 
 def test_the_token_is_in_a_private_file_and_not_on_the_screen(serving: subprocess.Popen[str], state_dir: Path) -> None:
-    text = told(serving)
+    text = announced(serving)
     token = (state_dir / "token").read_text()
 
     assert token not in text
@@ -74,7 +74,7 @@ def test_the_token_is_in_a_private_file_and_not_on_the_screen(serving: subproces
 def test_it_ends_with_status_0_and_takes_its_token_along(
     serving: subprocess.Popen[str], state_dir: Path, number: signal.Signals
 ) -> None:
-    told(serving)
+    announced(serving)
 
     serving.send_signal(number)
 
@@ -83,14 +83,14 @@ def test_it_ends_with_status_0_and_takes_its_token_along(
 
 
 def test_each_start_has_a_token_of_its_own(serving: subprocess.Popen[str], state_dir: Path) -> None:
-    told(serving)
+    announced(serving)
     first = (state_dir / "token").read_text()
     serving.send_signal(signal.SIGINT)
     serving.wait(60)
     command = [*COMMAND, "serve", "--port", "0", "--state-dir", str(state_dir)]
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as again:
-        told(again)
+        announced(again)
         second = (state_dir / "token").read_text()
         again.send_signal(signal.SIGINT)
 
@@ -98,7 +98,7 @@ def test_each_start_has_a_token_of_its_own(serving: subprocess.Popen[str], state
 
 
 def test_a_second_service_for_the_same_directory_is_refused(serving: subprocess.Popen[str], state_dir: Path) -> None:
-    told(serving)
+    announced(serving)
 
     second = run("serve", "--port", "0", "--state-dir", str(state_dir))
 
@@ -107,7 +107,7 @@ def test_a_second_service_for_the_same_directory_is_refused(serving: subprocess.
     assert (state_dir / "token").exists()
 
 
-def test_a_port_in_use_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_with_the_way_out(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run("serve", "--port", str(port), "--state-dir", str(tmp_path))
@@ -142,7 +142,9 @@ def test_for_programs_it_prints_one_line_when_it_is_ready(state_dir: Path) -> No
         *(("--host", "0.0.0.0"), ("--host", "::"), ("--host", ""), ("--host", "devices.example")),
     ],
 )
-def test_a_wrong_option_is_told_with_its_value_before_anything_starts(state_dir: Path, option: str, value: str) -> None:
+def test_a_wrong_option_is_reported_with_its_value_before_anything_starts(
+    state_dir: Path, option: str, value: str
+) -> None:
     result = run("serve", "--state-dir", str(state_dir), option, value)
 
     assert result.returncode == 2
@@ -150,12 +152,12 @@ def test_a_wrong_option_is_told_with_its_value_before_anything_starts(state_dir:
     assert not state_dir.exists()
 
 
-def test_of_an_address_of_other_machines_it_tells_which_ones_do() -> None:
+def test_for_an_address_of_other_machines_it_names_the_valid_ones() -> None:
     assert "127.0.0.1, ::1 or localhost" in run("serve", "--host", "0.0.0.0").stderr
 
 
 def test_it_listens_on_this_machine_only(serving: subprocess.Popen[str]) -> None:
-    url = environment(told(serving))["DEVICE_URL"]
+    url = environment(announced(serving))["DEVICE_URL"]
 
     assert url.startswith("http://127.0.0.1:")
     assert httpx.get(url, headers={"Host": "devices.example"}, trust_env=False).status_code == 421

@@ -21,12 +21,12 @@ def test_sessions_lists_what_the_ledger_knows_for_people(ledgers: Ledgers) -> No
     shown = call("sessions", DEVICE_STATE_DIR=str(ledgers.state_dir), DEVICE_TOKEN="")
 
     assert shown.returncode == 0
-    assert f"{kept.session_id}  kept, its run is over: android appium 'a test'" in shown.stdout
+    assert f"{kept.session_id}  kept (run finished): android appium 'a test'" in shown.stdout
     assert f"{live.session_id}  live, its run is alive: android appium 'my test'" in shown.stdout
-    assert f"lasts 10 minutes and 5 for cleaning up at most, at {ledgers.service.url}, page {kept.url}" in shown.stdout
+    assert f"max. duration 10 min (+5 min cleanup), at {ledgers.service.url}, session page: {kept.url}" in shown.stdout
 
 
-def test_sessions_tells_all_times_as_clocks_here_have_them(ledgers: Ledgers) -> None:
+def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     asked_at, until = "2026-01-01T16:39:56+00:00", "2026-01-01T17:40:00+00:00"
     ledgers.run(left := entry_of(str(uuid4()), ledgers.service, asked_at=asked_at))
     ledgers.run(left._replace(state=WARM, until=until))
@@ -36,9 +36,9 @@ def test_sessions_tells_all_times_as_clocks_here_have_them(ledgers: Ledgers) -> 
     shown = run("sessions", *options, TZ="XST-9").stdout
     stopped = run("stop", *options, TZ="XST-9", DEVICE_URL=ledgers.service.url, DEVICE_TOKEN=ledgers.service.token)
 
-    assert shown.count("asked for at 2026-01-02 01:39, lasts") == 2
-    assert "asked for at 2999-01-01 01:39, lasts" in shown
-    assert "minutes after 2999-01-01 01:39, when it was asked for" in stopped.stderr
+    assert shown.count("created 2026-01-02 01:39, max. duration") == 2
+    assert "created 2999-01-01 01:39, max. duration" in shown
+    assert "minutes after its creation at 2999-01-01 01:39" in stopped.stderr
 
 
 def test_sessions_lists_what_the_ledger_knows_for_programs(ledgers: Ledgers) -> None:
@@ -61,12 +61,12 @@ def test_sessions_lists_what_the_ledger_knows_for_programs(ledgers: Ledgers) -> 
     ]
 
 
-def test_sessions_tells_of_a_session_without_an_id(ledgers: Ledgers) -> None:
+def test_sessions_lists_a_session_without_an_id(ledgers: Ledgers) -> None:
     ledgers.run(entry_of("", ledgers.service, state=ASKED, name="lost one"))
 
     shown = call("sessions", "--state-dir", str(ledgers.state_dir)).stdout
 
-    assert shown.startswith("id unknown  asked, its run is over: android appium 'lost one'")
+    assert shown.startswith("id unknown  asked (run finished): android appium 'lost one'")
 
 
 def test_sessions_says_that_there_is_none(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_sessions_says_that_nothing_has_run_yet(tmp_path: Path) -> None:
     shown = call("sessions", **environ)
 
     assert shown.returncode == 0
-    assert shown.stdout == f"no session is known: {tmp_path / 'pytest-device'} does not exist\n"
+    assert shown.stdout == f"no sessions: {tmp_path / 'pytest-device'} does not exist\n"
     assert call("sessions", "--json", **environ).stdout == '{"sessions": [], "damaged": {}}\n'
 
 
@@ -96,7 +96,7 @@ def test_a_state_directory_that_depends_on_where_the_command_runs_is_a_usage_err
 
 
 @pytest.mark.parametrize("command", ["sessions", "stop"])
-def test_a_state_directory_that_is_not_there_is_told_and_an_error_where_it_may_be_mistyped(
+def test_a_state_directory_that_is_not_there_is_reported_and_an_error_where_it_may_be_mistyped(
     command: str, tmp_path: Path
 ) -> None:
     missing = str(tmp_path / "state")

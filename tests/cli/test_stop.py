@@ -1,4 +1,4 @@
-"""``pytest-device stop``: what it stops, what it tells, how it ends."""
+"""``pytest-device stop``: what it stops, what it reports, how it ends."""
 
 import json
 from uuid import uuid4
@@ -22,7 +22,7 @@ def test_stop_stops_what_is_left_and_kept_and_spares_live_runs(ledgers: Ledgers)
     assert result.returncode == 0, result.stderr
     assert f"stopped: android appium {left.session_id} (stopped)" in result.stdout
     assert f"stopped: android appium {kept.session_id} (stopped)" in result.stdout
-    assert "1 session of live runs left to them: --all stops these, too" in result.stdout
+    assert "1 session of live runs skipped: use --all to stop them" in result.stdout
     assert ledgers.service.statuses().count("stopped") == 2
     assert [session["session_id"] for session in ledgers.listed()] == [owned.session_id]
 
@@ -33,7 +33,7 @@ def test_stop_says_that_it_knows_this_machine_only(ledgers: Ledgers) -> None:
     assert result.returncode == 0
     assert result.stdout.splitlines() == [
         f"nothing to stop in {ledgers.state_dir}",
-        "sessions that other machines asked for are not known here: the service has no list",
+        "sessions created by other machines are not listed: the service has no list call",
     ]
 
 
@@ -93,7 +93,7 @@ def test_stop_does_not_take_a_session_that_nobody_knows_for_stopped(ledgers: Led
     result = ledgers.stop(mistyped)
 
     assert result.returncode == 1
-    assert f"neither the ledger nor the service knows a session {mistyped}" in result.stderr
+    assert f"session {mistyped} is unknown to both the ledger and the service" in result.stderr
 
 
 def test_stop_sends_the_token_to_no_other_service(ledgers: Ledgers) -> None:
@@ -104,7 +104,7 @@ def test_stop_sends_the_token_to_no_other_service(ledgers: Ledgers) -> None:
 
         assert other.requests() == []
     assert result.returncode == 1
-    assert f"left alone: android appium {entry.session_id} is at {other.url}" in result.stderr
+    assert f"skipped: android appium {entry.session_id} belongs to {other.url}" in result.stderr
     assert [session["session_id"] for session in ledgers.listed()] == [entry.session_id]
 
 
@@ -132,7 +132,7 @@ def test_stop_gives_up_after_the_time_it_is_given(ledgers: Ledgers) -> None:
     assert len(ledgers.listed()) == 1
 
 
-def test_stop_tells_of_a_create_call_whose_answer_is_not_there(ledgers: Ledgers) -> None:
+def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) -> None:
     lost = entry_of("", ledgers.service, state=ASKED, asked_at="2999-01-01T00:00:00+00:00")
     ledgers.run(lost, lost._replace(intent=uuid4().hex, asked_at="2001-01-01T00:00:00+00:00"))
 
@@ -150,7 +150,7 @@ def test_stop_counts_what_had_been_stopped_and_leaves_the_count_of_live_runs_to_
     result = ledgers.stop("--all")
 
     assert result.returncode == 0
-    assert "2 sessions had been stopped already" in result.stdout
+    assert "2 sessions already stopped" in result.stdout
     assert [session["run_alive"] for session in ledgers.listed()] == [True]
 
 
@@ -165,7 +165,7 @@ def test_stop_fails_for_a_damaged_file(ledgers: Ledgers) -> None:
     assert ledgers.service.statuses() == ["stopped"]
 
 
-def test_stop_tells_programs_what_is_not_stopped_and_why(ledgers: Ledgers) -> None:
+def test_stop_reports_to_programs_what_is_not_stopped_and_why(ledgers: Ledgers) -> None:
     refused, strange = ledgers.entry(), str(uuid4())
     ledgers.run(refused)
     echo = json.dumps({"echo": ledgers.service.token})
@@ -173,39 +173,39 @@ def test_stop_tells_programs_what_is_not_stopped_and_why(ledgers: Ledgers) -> No
 
     result = ledgers.stop("--json", refused.session_id, strange)
 
-    told = json.loads(result.stdout)
+    report = json.loads(result.stdout)
     assert (result.returncode, result.stderr) == (1, "")
     assert ledgers.service.token not in result.stdout
-    assert [(one["session_id"], one["page"]) for one in told["not_stopped"]] == [
+    assert [(one["session_id"], one["page"]) for one in report["not_stopped"]] == [
         (refused.session_id, refused.url),
         (strange, ""),
     ]
-    assert "Developer" in told["not_stopped"][0]["reason"]
-    assert (told["stopped"], told["already_stopped"], told["damaged"]) == ([], 0, {})
+    assert "Developer" in report["not_stopped"][0]["reason"]
+    assert (report["stopped"], report["already_stopped"], report["damaged"]) == ([], 0, {})
 
 
-def test_stop_tells_programs_of_all_that_the_ledger_knows(ledgers: Ledgers) -> None:
+def test_stop_reports_to_programs_everything_in_the_ledger(ledgers: Ledgers) -> None:
     left, lost = ledgers.entry(), entry_of("", ledgers.service, state=ASKED, asked_at="2999-01-01T00:00:00+00:00")
     elsewhere = entry_of(str(uuid4()), ledgers.service)._replace(service="https://devices.example")
     broken = ledgers.run(left, lost, elsewhere, ledgers.entry(state=STOPPED)).directory / "broken.json"
     broken.write_text("{")
     ledgers.run(ledgers.entry(), alive=True)
 
-    told = json.loads(ledgers.stop("--json").stdout)
+    report = json.loads(ledgers.stop("--json").stdout)
 
-    assert told["stopped"] == [
+    assert report["stopped"] == [
         {"session_id": left.session_id, "label": "android appium", "page": left.url, "status": "stopped"}
     ]
-    assert [(one["session_id"], one["reason"]) for one in told["not_stopped"]] == [
-        ("", "the answer to its create call is not there, so it has no id"),
-        (elsewhere.session_id, "it is at https://devices.example"),
+    assert [(one["session_id"], one["reason"]) for one in report["not_stopped"]] == [
+        ("", "its ID is unknown: the response to its create call was lost"),
+        (elsewhere.session_id, "belongs to https://devices.example"),
     ]
-    assert (told["already_stopped"], told["left_to_live_runs"]) == (1, 1)
-    assert list(told["damaged"]) == [str(broken)]
+    assert (report["already_stopped"], report["left_to_live_runs"]) == (1, 1)
+    assert list(report["damaged"]) == [str(broken)]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environ", "told"),
+    ("arguments", "environ", "reported"),
     [
         ((), {"DEVICE_URL": ""}, "--url or DEVICE_URL"),
         ((), {"DEVICE_TOKEN": ""}, "DEVICE_TOKEN"),
@@ -219,13 +219,13 @@ def test_stop_tells_programs_of_all_that_the_ledger_knows(ledgers: Ledgers) -> N
         ((), {"DEVICE_STOP_TIMEOUT_SECONDS": "soon"}, "DEVICE_STOP_TIMEOUT_SECONDS='soon' must be"),
     ],
 )
-def test_stop_tells_what_it_cannot_work_with(
-    ledgers: Ledgers, arguments: tuple[str, ...], environ: dict[str, str], told: str
+def test_stop_reports_what_it_cannot_work_with(
+    ledgers: Ledgers, arguments: tuple[str, ...], environ: dict[str, str], reported: str
 ) -> None:
     result = ledgers.stop(*arguments, **environ)
 
     assert result.returncode == 2
-    assert told in result.stderr
+    assert reported in result.stderr
 
 
 def test_sessions_are_listed_and_stopped_without_the_local_extra(ledgers: Ledgers) -> None:

@@ -190,7 +190,7 @@ def test_an_answer_that_trickles_for_ever_is_given_up(far: Controller) -> None:
         agent_device(far, timeout_seconds=0.3).press("label=Go")
 
 
-def test_a_text_that_is_too_long_is_told_before_anything_is_sent(far: Controller) -> None:
+def test_a_text_that_is_too_long_is_reported_before_anything_is_sent(far: Controller) -> None:
     with pytest.raises(ControllerError, match=f"takes {MAX_BODY_BYTES} bytes at most"):
         agent_device(far).fill("label=name", "x" * MAX_BODY_BYTES)
 
@@ -270,7 +270,7 @@ def test_the_real_program_is_run_on_the_same_session(far: Controller) -> None:
         device.run("get", program=[sys.executable, "-c", "import time; time.sleep(60)"], timeout_seconds=0.2)
 
 
-def test_a_program_that_is_not_installed_is_told(far: Controller, tmp_path: Path) -> None:
+def test_a_program_that_is_not_installed_is_reported(far: Controller, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="agent-device is not on PATH"):
         agent_device(far).run("devices", environ={"PATH": str(tmp_path)})
     with pytest.raises(ConfigError, match="cannot be run"):

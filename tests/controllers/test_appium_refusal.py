@@ -59,7 +59,9 @@ def _error(far: Controller, message: str, options: dict[str, object], **capabili
 
 
 @pytest.mark.parametrize("message", OF_THE_APP)
-def test_an_app_that_cannot_be_installed_or_started_is_told_as_the_app_s_fault(far: Controller, message: str) -> None:
+def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_app_s_fault(
+    far: Controller, message: str
+) -> None:
     error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
 
     assert isinstance(error, AppError)

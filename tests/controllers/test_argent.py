@@ -82,7 +82,7 @@ def test_the_part_of_json_schema_that_tools_use_is_understood(value: Any, schema
     assert list(problems_of(value, schema)) == problems
 
 
-def test_an_unknown_tool_is_told_with_those_of_a_similar_name(far: Controller) -> None:
+def test_an_unknown_tool_is_reported_with_those_of_a_similar_name(far: Controller) -> None:
     far.answer = tools({})
 
     with pytest.raises(ArgentError, match="argent has no tool 'gesture-tab', but gesture-tap"):
@@ -124,7 +124,7 @@ def test_a_device_that_is_not_found_at_once_is_looked_for_again(far: Controller)
 
 
 @pytest.mark.parametrize("devices", [[], [{"udid": "one"}, {"udid": "two"}]])
-def test_none_or_several_devices_are_told(far: Controller, devices: list[dict[str, str]]) -> None:
+def test_none_or_several_devices_are_reported(far: Controller, devices: list[dict[str, str]]) -> None:
     far.answer = tools({"POST /tools/list-devices": says({"data": {"devices": devices}})})
 
     with pytest.raises(ArgentError, match=f"argent sees {len(devices)} devices"):

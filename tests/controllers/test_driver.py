@@ -114,7 +114,7 @@ def test_a_quit_that_hangs_is_given_up_and_told_as_a_device_that_may_still_be_he
     assert "the Appium driver did not quit: " in caplog.text
 
 
-def test_a_start_that_hangs_is_told_with_its_limit_and_as_a_device_that_may_be_held(far: Controller) -> None:
+def test_a_start_that_hangs_is_reported_with_its_limit_and_as_a_device_that_may_be_held(far: Controller) -> None:
     lost: list[bool] = []
     far.answer = lambda _call: HANGS
 
@@ -203,7 +203,7 @@ def test_a_browser_goes_to_the_link_of_the_marker(far: Controller) -> None:
     ],
     ids=["refused", "unknown method", "unknown command", "hangs"],
 )
-def test_a_link_that_is_not_opened_is_told_as_what_it_is_and_the_driver_is_quit(
+def test_a_link_that_is_not_opened_is_reported_as_what_it_is_and_the_driver_is_quit(
     far: Controller, answer: Answer, kind: type[DeviceError], words: str
 ) -> None:
     far.answer = appium(sync=answer)

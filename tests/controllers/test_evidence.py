@@ -32,7 +32,7 @@ def test_picture_source_and_facts_of_a_real_appium_are_had(appium: Session) -> N
     assert json.loads(evidence["app.json"]) == {"context": "NATIVE_APP", "orientation": "PORTRAIT"}
 
 
-def test_of_a_killed_appium_there_is_none_and_that_is_told(
+def test_of_a_killed_appium_there_is_none_and_that_is_reported(
     appium: Session, kill_appium: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     with driver(appium, {}) as driven:

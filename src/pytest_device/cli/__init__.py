@@ -19,13 +19,13 @@ from pytest_device.options import TOKEN_VARIABLE
 
 COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP)
 USAGE_ERROR: Final = 2
-"""The exit status of argparse, too."""
+"""The exit status of argparse as well."""
 INTERRUPTED: Final = 130
-"""The exit status that shells give to what SIGINT ended."""
+"""The exit status that shells report for a program ended by SIGINT."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit status, 2 with a line on standard error for what cannot work."""
+    """Run a command and return its exit status: 2 for a usage error, which is printed to standard error."""
     with masked(os.environ.get(TOKEN_VARIABLE, "")):
         parser = make_parser()
         parsed = parser.parse_args(arguments)
@@ -39,8 +39,8 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="pytest-device",
-        description="Remote devices for pytest: look after what the runs need and leave behind.",
-        epilog=f"{examples_of(*COMMANDS)}\n\n`pytest-device COMMAND --help` tells its options and exit statuses.",
+        description="Remote devices for pytest: check the setup, run a local service, manage leftover sessions.",
+        epilog=f"{examples_of(*COMMANDS)}\n\n`pytest-device COMMAND --help` shows the options and exit statuses.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Reads the version only when it is asked for."""
+    """Prints the version, which is read only on request."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
@@ -71,6 +71,6 @@ def _outcome(run: Callable[[argparse.Namespace], int], parsed: argparse.Namespac
     except KeyboardInterrupt:
         print("pytest-device: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except Exception:  # noqa: BLE001  # it ends the command all the same, but the interpreter would not mask it
+    except Exception:  # noqa: BLE001  # the command ends either way, but the interpreter's traceback would not be masked
         traceback.print_exc()
         raise SystemExit(1) from None

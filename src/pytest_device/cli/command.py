@@ -1,4 +1,4 @@
-"""How a command is declared: its options, its help, what it does."""
+"""The declaration of a command: its options, help and function."""
 
 import argparse
 import os
@@ -13,20 +13,20 @@ from pytest_device.settings import as_given, default_state_dir
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command: ``run`` does it and returns the exit status."""
+    """One command; ``run`` executes it and returns the exit status."""
 
     name: str
     summary: str
-    """What the list of commands says of it."""
+    """Its line in the list of commands."""
     description: str
     examples: Mapping[str, str]
-    """What to type after the program's name, and what it is for."""
+    """Arguments after the program's name, with their purpose."""
     statuses: Mapping[int, str]
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
 
     def add_to(self, add_parser: Callable[..., argparse.ArgumentParser]) -> None:
-        """Add it to the commands of a parser."""
+        """Add the command to a parser."""
         parser = add_parser(
             self.name,
             help=self.summary,
@@ -43,7 +43,7 @@ class Command:
 
 
 def examples_of(*commands: Command) -> str:
-    """Return the examples as a block of help, with what they are for in one column."""
+    """Return the examples as a block of help, with their purposes in one column."""
     examples = {f"pytest-device {typed}".rstrip(): what for one in commands for typed, what in one.examples.items()}
     width = max(map(len, examples))
     return "\n".join(["examples:", *(f"  {typed:{width}}  {what}" for typed, what in examples.items())])
@@ -51,7 +51,7 @@ def examples_of(*commands: Command) -> str:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object, for programs")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def add_state_dir(parser: argparse.ArgumentParser, what: str) -> None:
@@ -60,41 +60,41 @@ def add_state_dir(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--state-dir",
         metavar="DIR",
-        help=f"{what}, an absolute path (default: {Options.state_dir.variable}, else {default})",
+        help=f"{what}; an absolute path (default: {Options.state_dir.variable}, else {default})",
     )
 
 
 def state_dir_of(parsed: argparse.Namespace) -> Path:
-    """Return the state directory; raises ConfigError when there is none, or one is named that runs would refuse."""
+    """Return the state directory; raise ConfigError if there is none, or if runs would reject the given one."""
     source, named = _named_state_dir(parsed)
     state_dir = Path(named) if named else default_state_dir(os.environ)
     if state_dir is None:
-        raise ConfigError("this user has no home directory: give --state-dir")
+        raise ConfigError("this user has no home directory: use --state-dir")
     if named and not state_dir.is_absolute():
         raise ConfigError(f"{as_given(source, named)} must be an absolute path")
     return state_dir
 
 
 def known_state_dir(parsed: argparse.Namespace) -> Path:
-    """Return the state directory; raises ConfigError also for an option's that is not there, OSError for no access.
+    """Return the state directory; also raise ConfigError if the option's does not exist, OSError without access.
 
-    Where the option is mistyped, no session would seem to be left. The variable is that of the runs, which make the
-    directory with the first session.
+    With a mistyped option, no session would seem to be left. The variable's directory may not exist: the runs, which
+    use it too, create it with their first session.
     """
     source, named = _named_state_dir(parsed)
     state_dir = state_dir_of(parsed)
     if parsed.state_dir and not state_dir.exists():
-        raise ConfigError(f"{as_given(source, named)} does not exist: no run has written a session down there")
+        raise ConfigError(f"{as_given(source, named)} does not exist: no run has recorded a session there")
     return state_dir
 
 
 def nothing_in(state_dir: Path) -> str:
-    """Return the end of a line that tells of no session; the directory is not there before the first run."""
+    """Return the end of a line about no sessions; the directory does not exist before the first run."""
     return f" in {state_dir}" if state_dir.exists() else f": {state_dir} does not exist"
 
 
 def _named_state_dir(parsed: argparse.Namespace) -> tuple[str, str]:
-    """Return the option or variable that names a directory, and the name; empty where none does."""
+    """Return the option or variable that sets the directory, and its value, empty if neither does."""
     if parsed.state_dir:
         return "--state-dir", parsed.state_dir
     return Options.state_dir.variable, os.environ.get(Options.state_dir.variable, "")

@@ -10,7 +10,7 @@ from pytest_device.redact import Redactor
 
 @contextmanager
 def masked(*secrets: str) -> Generator[None]:
-    """Mask these secrets, and what looks like one, in all that this process prints meanwhile."""
+    """Mask these secrets, and whatever looks like one, in everything this process prints in the block."""
     redactor = Redactor(secrets)
     out, err = (cast("TextIO", _Masked(stream, redactor)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):

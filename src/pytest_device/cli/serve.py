@@ -1,4 +1,4 @@
-"""``pytest-device serve``: the local service, by hand."""
+"""``pytest-device serve``: run the local service."""
 
 import argparse
 import json
@@ -23,28 +23,30 @@ _HIGHEST_PORT: Final = 65535
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--host", type=_host, default="127.0.0.1", help="address of this machine to listen on (default: %(default)s)"
+        "--host", type=_host, default="127.0.0.1", help="loopback address to listen on (default: %(default)s)"
     )
-    parser.add_argument("--port", type=_port, default=DEFAULT_PORT, help="0 for a free one (default: %(default)s)")
     parser.add_argument(
-        "--app-id", metavar="UUID", default=LOCAL_APP_ID, help="the project it knows (default: %(default)s)"
+        "--port", type=_port, default=DEFAULT_PORT, help="port to listen on, 0 for a free one (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--app-id", metavar="UUID", default=LOCAL_APP_ID, help="ID of its project (default: %(default)s)"
     )
     parser.add_argument(
         "--builds-dir",
         type=_directory,
         metavar="DIR",
         default=os.environ.get(Options.builds_dir.variable) or None,
-        help=f"where the builds lie that it installs by their build id (default: {Options.builds_dir.variable})",
+        help=f"directory of builds, looked up by build ID (default: {Options.builds_dir.variable})",
     )
-    add_state_dir(parser, "where it remembers its sessions, one service at a time")
+    add_state_dir(parser, "directory for its state, used by one service at a time")
     add_json(parser)
 
 
 def _host(text: str) -> str:
     if not is_loopback(text):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not this machine, and no client would send its token there unencrypted: "
-            "give 127.0.0.1, ::1 or localhost"
+            f"{text!r} must be a loopback address (127.0.0.1, ::1 or localhost): no client would send its token "
+            "elsewhere unencrypted"
         )
     return text
 
@@ -63,7 +65,7 @@ def _port(text: str) -> int:
 
 def _directory(text: str) -> Path:
     if not Path(text).is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} must be a directory that exists")
+        raise argparse.ArgumentTypeError(f"{text!r} must be an existing directory")
     return Path(text).absolute()
 
 
@@ -92,11 +94,11 @@ def _run(parsed: argparse.Namespace) -> int:
             case Progress(text):
                 print(text, flush=True, file=sys.stderr if parsed.json else sys.stdout)
             case Ready(url, app_id):
-                # Not before: until it is ready the directory may be another service's.
+                # Not earlier: until the service is ready, the directory may belong to another one.
                 _write_privately(token_path, token)
                 at_the_end.callback(token_path.unlink, missing_ok=True)
-                told = _as_json if parsed.json else _how_to_use
-                print(told(url, app_id, token_path), flush=True)
+                usage = _as_json if parsed.json else _how_to_use
+                print(usage(url, app_id, token_path), flush=True)
 
     with ExitStack() as at_the_end, masked(token):
         serve(config, announce)
@@ -110,7 +112,7 @@ def _as_json(url: str, app_id: str, token_path: Path) -> str:
 
 def _how_to_use(url: str, app_id: str, token_path: Path) -> str:
     return f"""\
-The local service answers at {url}. Ctrl-C ends it, and every session with it.
+The local service is running at {url}. Press Ctrl-C to stop it and all of its sessions.
 In another terminal:
 
     export {Options.url.variable}={url} {Options.app_id.variable}={app_id}
@@ -130,14 +132,14 @@ SERVE: Final = Command(
     name="serve",
     summary="run the local service until Ctrl-C",
     description="""\
-Run the local service on this machine and tell how to point a suite at it. The
-first start installs what it needs. The access token is fresh at each start, and
-is kept in a file that only you can read; it is never printed.""",
+Run the local service on this machine and print how to use it. The first start
+installs the programs it needs. Each start creates a new access token in a file
+that only you can read; it is never printed.""",
     examples={
-        "serve": "and follow what it prints",
-        "serve --port 0 --json": "for programs: one line of JSON when it is ready",
+        "serve": "then follow the printed instructions",
+        "serve --port 0 --json": "print one line of JSON when it is ready",
     },
-    statuses={0: "it was ended by Ctrl-C, SIGTERM or SIGHUP", 2: "it could not start, or a usage error"},
+    statuses={0: "stopped by Ctrl-C, SIGTERM or SIGHUP", 2: "startup failed, or usage error"},
     add_options=_add_options,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""``pytest-device sessions``: what the ledger of this machine knows."""
+"""``pytest-device sessions``: list the sessions in this machine's ledger."""
 
 import argparse
 import json
@@ -7,16 +7,16 @@ from typing import Final
 from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in
 from pytest_device.errors import ConfigError
 
-ONLY_HERE: Final = "sessions that other machines asked for are not known here: the service has no list"
+ONLY_HERE: Final = "sessions created by other machines are not listed: the service has no list call"
 
 
 def unusable(error: OSError) -> ConfigError:
-    """Return the error of a state directory that cannot be used."""
+    """Return the error for a state directory that cannot be used."""
     return ConfigError(f"the ledger cannot be used: {error}")
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_state_dir(parser, "where the runs wrote their sessions down")
+    add_state_dir(parser, "directory where the runs recorded their sessions")
     add_json(parser)
 
 
@@ -35,23 +35,23 @@ def _run(parsed: argparse.Namespace) -> int:
     for one in sessions:
         print(*one.lines(), sep="\n")
     for path, reason in damaged.items():
-        print(f"damaged: {path}: {reason}; it may stand for a session that is running")
+        print(f"damaged: {path}: {reason}; its session may still be running")
     if not (sessions or damaged):
-        print(f"no session is known{nothing_in(state_dir)}")
+        print(f"no sessions{nothing_in(state_dir)}")
     return int(bool(damaged))
 
 
 SESSIONS: Final = Command(
     name="sessions",
-    summary="list the sessions of this machine's runs that may run on",
+    summary="list sessions of this machine's runs that may still be running",
     description=f"""\
-List what the ledger of this machine knows, without asking a service;
+List the sessions in this machine's ledger, without calling a service;
 {ONLY_HERE}.""",
     examples={
-        "sessions": "those of live runs, those left behind, those kept",
-        "sessions --json": "for programs",
+        "sessions": "sessions of live runs, leftover and kept sessions",
+        "sessions --json": "the same as JSON",
     },
-    statuses={0: "all was read", 1: "a file of the ledger is damaged: it is named", 2: "a usage error"},
+    statuses={0: "success", 1: "a ledger file is damaged", 2: "usage error"},
     add_options=_add_options,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""``pytest-device stop``: stop what runs have left behind, or kept."""
+"""``pytest-device stop``: stop leftover and kept sessions."""
 
 import argparse
 import json
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("ids", nargs="*", default=[], type=UUID, metavar="ID", help="stop these sessions only")
-    which.add_argument("--all", action="store_true", help="stop those of live runs, too")
+    which.add_argument("ids", nargs="*", default=[], type=UUID, metavar="ID", help="stop only these sessions")
+    which.add_argument("--all", action="store_true", help="also stop the sessions of live runs")
     parser.add_argument(
         "--url",
         default=os.environ.get(Options.url.variable),
@@ -33,10 +33,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--timeout-seconds",
         type=_seconds,
         metavar="SECONDS",
-        help="how long to go on trying what does not succeed at once "
+        help="time to retry stops that fail "
         f"(default: {Options.stop_timeout_seconds.variable}, else {Options.stop_timeout_seconds.default:g})",
     )
-    add_state_dir(parser, "where the runs wrote their sessions down")
+    add_state_dir(parser, "directory where the runs recorded their sessions")
     add_json(parser)
 
 
@@ -49,7 +49,7 @@ def _seconds(text: str) -> float:
 
 
 def _timeout_seconds(text: str) -> float:
-    """Return the time limit by the rule that the settings have for it."""
+    """Return the time limit, by the rule of the setting."""
     return resolve(_no_text, {Options.stop_timeout_seconds.variable: text}, _no_text).stop_timeout_seconds
 
 
@@ -63,7 +63,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
     if not parsed.url:
         raise ConfigError(
-            f"which service? Give --url or {Options.url.variable}; `pytest-device sessions` tells each session's"
+            f"no service: use --url or set {Options.url.variable}; `pytest-device sessions` shows each session's"
         )
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
     seconds = parsed.timeout_seconds or _timeout_seconds(os.environ.get(Options.stop_timeout_seconds.variable, ""))
@@ -82,7 +82,7 @@ def _run(parsed: argparse.Namespace) -> int:
     for text in problems:
         print(text, file=sys.stderr)
     if not choice.ids:
-        print(f"that is all that {state_dir} knows" if done or problems else f"nothing to stop{nothing_in(state_dir)}")
+        print(f"no other sessions in {state_dir}" if done or problems else f"nothing to stop{nothing_in(state_dir)}")
         print(ONLY_HERE)
     return int(bool(problems))
 
@@ -108,11 +108,11 @@ def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
         if not is_proof(event):
             yield {**_of_session(event.session), "reason": detail_of(event)}
     for entry in outcome.unanswered:
-        yield _of_entry(entry, "the answer to its create call is not there, so it has no id")
+        yield _of_entry(entry, "its ID is unknown: the response to its create call was lost")
     for entry in outcome.elsewhere:
-        yield _of_entry(entry, f"it is at {entry.service}")
+        yield _of_entry(entry, f"belongs to {entry.service}")
     for session_id in outcome.strangers:
-        reason = "neither the ledger nor the service knows it"
+        reason = "unknown to both the ledger and the service"
         yield {"session_id": session_id, "label": "", "page": "", "reason": reason}
 
 
@@ -126,20 +126,20 @@ def _of_entry(entry: "Entry", reason: str) -> dict[str, str]:
 
 STOP: Final = Command(
     name="stop",
-    summary="stop sessions that runs have left behind, or kept",
+    summary="stop leftover and kept sessions",
     description=f"""\
-Stop what the ledger of this machine knows and no live run owns;
+Stop the sessions in this machine's ledger that no live run owns;
 {ONLY_HERE}.
-The access token comes from {TOKEN_VARIABLE}, and goes to this one service only.""",
+The access token is read from {TOKEN_VARIABLE} and sent to this service only.""",
     examples={
-        "stop": "what runs have left behind, and what they have kept",
-        "stop --all": "what live runs own, too",
-        "stop ID": "this session, also one that another machine asked for",
+        "stop": "stop leftover and kept sessions",
+        "stop --all": "also stop the sessions of live runs",
+        "stop ID": "stop this session, even if another machine created it",
     },
     statuses={
-        0: "all that was asked for is proven stopped",
-        1: "something is not: it is named",
-        2: "a usage error: nothing was sent",
+        0: "all requested sessions are confirmed stopped",
+        1: "some are not; they are listed",
+        2: "usage error, nothing was sent",
     },
     add_options=_add_options,
     run=_run,

@@ -38,12 +38,12 @@ class Known(NamedTuple):
     def lines(self) -> Iterator[str]:
         """Yield what a person reads."""
         entry = self.entry
-        run = "alive" if self.is_alive else "over"
+        run = "running" if self.is_alive else "finished"
         state = f"kept warm until {time_of_day(time_of(entry.until))}" if entry.state == WARM else entry.state
-        yield f"{entry.session_id or 'id unknown'}  {state}, its run is {run}: {entry.label} {entry.name!r}"
-        page = f", page {entry.url}" if entry.url else ""
-        minutes = f"{entry.minutes - CLEANUP_MINUTES} minutes and {CLEANUP_MINUTES} for cleaning up"
-        yield f"    asked for at {date_and_time(entry.asked_at)}, lasts {minutes} at most, at {entry.service}{page}"
+        yield f"{entry.session_id or 'id unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
+        page = f", session page: {entry.url}" if entry.url else ""
+        limit = f"max. duration {entry.minutes - CLEANUP_MINUTES} min (+{CLEANUP_MINUTES} min cleanup)"
+        yield f"    created {date_and_time(entry.asked_at)}, {limit}, at {entry.service}{page}"
 
 
 @contextmanager
@@ -98,20 +98,19 @@ class Outcome:
         for event in self.events:
             if not is_proof(event):
                 of = event.session
-                where, cost = of.url or of.session_id, f"it may cost up to {of.minutes} more minutes"
+                where, cost = of.url or of.session_id, f"may run up to {of.minutes} more minutes"
                 yield f"not stopped: {of.label} {where}: {detail_of(event)}; {cost}"
         for entry in self.unanswered:
             yield (
-                f"cannot be stopped: {entry.label} named {entry.name!r}, since the answer to its create call is not "
-                f"there; it ends by itself {entry.minutes} minutes after {date_and_time(entry.asked_at)}, when it was "
-                "asked for"
+                f"cannot be stopped: {entry.label} named {entry.name!r}, because the response to its create call was "
+                f"lost; it ends at most {entry.minutes} minutes after its creation at {date_and_time(entry.asked_at)}"
             )
         for entry in self.elsewhere:
-            yield f"left alone: {entry.label} {entry.session_id or repr(entry.name)} is at {entry.service}"
+            yield f"skipped: {entry.label} {entry.session_id or repr(entry.name)} belongs to {entry.service}"
         for session_id in self.strangers:
-            yield f"not stopped: neither the ledger nor the service knows a session {session_id}"
+            yield f"not stopped: session {session_id} is unknown to both the ledger and the service"
         for path, reason in self.damaged.items():
-            yield f"damaged ledger file {path} ({reason}): a session may be running that nobody stops"
+            yield f"damaged ledger file {path} ({reason}): its session may still be running"
 
     def lines(self) -> Iterator[str]:
         """Yield what was done."""
@@ -119,9 +118,9 @@ class Outcome:
             if is_proof(event):
                 yield f"stopped: {event.session.label} {event.session.session_id} ({detail_of(event)})"
         if self.already:
-            yield f"{counted(self.already)} had been stopped already"
+            yield f"{counted(self.already)} already stopped"
         if self.spared:
-            yield f"{counted(self.spared)} of live runs left to them: --all stops these, too"
+            yield f"{counted(self.spared)} of live runs skipped: use --all to stop them"
 
 
 def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> Outcome:

@@ -1,4 +1,4 @@
-"""``pytest-device doctor``: whether a run with device tests would work here, and what to do when not."""
+"""``pytest-device doctor``: check whether device tests can run here, and suggest fixes."""
 
 import argparse
 import json
@@ -34,7 +34,7 @@ def _findings() -> Iterator[Finding]:
     yield from packages
     if any(finding.status is Status.FAIL for finding in packages):
         yield fail(
-            "others", "nothing else was looked at, since that needs these packages", "install them, and ask again"
+            "others", "skipped, because the other checks need these packages", "install them and run doctor again"
         )
         return
     from pytest_device.cli.doctor.configuration import read_configuration
@@ -67,14 +67,14 @@ def _lines(findings: Sequence[Finding], *, is_coloured: bool) -> Iterator[str]:
 
 DOCTOR: Final = Command(
     name="doctor",
-    summary="check whether a run with device tests would work here",
+    summary="check whether device tests can run here",
     description="""\
-Check what a pytest run in this directory would find: versions, configuration,
-access token, service, the sessions that earlier runs have left, and what the
-local service needs. No session is created, no test is run, nothing is installed;
-the service is asked for a session that does not exist. What is not ok has a fix.""",
-    examples={"doctor": "in the directory where pytest is started", "doctor --json": "for programs, and for CI"},
-    statuses={0: "nothing has failed; there may be warnings", 1: "something has failed", 2: "a usage error"},
+Check the setup of a pytest run in this directory: versions, configuration,
+access token, service, leftover sessions, and the programs of the local service.
+It creates no session, runs no test and installs nothing; it requests a session
+that does not exist. Every finding that is not ok has a fix.""",
+    examples={"doctor": "in the directory where you run pytest", "doctor --json": "for scripts and CI"},
+    statuses={0: "no check failed, warnings are possible", 1: "a check failed", 2: "usage error"},
     add_options=add_json,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""Checks what a pytest run in this directory would be told, by letting pytest read it all and run nothing."""
+"""Checks the configuration of a pytest run in this directory: pytest reads it and runs nothing."""
 
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -18,7 +18,7 @@ from pytest_device.settings import Settings
 
 _NAME: Final = "configuration"
 _ARGUMENTS: Final = ("--assert=plain",)
-"""Without it pytest warns, or fails, since this package is loaded already and cannot be rewritten."""
+"""Otherwise pytest warns or fails, because this package is already imported and cannot be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class Configuration:
 
 
 def read_configuration() -> Configuration:
-    """Return what pytest finds from this directory: ini file, addopts, environment, conftest files."""
-    reader, told = _Reader(), StringIO()
+    """Return what pytest reads in this directory: ini file, addopts, environment, conftest files."""
+    reader, output = _Reader(), StringIO()
     try:
-        with redirect_stdout(told), redirect_stderr(told):
+        with redirect_stdout(output), redirect_stderr(output):
             ending = str(int(pytest.main(list(_ARGUMENTS), plugins=[reader])))
     except (SystemExit, pytest.exit.Exception) as error:  # of a conftest.py
         ending = f"{type(error).__name__} {error}"
     if reader.found is not None:
         return reader.found
-    lines = [line.strip() for line in told.getvalue().splitlines() if line.strip()]
-    text = f"pytest does not start here ({ending}): {'; '.join(lines[-3:]) or 'it says nothing'}"
-    return Configuration((fail(_NAME, text, "run `pytest --collect-only` here, and correct what it tells"),))
+    lines = [line.strip() for line in output.getvalue().splitlines() if line.strip()]
+    text = f"pytest fails to start here ({ending}): {'; '.join(lines[-3:]) or 'no output'}"
+    return Configuration((fail(_NAME, text, "run `pytest --collect-only` here and fix the reported errors"),))
 
 
 class _Reader:
@@ -58,14 +58,14 @@ class _Reader:
 
 def _read(config: pytest.Config) -> Configuration:
     if not config.pluginmanager.is_registered(pytest_device.plugin):
-        fix = "take away `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
-        return Configuration((fail(_NAME, "pytest does not load the plugin pytest-device here", fix),))
-    where = ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, the root is {config.rootpath}")
+        fix = "remove `-p no:device` and PYTEST_DISABLE_PLUGIN_AUTOLOAD, or add `-p pytest_device.plugin` to addopts"
+        return Configuration((fail(_NAME, "pytest does not load the pytest-device plugin here", fix),))
+    where = ok(_NAME, str(config.inipath) if config.inipath else f"no ini file, rootdir is {config.rootpath}")
     others = tuple(check_plugins(config))
     try:
         settings = settings_of(config)
     except ConfigError as error:
-        problems = [fail(_NAME, problem, "correct this value, or take it away") for problem in error.problems]
+        problems = [fail(_NAME, problem, "correct or remove this value") for problem in error.problems]
         return Configuration((where, *problems, *others))
     return Configuration((where, *_given(settings), *_missing(settings), *others), settings)
 
@@ -79,7 +79,7 @@ def _given(settings: Settings) -> Iterator[Finding]:
 def _missing(settings: Settings) -> Iterator[Finding]:
     if settings.local:
         for problem in settings.service_problems():
-            yield fail(_NAME, problem, "take one of the two away")
+            yield fail(_NAME, problem, "remove one of the two")
     elif settings.url is None:
         needed = f"{Options.url.variable}, {Options.app_id.variable} and {TOKEN_VARIABLE}"
         fix = f"set {needed}, or run on this machine: pytest {Options.local.flag}"

@@ -1,4 +1,4 @@
-"""Checks which devices sessions of the local service would get: the table of kinds, for each platform."""
+"""Checks which devices the local service can use, by platform and kind."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,18 +12,20 @@ if TYPE_CHECKING:
     from pytest_device.service.devices.found import Found
 
 _TYPES: Final = {SessionType.APPIUM: "appium", SessionType.AGENT_DEVICE: "agent-device, argent and preview"}
-"""Those that are served alike, by one of each."""
+"""One session type of each group that uses the same devices."""
 
 
 def check_devices(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
-    """Yield a finding for each kind of devices of each platform: who gets it, or what it lacks."""
+    """Yield a finding per platform and kind of device: the sessions that use it, or what is missing."""
     for platform in Platform:
-        founds = asyncio.run(_look(platform, environ, home))
-        for found in founds[SessionType.APPIUM]:  # which is served by every kind
+        founds = asyncio.run(_available(platform, environ, home))
+        for found in founds[SessionType.APPIUM]:  # which every kind supports
             yield _finding(platform, found.kind, founds)
 
 
-async def _look(platform: Platform, environ: Mapping[str, str], home: Path) -> Mapping[SessionType, Sequence["Found"]]:
+async def _available(
+    platform: Platform, environ: Mapping[str, str], home: Path
+) -> Mapping[SessionType, Sequence["Found"]]:
     from pytest_device.service.config import cache_directory
     from pytest_device.service.devices.kinds import Machine, availability
     from pytest_device.service.runners.environment import for_sessions

@@ -1,4 +1,4 @@
-"""What one check has found."""
+"""The result of one check."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Status(StrEnum):
-    """How a check has ended; only ``fail`` makes the exit status 1."""
+    """The outcome of a check; only ``fail`` makes the exit status 1."""
 
     OK = "ok"
     WARN = "warn"
@@ -15,7 +15,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line for people; what is not ok has exactly one fix."""
+    """One line of output; one that is not ok has exactly one fix."""
 
     name: str
     status: Status
@@ -24,19 +24,19 @@ class Finding:
 
 
 def ok(name: str, text: str) -> Finding:
-    """Return what needs nothing."""
+    """Return a finding that needs no action."""
     return Finding(name, Status.OK, text)
 
 
 def warn(name: str, text: str, fix: str) -> Finding:
-    """Return what works, and could be better."""
+    """Return a finding that works but can be improved."""
     return Finding(name, Status.WARN, text, fix)
 
 
 def fail(name: str, text: str, fix: str) -> Finding:
-    """Return what a run with device tests would fail for."""
+    """Return a finding that would make device tests fail."""
     return Finding(name, Status.FAIL, text, fix)
 
 
 NAME_WIDTH: Final = 21
-"""Of the longest name, ``appium-python-client``, and a blank."""
+"""The longest name, ``appium-python-client``, and a blank."""

@@ -1,4 +1,4 @@
-"""Checks the state directory, with the sessions that runs have left in it."""
+"""Checks the state directory and the leftover sessions in it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,15 +15,15 @@ _NAME: Final = "state directory"
 
 
 def check_ledger(settings: Settings) -> Iterator[Finding]:
-    """Yield whether runs can write their sessions down, and what earlier ones have left."""
+    """Yield whether runs can record their sessions, and which earlier ones left sessions behind."""
     if settings.state_dir is None:
-        yield fail(_NAME, "this user has no home directory to keep it in", f"set {Options.state_dir.variable}")
+        yield fail(_NAME, "this user has no home directory for it", f"set {Options.state_dir.variable}")
         return
     state_dir = Path(settings.state_dir)
     try:
-        if not settings.local:  # whose sessions end with the run, and are not written down
+        if not settings.local:  # its sessions end with the run and are not recorded
             OwnRun.join(state_dir, new_run(), "doctor").leave()
-            yield ok(_NAME, f"{state_dir} can be written to")
+            yield ok(_NAME, f"{state_dir} is writable")
         yield from _left(state_dir)
     except OSError as error:
         yield fail(
@@ -35,13 +35,11 @@ def _left(state_dir: Path) -> Iterator[Finding]:
     with opened(state_dir) as found:
         sessions, damaged = found
     for path, reason in damaged.items():
-        text = f"damaged file {path} ({reason}): a session may be running that nobody stops"
-        yield fail(
-            "ledger", text, "look on the service's pages for a session that should not run, then remove the file"
-        )
+        text = f"damaged file {path} ({reason}): its session may still be running"
+        yield fail("ledger", text, "check the service's session pages for a leftover session, then remove the file")
     left = [one for one in sessions if not one.is_alive and one.entry.state != STOPPED]
     if left:
         word = "session" if len(left) == 1 else "sessions"
-        yield warn("sessions", f"{len(left)} {word} left behind or kept by runs that are over", "pytest-device stop")
+        yield warn("sessions", f"{len(left)} {word} left behind or kept by finished runs", "pytest-device stop")
     else:
         yield ok("sessions", "none left behind")

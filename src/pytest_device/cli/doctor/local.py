@@ -1,4 +1,4 @@
-"""Checks what the local service needs: its packages, Node.js, the controllers' programs, devices."""
+"""Checks the requirements of the local service: packages, Node.js, controllers, devices."""
 
 import asyncio
 import os
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from pytest_device.service.runners.toolchain import Project, Toolchain
 
 _NAME: Final = "local service"
-_INSTALL_FIX: Final = "run `pytest-device serve` once while the network is there: it installs what is missing"
+_INSTALL_FIX: Final = "run `pytest-device serve` once with network access: it installs what is missing"
 
 
 def check_local(
     environ: Mapping[str, str], home: Path, *, is_needed: bool, version_of: Callable[[str], str] = version
 ) -> Iterator[Finding]:
-    """Yield what is there and what is missing; where another service is configured nothing of it is at fault."""
+    """Yield what is installed and what is missing; nothing is a fault if another service is configured."""
     for finding in _findings(environ, home, version_of):
         if is_needed or finding.status is Status.OK:
             yield finding
         else:
-            yield ok(finding.name, f"{finding.text} (only --device-local needs it)")
+            yield ok(finding.name, f"{finding.text} (only needed by --device-local)")
 
 
 def _findings(environ: Mapping[str, str], home: Path, version_of: Callable[[str], str]) -> Iterator[Finding]:
     if os.name != "posix":
-        yield fail(_NAME, "it runs on Linux and macOS", "run it inside WSL")
+        yield fail(_NAME, "supported on Linux and macOS only", "run it inside WSL")
         return
     packages = list(check_packages("local", version_of=version_of))
     if missing := [one for one in packages if one.status is not Status.OK]:
@@ -57,42 +57,44 @@ def _programs(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
 def _appium(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Iterator[Finding]:
     missing = list[str]()
     try:
-        tools = asyncio.run(_look(environ, cache_dir, project, missing))
+        tools = asyncio.run(_find(environ, cache_dir, project, missing))
     except ConfigError as error:
-        yield warn("node", f"{'; '.join(error.problems[1:-2])}: the first start installs one", _INSTALL_FIX)
+        yield warn("node", f"{'; '.join(error.problems[1:-2])}: the first start installs it", _INSTALL_FIX)
         return
     yield ok("node", str(tools.node))
     if missing:
-        yield warn("appium", f"{project.title} is not in {cache_dir} yet: the first start installs it", _INSTALL_FIX)
+        yield warn(
+            "appium", f"{project.title} is not installed in {cache_dir} yet: the first start installs it", _INSTALL_FIX
+        )
     else:
         yield ok("appium", f"{project.title} in {tools.project}")
 
 
 def _installed_later(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Finding:
-    """Return what is found of a program that not every run needs."""
+    """Return the finding for a program that not every run needs."""
     missing = list[str]()
     try:
-        tools = asyncio.run(_look(environ, cache_dir, project, missing))
+        tools = asyncio.run(_find(environ, cache_dir, project, missing))
     except ConfigError:
         missing.append(f"Node.js {project.node.text}")
     else:
         if not missing:
             return ok(project.name, f"{project.title} in {tools.project}, run by {tools.node}")
-    text = f"{' and '.join(missing)} not in {cache_dir} yet: the first session of the type installs what is missing"
-    return ok(project.name, f"{text}, which needs the network")
+    text = f"{' and '.join(missing)} not installed in {cache_dir} yet: the first session of the type installs it"
+    return ok(project.name, f"{text}, which needs network access")
 
 
-async def _look(environ: Mapping[str, str], cache_dir: Path, project: "Project", missing: list[str]) -> "Toolchain":
-    """Return what sessions would run on, installing nothing: what would have to be is named in ``missing``."""
+async def _find(environ: Mapping[str, str], cache_dir: Path, project: "Project", missing: list[str]) -> "Toolchain":
+    """Return the programs that sessions would use, without installing; add those not installed to ``missing``."""
     from pytest_device.service.runners import node, toolchain
     from pytest_device.service.runners.cache import Installer, Package
     from pytest_device.service.runners.environment import for_installers
     from pytest_device.service.runners.guard import Guard
 
-    class Looker(Installer):
+    class Finder(Installer):
         async def ensure(self, package: Package) -> None:
             if not package.installed:
                 missing.append(package.title)
 
-    looker = Looker(Guard(environ=environ, log=missing.append), for_installers(environ), missing.append)
-    return await toolchain.prepare(looker, cache_dir, project, nodes=node.candidates(environ))
+    finder = Finder(Guard(environ=environ, log=missing.append), for_installers(environ), missing.append)
+    return await toolchain.prepare(finder, cache_dir, project, nodes=node.candidates(environ))

@@ -1,4 +1,4 @@
-"""Checks the versions of Python and of the packages that this one needs."""
+"""Checks the versions of Python and of the required packages."""
 
 import platform
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ PACKAGE: Final = "pytest-device"
 
 
 def check_python(found: str | None = None) -> Iterator[Finding]:
-    """Yield what is found of this package itself and of Python."""
+    """Yield the versions of this package and of Python."""
     from packaging.specifiers import SpecifierSet
 
     found = found or platform.python_version()
@@ -20,11 +20,11 @@ def check_python(found: str | None = None) -> Iterator[Finding]:
     if SpecifierSet(wanted).contains(found, prereleases=True):
         yield ok("python", f"{found} ({wanted})")
     else:
-        yield fail("python", f"{found} does not fit {wanted}", f"use a Python {wanted}")
+        yield fail("python", f"{found} does not satisfy {wanted}", f"use Python {wanted}")
 
 
 def check_packages(extra: str = "", *, version_of: Callable[[str], str] = version) -> Iterator[Finding]:
-    """Yield what is found of each package that is needed always, or with an extra only."""
+    """Yield the version of each required package, or of those that only an extra requires."""
     from packaging.requirements import Requirement
 
     for requirement in map(Requirement, requires(PACKAGE) or ()):
@@ -35,12 +35,12 @@ def check_packages(extra: str = "", *, version_of: Callable[[str], str] = versio
         try:
             found = version_of(requirement.name)
         except PackageNotFoundError:
-            yield fail(requirement.name, f"is not installed, needed is {requirement.specifier}", _install(wanted))
+            yield fail(requirement.name, f"not installed (requires {requirement.specifier})", _install(wanted))
             continue
         if requirement.specifier.contains(found, prereleases=True):
             yield ok(requirement.name, f"{found} ({requirement.specifier})")
         else:
-            yield fail(requirement.name, f"{found} does not fit {requirement.specifier}", _install(wanted))
+            yield fail(requirement.name, f"{found} does not satisfy {requirement.specifier}", _install(wanted))
 
 
 def _install(wanted: str) -> str:

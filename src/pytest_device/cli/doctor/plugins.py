@@ -1,4 +1,4 @@
-"""Checks what the other plugins of a run mean for this one."""
+"""Checks for conflicts with other pytest plugins."""
 
 import os
 from collections.abc import Iterator
@@ -13,23 +13,23 @@ from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
 
 _RIVAL: Final = "appium_scheduler"
 _DIRECTORIES_MAX: Final = 2_000
-"""Of larger suites it is not known what they use, and nothing is said."""
+"""Larger suites are not searched, and nothing is reported."""
 
 
 def check_plugins(config: pytest.Config) -> Iterator[Finding]:
-    """Yield which plugins do not go together, and which only cost time."""
+    """Yield plugins that conflict with this one, and plugins that only cost time."""
     if config.pluginmanager.has_plugin(_RIVAL):
-        text = "pytest-appium-scheduler has a marker 'device' too: the two cannot read the same marker"
+        text = "pytest-appium-scheduler also uses the marker 'device', in a different way"
         yield fail("plugins", text, f"add `-p no:{_RIVAL}` to addopts, or uninstall it")
     else:
-        yield ok("plugins", "none that does not go together with this one")
+        yield ok("plugins", "no conflicting plugins")
     if config.pluginmanager.has_plugin("anyio") and not _may_use(config, "anyio"):
-        text = "the plugin of anyio, which httpx brings, lengthens each start of pytest, and no test file names it"
+        text = "anyio's pytest plugin (installed by httpx) slows down startup, and no test file uses it"
         yield warn("start-up", text, "add `-p no:anyio` to addopts")
 
 
 def _may_use(config: pytest.Config, word: str) -> bool:
-    """Tell whether the ini file, a conftest.py or a test file has the word in it, or whether there are too many."""
+    """Return whether the ini file, a conftest.py or a test file contains the word, or there are too many to search."""
     if config.inipath and _holds(config.inipath, word):
         return True
     patterns: list[str] = ["conftest.py", *config.getini("python_files")]
@@ -45,7 +45,7 @@ def _may_use(config: pytest.Config, word: str) -> bool:
 
 
 def _walked(root: Path, skipped: list[str]) -> Iterator[tuple[Path, list[str]]]:
-    """Yield each directory that pytest would look into, with the names of its files."""
+    """Yield each directory that pytest would collect from, with the names of its files."""
     if root.is_file():
         yield root.parent, [root.name, "conftest.py"]
     for directory, below, names in os.walk(root):

@@ -1,4 +1,4 @@
-"""Checks the token and the way to the service, by asking for a session that does not exist."""
+"""Checks the token and the connection to the service, by requesting a session that does not exist."""
 
 import re
 import threading
@@ -29,27 +29,30 @@ _NAME: Final = "service"
 _UNAUTHORIZED: Final = 401
 _A_PAGE: Final = "a page of HTML"
 _ADDRESS_FIX: Final = f"set the service's own URL, without /v2 ({Options.url.spellings})"
-_ROADBLOCK_FIX: Final = "see whether a firewall stands between, or the proxy that HTTPS_PROXY names"
+_ROADBLOCK_FIX: Final = "check for a firewall in between, and the proxy in HTTPS_PROXY"
 _FIXES: Final = (
-    (r"CERTIFICATE_VERIFY_FAILED", "name the authority that signs the service's certificate in SSL_CERT_FILE"),
-    (r"\bSSL\b|\bTLS\b|WRONG_VERSION_NUMBER", "correct the port, or https:// and http://: no TLS is spoken there"),
+    (r"CERTIFICATE_VERIFY_FAILED", "set SSL_CERT_FILE to the certificate authority of the service"),
+    (
+        r"\bSSL\b|\bTLS\b|WRONG_VERSION_NUMBER",
+        "correct the port or the scheme (https:// or http://): this port does not use TLS",
+    ),
     (
         r"[Nn]ame or service|name resolution|getaddrinfo|nodename",
-        "correct the host's name, or see that DNS or the VPN is up",
+        "correct the host name, or check that DNS and VPN work",
     ),
-    (r"refused", "correct the host and the port, or start the service that should listen there"),
+    (r"refused", "correct the host and port, or start the service"),
     (r"[Tt]imed out|Timeout|unreachable|[Nn]o route", _ROADBLOCK_FIX),
 )
 
 
 def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS) -> Iterator[Finding]:
-    """Yield whether there is a token, and if so whether the service answers and takes it."""
+    """Yield whether there is a token, and if so, whether the service responds and accepts it."""
     try:
         checked_token(token)
     except ConfigError as error:
         yield fail("token", *_cause_and_fix(error))
         return
-    yield ok("token", f"given by {TOKEN_VARIABLE}")
+    yield ok("token", f"set by {TOKEN_VARIABLE}")
     try:
         proxy = endpoint_at(url, token).proxy
     except ConfigError as error:
@@ -64,10 +67,10 @@ def _cause_and_fix(error: ConfigError) -> tuple[str, str]:
 
 
 def _answer(url: str, token: str, limit_seconds: float) -> DeviceError | None:
-    """Return what a get of a session that nobody has comes to, within the limit: looking a name up has none."""
+    """Return the error of requesting a session that does not exist; the limit includes the DNS lookup."""
     answers = SimpleQueue[DeviceError | None]()
 
-    def ask() -> None:
+    def request() -> None:
         try:
             with DeviceClient(url, token, reply_seconds=limit_seconds) as client:
                 client.get(uuid4())
@@ -76,20 +79,20 @@ def _answer(url: str, token: str, limit_seconds: float) -> DeviceError | None:
         else:
             answers.put(None)
 
-    threading.Thread(target=ask, name="pytest-device-doctor", daemon=True).start()
+    threading.Thread(target=request, name="pytest-device-doctor", daemon=True).start()
     try:
         return answers.get(timeout=limit_seconds)
     except Empty:
-        return TransportError(f"get: timed out, no answer within {limit_seconds:g} s", sent=True)
+        return TransportError(f"get: timed out, no response within {limit_seconds:g} s", sent=True)
 
 
 def _judged(error: DeviceError | None, where: str) -> Finding:
     text = f"{where}: {error}"
     match error:
         case None:
-            return ok(_NAME, f"{where} answers and takes the token")
+            return ok(_NAME, f"{where} responds and accepts the token")
         case NotFoundError() if not error.detail.startswith(_A_PAGE):
-            return ok(_NAME, f"{where} answers and takes the token (it knows no session by a made-up id)")
+            return ok(_NAME, f"{where} responds and accepts the token (404 for a made-up session ID, as expected)")
         case TransportError():
             return fail(_NAME, text, _fix_of(str(error)))
         case ConfigError():
@@ -105,16 +108,14 @@ def _fix_of(text: str) -> str:
 def _fix_of_answer(error: DeviceError) -> str:
     match error:
         case UnauthorizedError() if error.status == _UNAUTHORIZED:
-            return (
-                f"put a valid token into {TOKEN_VARIABLE}: of a robot user of the project's account, or a personal one"
-            )
+            return f"set {TOKEN_VARIABLE} to a valid token, of a robot user of the project's account or a personal one"
         case UnauthorizedError():
-            return "see what on the way takes the Authorization header away: a proxy, or a redirecting address"
+            return "check what removes the Authorization header on the way: a proxy, or a redirecting URL"
         case ForbiddenError():
             return "give the token's robot user the Developer role on the account that owns the project"
         case NotFoundError() | UnexpectedReplyError():
             return _ADDRESS_FIX
         case StatusError() if error.status >= 500 or error.status == 429:  # noqa: PLR2004
-            return "try again later, and tell those who run the service when it stays so"
+            return "try again later, and contact the operator of the service if it persists"
         case _:
             return _ADDRESS_FIX
