@@ -23,7 +23,7 @@ from uuid import uuid4
 
 import psutil
 
-from pytest_device.plugin.provider.backend import RemoteAccess
+from pytest_device.plugin.provider.backend import RemoteBackend
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event, Stopped
 from pytest_device.sessions.lifecycle import WaitPolicy
@@ -126,7 +126,7 @@ class Run:
         state_dir = Path(environ["DEVICE_STATE_DIR"])
         self.events: list[Event] = []
         self._relay = Relay(self.events.append)
-        self.access = RemoteAccess(settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, tell=_warn)
+        self.backend = RemoteBackend(settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, warn=_warn)
         self.pool = Pool(self, self, clock=time.monotonic, sleep=time.sleep, relay=self._relay)
 
     def new_session(
@@ -134,7 +134,7 @@ class Run:
     ) -> DeviceSession:
         """Return a session that is not created yet."""
         del coming
-        client, unknown = self.access.sessions(), self.access.leaves_unknown
+        client, unknown = self.backend.sessions(), self.backend.leaves_unknown
         config = SessionConfig(client, time.monotonic, self._relay, leaves_unknown=unknown)
         return DeviceSession(requirement, policy, config)
 
@@ -177,7 +177,7 @@ def _held(count: int) -> Figures:
 
 def _stop(run: Run, held: Sequence[DeviceSession]) -> None:
     run.pool.release(held, lambda _need: False)
-    run.events += run.access.close(WAIT_SECONDS)
+    run.events += run.backend.close(WAIT_SECONDS)
 
 
 def _need(among: str) -> DeviceRequirement:

@@ -1,4 +1,4 @@
-"""Any suite, dealt to any workers: each test is run once, whatever the limit, whoever dies."""
+"""Any suite, assigned to any workers: each test is run once, whatever the limit, whoever dies."""
 
 from collections import Counter
 from itertools import count
@@ -35,7 +35,7 @@ def test_every_test_is_run_once_within_the_limit(
     steps = simulated(dispatcher_of(GROUPS, tests, boot=boot, width=width, max_devices=most), width)
 
     assert Counter(step.test for step in steps) == Counter(range(len(tests)))
-    if len({kind for kind, _ in tests if kind}) <= 1 and all(kind != 3 for kind, _ in tests):
+    if len({group for group, _ in tests if group}) <= 1 and all(group != 3 for group, _ in tests):
         plan = TestPlan(GROUPS, ["", ""], tests, may_order=True)  # type: ignore[arg-type]
         assert at_once(sessions_of(steps, plan, [boot, boot])) <= max(most, 1)
 

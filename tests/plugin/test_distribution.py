@@ -1,4 +1,4 @@
-"""Tests dealt to pytest-xdist's workers by the devices that they need."""
+"""Tests assigned to pytest-xdist's workers by the devices that they need."""
 
 import json
 from collections import defaultdict
@@ -208,7 +208,7 @@ def test_maxfail_ends_the_run_and_stops_all(suite: Suite) -> None:
     assert_all_are_stopped(result)
 
 
-def test_a_worker_that_ends_after_anothers_failure_is_dealt_no_more(suite: Suite) -> None:
+def test_a_worker_that_ends_after_anothers_failure_is_assigned_no_more(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
         import time
@@ -217,7 +217,7 @@ def test_a_worker_that_ends_after_anothers_failure_is_dealt_no_more(suite: Suite
         @pytest.mark.device(platform="android", share="test")
         @pytest.mark.parametrize("n", range(8))
         def test_it(device_session, n):
-            time.sleep(0.3)  # the length of a test of which a worker is dealt one beside the next
+            time.sleep(0.3)  # the length of a test of which a worker is assigned one beside the next
             assert n != 0
         """
     )
@@ -274,7 +274,7 @@ def test_the_last_failures_run_on_one_device(suite: Suite) -> None:
     assert "created 1, proven stopped 1" in receipt(result)
 
 
-def test_the_longest_tests_are_dealt_first_when_their_times_are_known(suite: Suite) -> None:
+def test_the_longest_tests_are_assigned_first_when_their_times_are_known(suite: Suite) -> None:
     suite.make(android=6)
     suite.run("-n2")
     cache = suite.pytester.path / ".pytest_cache/v/device/test_seconds"
@@ -408,7 +408,7 @@ def test_a_worker_that_takes_anothers_place_with_other_tests_ends_the_run_in_wor
     assert "proven stopped 1" in receipt(result)
 
 
-def test_what_pytest_orders_otherwise_is_dealt_in_that_order(suite: Suite) -> None:
+def test_what_pytest_orders_otherwise_is_assigned_in_that_order(suite: Suite) -> None:
     suite.make(android=4)
     cache = suite.pytester.path / ".pytest_cache/v/device"
     suite.run("-n1")

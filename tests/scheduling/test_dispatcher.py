@@ -22,7 +22,7 @@ def dispatcher_of(
     width: int = 2,
     max_devices: float = inf,
 ) -> Dispatcher[int]:
-    """Return what deals tests, given by kind and seconds."""
+    """Return what assigns tests, given by group and seconds."""
     tests = list(tests)
     units = [WorkUnit(group, (number,)) for number, (group, _) in enumerate(tests)]
     return Dispatcher(
@@ -37,7 +37,7 @@ def by_worker(steps: Sequence[Step]) -> dict[int, list[int]]:
     return found
 
 
-def test_a_worker_stays_with_its_kind() -> None:
+def test_a_worker_stays_with_its_group() -> None:
     steps = simulated(dispatcher_of([ANDROID, IOS], [(n % 2, 30.0) for n in range(20)]), 2)
 
     assert [{test % 2 for test in tests} for tests in by_worker(steps).values()] == [{0}, {1}]
@@ -57,7 +57,7 @@ def test_the_longest_test_is_alone_on_its_worker_when_others_can_do_the_rest() -
     assert sorted(by_worker(steps).values()) == [[0], [1, 2, 3, 4]]
 
 
-def test_a_kind_is_spread_over_no_more_workers_than_shorten_the_run() -> None:
+def test_a_group_is_spread_over_no_more_workers_than_shorten_the_run() -> None:
     steps = simulated(dispatcher_of([ANDROID], [(0, 100.0), *[(0, 10.0)] * 4], width=8), 8)
 
     assert len(by_worker(steps)) == 2
@@ -116,17 +116,17 @@ def test_one_worker_does_not_get_all_the_short_tests_to_fill_its_boot() -> None:
     assert len(steps) == 1002
 
 
-def test_a_worker_that_ends_is_dealt_no_more_and_its_kind_goes_on_elsewhere() -> None:
+def test_a_worker_that_ends_is_assigned_no_more_and_its_group_goes_on_elsewhere() -> None:
     dispatcher = dispatcher_of([ANDROID], [(0, 30.0)] * 6)
     dispatcher.add_worker(1)
     begun = [test for _, tests, _ in dispatcher.assign(0.0) for test in tests]
     dispatcher.end_worker(1)
     dispatcher.add_worker(2)
 
-    dealt = [(name, tests) for name, tests, _ in dispatcher.assign(1.0)]
+    assigned = [(name, tests) for name, tests, _ in dispatcher.assign(1.0)]
 
-    assert [name for name, _ in dealt] == [2]
-    assert not set(dealt[0][1]) & set(begun)
+    assert [name for name, _ in assigned] == [2]
+    assert not set(assigned[0][1]) & set(begun)
     assert [one.test for one in dispatcher.pending(1)] == begun
 
 
@@ -137,7 +137,7 @@ def test_tests_without_a_device_fill_the_boot() -> None:
     assert max(step.ends for step in steps) == 90.0
 
 
-def test_the_next_devices_boot_while_the_last_tests_of_the_kind_before_run() -> None:
+def test_the_next_devices_boot_while_the_last_tests_of_the_group_before_run() -> None:
     tests = [*[(0, 50.0)] * 4, *[(1, 40.0)] * 4]
 
     steps = simulated(dispatcher_of([ANDROID, IOS], tests, width=1, max_devices=2), 1)
@@ -145,7 +145,7 @@ def test_the_next_devices_boot_while_the_last_tests_of_the_kind_before_run() -> 
     assert max(step.ends for step in steps) < 2 * 60 + 360 - 40
 
 
-def test_within_a_limit_of_one_each_kind_boots_after_the_other() -> None:
+def test_within_a_limit_of_one_each_group_boots_after_the_other() -> None:
     tests = [*[(0, 50.0)] * 4, *[(1, 40.0)] * 4]
 
     steps = simulated(dispatcher_of([ANDROID, IOS], tests, width=3, max_devices=1), 3)
@@ -154,7 +154,7 @@ def test_within_a_limit_of_one_each_kind_boots_after_the_other() -> None:
     assert sorted(by_worker(steps).values()) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def test_a_kind_that_needs_more_devices_comes_first() -> None:
+def test_a_group_that_needs_more_devices_comes_first() -> None:
     tests = [*[(0, 90.0)] * 6, *[(1, 90.0)] * 6, (2, 10.0)]
 
     steps = simulated(dispatcher_of([ANDROID, IOS, BOTH], tests, width=2, max_devices=2), 2)
@@ -173,33 +173,33 @@ def test_devices_that_are_there_are_used_on() -> None:
 def test_a_worker_that_is_gone_gives_back_what_it_had_not_begun() -> None:
     dispatcher = dispatcher_of([ANDROID], [(0, 10.0)] * 6, width=1)
     dispatcher.add_worker(0)
-    ((_, dealt, _),) = dispatcher.assign(0.0)
+    ((_, assigned, _),) = dispatcher.assign(0.0)
 
-    assert dispatcher.remove_worker(0) == dealt
+    assert dispatcher.remove_worker(0) == assigned
     dispatcher.add_worker(1)
     rest = assign_all(dispatcher, 1)
 
-    assert sorted(rest) == sorted(set(range(6)) - {dealt[0]})
+    assert sorted(rest) == sorted(set(range(6)) - {assigned[0]})
 
 
 def assign_all(dispatcher: Dispatcher[int], worker: int) -> list[int]:
     """Return all that one worker gets, as it does it."""
     done: list[int] = []
     for now in count():
-        dealt = [over for _, _, over in dispatcher.assign(float(now))]
-        hand = dispatcher.pending(worker)
-        if not hand:
+        assigned = [over for _, _, over in dispatcher.assign(float(now))]
+        pending = dispatcher.pending(worker)
+        if not pending:
             return done
-        assert len(hand) > 1 or not dealt or any(dealt)
-        done.append(hand[0].test)
-        dispatcher.done(worker, hand[0].test, None, float(now))
+        assert len(pending) > 1 or not assigned or any(assigned)
+        done.append(pending[0].test)
+        dispatcher.done(worker, pending[0].test, None, float(now))
     raise AssertionError
 
 
 @pytest.mark.parametrize("number", [2_000])
-def test_many_tests_with_devices_of_their_own_are_all_dealt(number: int) -> None:
-    kinds = [DeviceGroup((n,), (0,), is_spread=False, is_fresh=True) for n in range(number)]
+def test_many_tests_with_devices_of_their_own_are_all_assigned(number: int) -> None:
+    groups = [DeviceGroup((n,), (0,), is_spread=False, is_fresh=True) for n in range(number)]
 
-    steps = simulated(dispatcher_of(kinds, [(n, None) for n in range(number)], width=4), 4)
+    steps = simulated(dispatcher_of(groups, [(n, None) for n in range(number)], width=4), 4)
 
     assert len(steps) == number

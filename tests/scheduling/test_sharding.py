@@ -12,9 +12,9 @@ SECOND = 1_000
 
 
 def loads(tests: Sequence[Work], parts: Sequence[int], count: int) -> list[int]:
-    """Return the milliseconds of each shard, with a boot for each kind that it has."""
+    """Return the milliseconds of each shard, with a boot for each group that it has."""
     boots = Counter(
-        part for part, _ in {(part, test.kind) for part, test in zip(parts, tests, strict=True) if test.kind}
+        part for part, _ in {(part, test.group) for part, test in zip(parts, tests, strict=True) if test.group}
     )
     work: Counter[int] = Counter()
     for part, test in zip(parts, tests, strict=True):
@@ -22,22 +22,24 @@ def loads(tests: Sequence[Work], parts: Sequence[int], count: int) -> list[int]:
     return [work[shard] + BOOT * boots[shard] for shard in range(count)]
 
 
-def suite(seed: int, size: int, kinds: int) -> list[Work]:
+def suite(seed: int, size: int, groups: int) -> list[Work]:
     chance = random.Random(seed)
     return [
-        Work(f"test_{n}", chance.choice([None, *range(1, kinds + 1)]), int(chance.lognormvariate(2.5, 0.8) * SECOND))
+        Work(f"test_{n}", chance.choice([None, *range(1, groups + 1)]), int(chance.lognormvariate(2.5, 0.8) * SECOND))
         for n in range(size)
     ]
 
 
-def equal(size: int, kind: str | None = "a", seconds: int = 30) -> list[Work]:
-    return [Work(f"test_{kind}_{n}", kind, seconds * SECOND) for n in range(size)]
+def equal(size: int, group: str | None = "a", seconds: int = 30) -> list[Work]:
+    return [Work(f"test_{group}_{n}", group, seconds * SECOND) for n in range(size)]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
-@pytest.mark.parametrize(("size", "kinds"), [(0, 1), (1, 1), (5, 2), (16, 6), (200, 1), (200, 5)])
-def test_every_test_is_in_one_shard_and_none_is_empty_while_there_are_enough(size: int, kinds: int, count: int) -> None:
-    parts = split(suite(1, size, kinds), count)
+@pytest.mark.parametrize(("size", "groups"), [(0, 1), (1, 1), (5, 2), (16, 6), (200, 1), (200, 5)])
+def test_every_test_is_in_one_shard_and_none_is_empty_while_there_are_enough(
+    size: int, groups: int, count: int
+) -> None:
+    parts = split(suite(1, size, groups), count)
 
     assert len(parts) == size
     assert len(set(parts)) == min(size, count)
@@ -62,14 +64,14 @@ def test_kinds_are_kept_whole_where_that_takes_no_longer() -> None:
 
     parts = split(tests, 2)
 
-    kinds = {(part, test.kind) for part, test in zip(parts, tests, strict=True)}
-    assert len(kinds) == 3
+    groups = {(part, test.group) for part, test in zip(parts, tests, strict=True)}
+    assert len(groups) == 3
 
 
 def test_a_kind_is_spread_where_a_boot_costs_less_than_it_saves() -> None:
     tests = [*equal(40, "a"), *equal(4, "b")]
 
-    assert {part for part, test in zip(split(tests, 2), tests, strict=True) if test.kind == "a"} == {0, 1}
+    assert {part for part, test in zip(split(tests, 2), tests, strict=True) if test.group == "a"} == {0, 1}
 
 
 def test_a_kind_that_takes_less_than_a_boot_is_not_spread_beside_others() -> None:
@@ -77,7 +79,7 @@ def test_a_kind_that_takes_less_than_a_boot_is_not_spread_beside_others() -> Non
 
     parts = split(tests, 2)
 
-    assert len({part for part, test in zip(parts, tests, strict=True) if test.kind == "c"}) == 1
+    assert len({part for part, test in zip(parts, tests, strict=True) if test.group == "c"}) == 1
 
 
 def test_kinds_that_fit_together_are_put_together() -> None:
@@ -110,10 +112,10 @@ def test_a_test_that_takes_long_has_few_beside_it() -> None:
     assert sorted(loads(tests, parts, 2)) == [360 * SECOND, 360 * SECOND]
 
 
-@pytest.mark.parametrize("kinds", [1, 3, 6])
+@pytest.mark.parametrize("groups", [1, 3, 6])
 @pytest.mark.parametrize("count", [2, 4, 8, 16])
-def test_two_hundred_tests_are_in_balance(kinds: int, count: int) -> None:
-    tests = suite(kinds, 200, kinds)
-    everything = sum(test.milliseconds for test in tests) + BOOT * max(kinds, count)
+def test_two_hundred_tests_are_in_balance(groups: int, count: int) -> None:
+    tests = suite(groups, 200, groups)
+    everything = sum(test.milliseconds for test in tests) + BOOT * max(groups, count)
 
     assert max(loads(tests, split(tests, count), count)) <= 1.15 * everything / count

@@ -137,9 +137,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         places = [before.get(item, -1) for item in wanted]
         begin(config, items, wanted, may_order=places == sorted(places))
         return
-    from pytest_device.plugin.options import is_sharded, is_to_tell
+    from pytest_device.plugin.options import is_sharded, may_be_dry_run
 
-    if is_sharded(config) or is_to_tell(config):
+    if is_sharded(config) or may_be_dry_run(config):
         from pytest_device.plugin.collection import begin_without
 
         begin_without(config, items)

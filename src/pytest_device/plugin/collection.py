@@ -1,4 +1,4 @@
-"""What is decided while tests are collected: platforms, needs, order; and all mistakes, told at once."""
+"""What is decided while tests are collected: platforms, needs, order; and all mistakes, reported at once."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -10,7 +10,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.fixtures import OF_ONE, OF_SEVERAL
-from pytest_device.plugin.grouping import plan_of
+from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import (
     ONLY,
     PLATFORM_ARGUMENT,
@@ -21,13 +21,13 @@ from pytest_device.plugin.markers import (
     need_of,
     platforms_of,
 )
-from pytest_device.plugin.options import only_tells, settings_of, usage_error, will_run
-from pytest_device.plugin.shard import SHARD_LINE, select
+from pytest_device.plugin.options import is_dry_run, settings_of, usage_error, will_run
+from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of
-from pytest_device.plugin.xdist.channel import CHANNEL
+from pytest_device.plugin.xdist.worker import WorkerLink
 from pytest_device.scheduling.history import History
 from pytest_device.scheduling.sizing import Use, sized
-from pytest_device.scheduling.test_plan import Numbers, TestPlan, in_order
+from pytest_device.scheduling.test_plan import TestPlan, in_order
 from pytest_device.spec import Platform, SessionType
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         devices = arguments_by_name(marks_of(metafunc.definition))
         platforms = platforms_of(devices.get(ONLY, {}), settings) if ONLY in devices else ()
     except ConfigError:
-        return  # told when all are
+        return  # reported with all others
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
         return
     if settings.spread.value and settings.platform.rank <= 1:  # what the run is not for is not chosen
@@ -69,8 +69,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.Item], *, may_order: bool) -> None:
     """Give every test that wants a device its needs, and register the run that will provide the devices.
 
-    ``may_order`` tells that nobody else has ordered the tests. Raises pytest.UsageError with all mistakes at once, each
-    with file and line; a pytest-xdist worker, where that would look like a crash, hands them to the controlling process
+    ``may_order``: whether nobody else has ordered the tests. Raises pytest.UsageError with all mistakes at once, each
+    with file and line; a pytest-xdist worker, where that would look like a crash, hands them to the coordinator
     and runs nothing.
     """
     from pytest_device.plugin.run import DeviceRun
@@ -82,19 +82,20 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
         if not problems:
             may_order = may_order and settings.reorder.value and not config.getoption("stepwise", default=False)
             _choose(config, items, settings)
+            grouping = Grouping()
             if may_order:
-                _order(config, items)
-            if not _only_tells(config, settings):
-                run.register(items if may_order else ())
+                _order(config, items, grouping)
+            if not _register_dry_run(config, settings):
+                run.register(items if may_order else (), grouping)
             return
     except ConfigError as error:
         problems = list(error.problems)
-    _tell_problems(config, items, problems)
+    _report_problems(config, items, problems)
 
 
-def _only_tells(config: pytest.Config, settings: "Settings") -> bool:
-    """Let a run that is only to say what it would do say that, in place of running; tell whether it is such a one."""
-    if not (will_run(config) and only_tells(config)):
+def _register_dry_run(config: pytest.Config, settings: "Settings") -> bool:
+    """Let a run that is only to say what it would do say that, in place of running; return whether it is such a one."""
+    if not (will_run(config) and is_dry_run(config)):
         return False
     from pytest_device.plugin.output.plan import DryRunReporter
 
@@ -103,7 +104,7 @@ def _only_tells(config: pytest.Config, settings: "Settings") -> bool:
     return True
 
 
-def _tell_problems(config: pytest.Config, items: list[pytest.Item], problems: list[str]) -> None:
+def _report_problems(config: pytest.Config, items: list[pytest.Item], problems: list[str]) -> None:
     if not hasattr(config, "workerinput"):
         raise usage_error(problems)
     output: dict[str, Any] = vars(config)["workeroutput"]
@@ -125,11 +126,11 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
         settings = settings_of(config)
         select(config, items, settings, needs_of)
     except ConfigError as error:
-        _tell_problems(config, items, list(error.problems))
+        _report_problems(config, items, list(error.problems))
         return
-    _only_tells(config, settings)
-    if channel := getattr(config, "workerinput", {}).get(CHANNEL):  # the controlling process has the terminal
-        channel.send((os.getpid(), TestPlan((), (), (), may_order=False).to_wire(), config.stash.get(SHARD_LINE, "")))
+    _register_dry_run(config, settings)
+    if link := WorkerLink.of(config):  # the coordinator has the terminal
+        link.send_plan(TestPlan((), (), (), may_order=False))
 
 
 def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
@@ -205,7 +206,7 @@ def _wrong_fixtures(
         for name in sorted(OF_ONE & asked - {PLATFORM_ARGUMENT}):
             named = ", ".join(devices)
             yield f"{name} is for tests with one device, this one has {named}: use device_sessions, by name"
-    # Of a fixture and the one that it is built on the first tells it all.
+    # Of a fixture and the one that it is built on one report will do.
     fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
     for needed, name in fixtures.items():
         if others := {kind.value for kind in types} - {needed}:
@@ -242,9 +243,9 @@ def _platforms(item: pytest.Item) -> set[str]:
     return {need.request.platform for need in needs_of(item).values()}
 
 
-def _order(config: pytest.Config, items: list[pytest.Item]) -> None:
+def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) -> None:
     """Put tests with equal needs next to each other, as far as the fixtures allow that they share."""
-    plan = plan_of(items, Numbers(), may_order=True)
+    plan = grouping.plan(items, may_order=True)
     if not plan.has_devices():  # all that need one are deselected
         return
     history = History(None) if hasattr(config, "workerinput") else history_of(config)  # one order in all workers

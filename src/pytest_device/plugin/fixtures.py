@@ -213,7 +213,7 @@ def device_client(request: pytest.FixtureRequest) -> "SessionClient":
     """Provide the client itself, for special needs; what it creates is stopped at the end of the run at the latest."""
     from pytest_device.plugin.provider.current import devices_of
 
-    return devices_of(request).access.sessions()
+    return devices_of(request).backend.sessions()
 
 
 @pytest.fixture(scope="session")

@@ -17,38 +17,47 @@ _SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("clas
 """Fixtures of these scopes are torn down when the next test is elsewhere."""
 
 
-def plan_of(items: Iterable[pytest.Item], needs: Numbers, *, may_order: bool) -> TestPlan:
-    """Return what tests add up to; ``needs`` are numbered by the way."""
-    from pytest_device.sessions.boots import boot_key
+class Grouping:
+    """Tests in groups, each looked at once however often they are planned: a suite may have tens of thousands."""
 
-    models, bonds, groups = Numbers(), Numbers(), Numbers()
+    def __init__(self) -> None:
+        self.needs = Numbers()
+        """Numbers of needs, the same ones in all processes that collect the same tests."""
+        self._models, self._bonds, self._groups = Numbers(), Numbers(), Numbers()
+        self._group_of: dict[tuple[DeviceRequirement, ...], int] = {}
+        self._known: dict[pytest.Item, tuple[int, int]] = {}
 
-    def group_of(of_test: "Iterable[DeviceRequirement]") -> int:
-        of_item = sorted(of_test, key=needs.__getitem__)
-        shares = {need.sharing_key.partition(" ")[0] for need in of_item}
-        group = DeviceGroup(
-            tuple(needs[need] for need in of_item),
-            tuple(models[boot_key(need.request)] for need in of_item),
+    def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
+        """Return what tests add up to."""
+        tests = [self._known.get(item) or self._place(item) for item in items]
+        return TestPlan(tuple(self._groups), tuple(self._models), tests, may_order)
+
+    def _place(self, item: pytest.Item) -> tuple[int, int]:
+        """Return the group of a test, and its bond."""
+        needs = tuple(needs_of(item).values())
+        if needs not in self._group_of:
+            self._group_of[needs] = self._groups[self._group(needs)]
+        bond = _bond(item)
+        place = self._known[item] = self._group_of[needs], NO_BOND if bond is None else self._bonds[bond]
+        return place
+
+    def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
+        from pytest_device.sessions.boots import boot_key
+
+        needs = sorted(needs, key=self.needs.__getitem__)
+        shares = {need.sharing_key.partition(" ")[0] for need in needs}
+        return DeviceGroup(
+            tuple(self.needs[need] for need in needs),
+            tuple(self._models[boot_key(need.request)] for need in needs),
             is_spread=shares <= {Share.RUN},
             is_fresh=Share.TEST in shares,
         )
-        return groups[group]
-
-    known: dict[tuple[DeviceRequirement, ...], int] = {}
-    tests: list[tuple[int, int]] = []
-    for item in items:
-        of_test = tuple(needs_of(item).values())
-        if of_test not in known:
-            known[of_test] = group_of(of_test)
-        bond = _bond(item)
-        tests.append((known[of_test], NO_BOND if bond is None else bonds[bond]))
-    return TestPlan(tuple(groups), tuple(models), tests, may_order)
 
 
 def _bond(item: pytest.Item) -> str | None:
     """Return the node in which the fixtures live that a test shares with others, None when it has none such."""
     info = getattr(item, "_fixtureinfo", None)
-    if info is None:
+    if info is None or not info.name2fixturedefs:
         return None
     if parameter := _parameter_of_run(item, info.name2fixturedefs):
         return parameter

@@ -18,11 +18,11 @@ def pytest_device_request(item: pytest.Item, name: str, arguments: dict[str, Any
 
 
 def pytest_device_ready(item: pytest.Item, device_session: "Session") -> None:
-    """Be told of a session that is in progress, before its first test gets it."""
+    """React to a session that is in progress, before its first test gets it."""
 
 
 def pytest_device_stopping(item: pytest.Item, device_session: "Session") -> None:
-    """Be told of a session that was in progress before it is stopped: the time to save what it recorded.
+    """React to a session that was in progress, before it is stopped: the time to save what it recorded.
 
     ``item`` is the last test that had it. What is raised is an error of that test; the session is stopped all the same.
     """
@@ -31,7 +31,7 @@ def pytest_device_stopping(item: pytest.Item, device_session: "Session") -> None
 def pytest_device_infrastructure_error(
     item: pytest.Item, error: "DeviceError", device_session: "Session | None"
 ) -> None:
-    """Be told of an error that is not the test's. ``device_session`` is None when there was none yet.
+    """React to an error that is not the test's. ``device_session`` is None when there was none yet.
 
     Called when the test has been torn down.
     """

@@ -114,11 +114,11 @@ class Names:
     """What was made before: many tests ask for the same."""
 
     def holder(self) -> str:
-        """Return what others are told of who holds a session."""
+        """Return what others read of who holds a session."""
         return f"run {self.run} {self.environ.get('PYTEST_XDIST_WORKER', '')}".strip()
 
     def of(self, item: pytest.Item, share: str) -> str:
-        """Return a name that tells sessions apart where about 40 characters are read: who shares it comes first."""
+        """Return a name that distinguishes sessions where about 40 characters are read: who shares it comes first."""
         path, _, test = item.nodeid.partition("::")
         ci_run = next((self.environ[name] for name in CI_RUN_VARIABLES if self.environ.get(name)), self.run)
         worker = self.environ.get("PYTEST_XDIST_WORKER", "")

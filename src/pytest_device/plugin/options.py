@@ -24,7 +24,7 @@ def add(parser: pytest.Parser) -> None:
     """Add each option of the table to the command line and the ini file."""
     group = parser.getgroup("device", f"remote devices (access token: {TOKEN_VARIABLE} in the environment)")
     for option in OPTIONS:
-        told = f"{option.help} [{option.variable}]"
+        text = f"{option.help} [{option.variable}]"
         metavar = option.metavar
         if isinstance(option.default, bool):
             group.addoption(
@@ -32,18 +32,18 @@ def add(parser: pytest.Parser) -> None:
                 dest=option.ini,
                 action="store_const",
                 const=str(not option.default).lower(),
-                help=f"do not {told}" if option.default else told,
+                help=f"do not {text}" if option.default else text,
             )
         elif isinstance(option.default, tuple):
-            group.addoption(option.option, dest=option.ini, action="append", metavar=metavar, help=told)
+            group.addoption(option.option, dest=option.ini, action="append", metavar=metavar, help=text)
         else:
             default = "" if option.default is None else f", default {_shown(option.default)}"
-            group.addoption(option.option, dest=option.ini, metavar=metavar, help=f"{told}{default}")
+            group.addoption(option.option, dest=option.ini, metavar=metavar, help=f"{text}{default}")
         parser.addini(option.ini, option.help, default=None)
 
 
 def will_run(config: pytest.Config) -> bool:
-    """Tell whether the tests will run: under some options pytest only looks at them."""
+    """Return whether the tests will run: under some options pytest only looks at them."""
     return not any(config.getoption(option, default=False) for option in _LOOKING)
 
 
@@ -114,9 +114,9 @@ def _value(value: object) -> str:
             return _shown(value)
 
 
-def only_tells(config: pytest.Config) -> bool:
-    """Tell whether the run is only to say what it would do; not when the settings are wrong, which is told later."""
-    if not is_to_tell(config):
+def is_dry_run(config: pytest.Config) -> bool:
+    """Return whether the run only says what it would do; not when the settings are wrong, which is reported later."""
+    if not may_be_dry_run(config):
         return False
     from pytest_device.errors import ConfigError
 
@@ -127,20 +127,20 @@ def only_tells(config: pytest.Config) -> bool:
     return settings.dry_run.value or settings.plan.value
 
 
-def is_to_tell(config: pytest.Config) -> bool:
-    """Tell whether anything is said of a run that only tells, which the settings, if they are right, say in full."""
+def may_be_dry_run(config: pytest.Config) -> bool:
+    """Return whether any option of a dry run is given; the settings, if they are right, say what it means."""
     return any(_is_given(config, option.ini, option.variable) for option in (DRY_RUN, PLAN))
 
 
 def is_sharded(config: pytest.Config) -> bool:
-    """Tell whether only one part of the suite is to run."""
+    """Return whether only one part of the suite is to run."""
     return _is_given(config, SHARD.ini, SHARD.variable)
 
 
 def note_distribution(config: pytest.Config) -> None:
     """Remember what the user wants of pytest-xdist, before it completes that itself."""
     config.stash[CHOSEN_DIST] = str(config.getoption("dist"))
-    if only_tells(config):  # in this process alone
+    if is_dry_run(config):  # in this process alone
         config.stash[WIDTH] = _width(config)
         config.option.numprocesses = 0
 
@@ -169,7 +169,7 @@ def others_that_assign(config: pytest.Config, *, workers: bool = True) -> list[s
 
 
 def _has_scheduler(config: pytest.Config) -> bool:
-    """Tell whether the suite, or another plugin, has a scheduler of its own."""
+    """Return whether the suite, or another plugin, has a scheduler of its own."""
     known = [config.pluginmanager.get_plugin(name) for name in ("dsession", "device-coordinator")]
     hook = getattr(config.hook, "pytest_xdist_make_scheduler", None)
     return hook is not None and any(found.plugin not in known for found in hook.get_hookimpls())

@@ -19,6 +19,7 @@ DURATIONS_FILE: Final = ".test_durations"
 """Where pytest-split keeps the seconds of tests by their node ids: part of the repository, so the same everywhere."""
 SHARD_LINE: Final = pytest.StashKey[str]()
 UNKNOWN_WITH_DEVICE: Final = 10_000
+"""Milliseconds where no duration is known at all: only the ratio to the other matters then, and to a boot."""
 UNKNOWN_WITHOUT: Final = 1_000
 _LONGEST_SECONDS: Final = 86_400.0
 _LOSES_TESTS: Final = {
@@ -45,17 +46,17 @@ def select(
     known = read_durations(config.rootpath / DURATIONS_FILE)
     tests = [(item.nodeid, tuple(needs_of(item).values()) or None) for item in items]
     parts = split(weighed(tests, known), count)
-    told = f"device shard {shard}: {parts.count(number - 1)} of {len(tests)} tests, {_fingerprint(tests, parts)}"
-    config.stash[SHARD_LINE] = told
+    text = f"device shard {shard}: {parts.count(number - 1)} of {len(tests)} tests, {_fingerprint(tests, parts)}"
+    config.stash[SHARD_LINE] = text
     if not config.pluginmanager.has_plugin("device-shard"):
-        config.pluginmanager.register(_Told(), "device-shard")
+        config.pluginmanager.register(_ShardReporter(), "device-shard")
     others = [item for item, part in zip(items, parts, strict=True) if part != number - 1]
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item, part in zip(items, parts, strict=True) if part == number - 1]
 
 
-class _Told:
+class _ShardReporter:
     """Says which part of which split runs here."""
 
     def pytest_report_collectionfinish(self, config: pytest.Config) -> str:
@@ -88,12 +89,12 @@ def read_durations(path: Path) -> Mapping[str, int]:
 
 
 def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[Work]:
-    """Return what tests, given as node id and kind, add; those of unknown duration are taken for average ones."""
+    """Return what tests, given as node id and group, add; those of unknown duration are taken for average ones."""
     found = [known[nodeid] for nodeid, _ in tests if nodeid in known]
     average = sum(found) // len(found) if found else None
 
-    def milliseconds(nodeid: str, kind: Hashable | None) -> int:
-        unknown = UNKNOWN_WITHOUT if kind is None else UNKNOWN_WITH_DEVICE
+    def milliseconds(nodeid: str, group: Hashable | None) -> int:
+        unknown = UNKNOWN_WITHOUT if group is None else UNKNOWN_WITH_DEVICE
         return known.get(nodeid, unknown if average is None else average)
 
-    return [Work(nodeid, kind, milliseconds(nodeid, kind)) for nodeid, kind in tests]
+    return [Work(nodeid, group, milliseconds(nodeid, group)) for nodeid, group in tests]

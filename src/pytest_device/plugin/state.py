@@ -67,7 +67,7 @@ def planned(item: pytest.Item) -> Counter["DeviceRequirement"]:
 
 
 def is_fresh(item: pytest.Item) -> bool:
-    """Tell whether a test has a device of its own."""
+    """Return whether a test has a device of its own."""
     return any(need.sharing_key.startswith(Share.TEST) for need in needs_of(item).values())
 
 

@@ -26,7 +26,7 @@ begun later it would be the last to end."""
 
 
 def needs_more(run: RunState, worker: WorkerState) -> bool:
-    """Tell whether a worker would soon have nothing to do, or not know its next tests with devices of their own."""
+    """Return whether a worker would soon have nothing to do, or not know its next tests with devices of their own."""
     if worker.is_over:
         return False
     behind = list(islice(worker.pending, 1, 1 + WEIGHED_UNITS))
@@ -36,7 +36,7 @@ def needs_more(run: RunState, worker: WorkerState) -> bool:
 
 
 def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
-    """Tell whether the devices that a worker needs next should boot now, beside those that it has.
+    """Return whether the devices that a worker needs next should boot now, beside those that it has.
 
     Only when it will be done with its group before they are ready, and that is known: a device that waits is billed,
     and where lengths are unknown it would wait for who knows how long.
@@ -47,7 +47,7 @@ def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
     free_in = run.leaves_group_in(worker, now)
     if free_in >= max(run.estimates.boots(), default=0.0):  # whatever comes next, it is too early
         return False
-    if queue.unknown or any(run.estimates.known(one.test) is None for one in worker.pending):
+    if queue.unknown or not all(run.estimates.is_known(one.test) for one in worker.pending):
         return False
     following = next(chain(run.unbegun(), _last_to_end(run, now)), None)
     if following is None or following is queue or not run.can_boot_beside(worker, following):
@@ -101,7 +101,7 @@ def group_to_begin(run: RunState, worker: WorkerState, now: float) -> GroupQueue
 
 
 def _must_leave_room(run: RunState, worker: WorkerState, wanted: int, free: float) -> bool:
-    """Tell whether the group with most devices would starve if a smaller one took the room that it waits for.
+    """Return whether the group with most devices would starve if a smaller one took the room that it waits for.
 
     Not when another worker has as many devices as it wants: these will be free at once.
     """
@@ -137,7 +137,7 @@ def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:
 
 
 def may_wait(run: RunState, worker: WorkerState) -> bool:
-    """Tell whether a worker without work may wait for what others leave.
+    """Return whether a worker without work may wait for what others leave.
 
     One that has a test pending has to know the next, or that there is none, before it begins with it.
     """

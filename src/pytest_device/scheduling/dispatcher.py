@@ -106,7 +106,7 @@ class Dispatcher(Generic[W]):
         return tuple(self._workers[worker].pending)
 
     def has_devices(self, test: int) -> bool:
-        """Tell whether a test, or one that it is kept together with, needs any."""
+        """Return whether a test, or one that it is kept together with, needs any."""
         return not self._run.queue_of(test).is_plain
 
     @property

@@ -30,22 +30,25 @@ class Estimates:
         self._sums = {False: (0.0, 0), True: (0.0, 0)}
         """Seconds and number of the tests of known length: with devices, and without."""
 
-    def add(self, test: int, *, plain: bool) -> None:
-        """Let a test of known length count for the estimate of others."""
-        seconds = self._seconds[test]
-        if seconds is not None:
+    def add(self, tests: Iterable[int], *, plain: bool) -> None:
+        """Let those of known length count for the estimate of others."""
+        if known := self.known(tests):
             total, number = self._sums[plain]
-            self._sums[plain] = total + seconds, number + 1
+            self._sums[plain] = total + sum(known), number + len(known)
 
     def learn(self, test: int, seconds: float, *, plain: bool) -> None:
         """Take note of how long a test took, unless that was known."""
         if self._seconds[test] is None:
             self._seconds[test] = seconds
-            self.add(test, plain=plain)
+            self.add((test,), plain=plain)
 
-    def known(self, test: int) -> float | None:
-        """Return how long a test takes, None where that is not known."""
-        return self._seconds[test]
+    def is_known(self, test: int) -> bool:
+        """Return whether it is known how long a test takes."""
+        return self._seconds[test] is not None
+
+    def known(self, tests: Iterable[int]) -> Sequence[float]:
+        """Return how long tests take, of those of which it is known."""
+        return [seconds for test in tests if (seconds := self._seconds[test]) is not None]
 
     def of(self, test: int, *, plain: bool) -> float:
         """Return how long a test takes, or is thought to."""
@@ -58,7 +61,7 @@ class Estimates:
         return total / number if number else PLAIN_SECONDS if plain else TEST_SECONDS
 
     def is_boot_known(self, model: int) -> bool:
-        """Tell whether it is known how long a model boots."""
+        """Return whether it is known how long a model boots."""
         return self._boots[model] is not None
 
     def boot(self, model: int) -> float:

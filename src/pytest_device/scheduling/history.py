@@ -2,17 +2,33 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
 _BOOTS: Final = "device/boot_seconds"
 _TESTS: Final = "device/test_seconds"
 _MOST_BOOTS: Final = 50
-"""So many boots of each kind of device are remembered, the newest."""
-_MOST_KINDS: Final = 200
+"""So many boots of each model are remembered, the newest: enough for when most are ready, few enough to forget how long
+a service took before it changed."""
+_MOST_MODELS: Final = 200
+"""More than a suite has devices; what is no longer used goes first."""
 _MOST_TESTS: Final = 20_000
+"""More than a large suite has, in a file of about 2 MB that each run reads once."""
 _LONGEST_SECONDS: Final = 86_400.0
+"""A day: no test and no boot takes longer, so such a value is damage, which must not decide an order."""
+
+
+class Cache(Protocol):
+    """What is used of pytest's."""
+
+    def get(self, key: str, default: Any, /) -> Any:
+        """Return what is stored."""
+        ...
+
+    def set(self, key: str, value: object, /) -> None:
+        """Store what JSON can hold."""
+        ...
 
 
 class History:
@@ -21,7 +37,7 @@ class History:
     ``cache`` is pytest's, None when it is switched off.
     """
 
-    def __init__(self, cache: Any) -> None:
+    def __init__(self, cache: Cache | None) -> None:
         self._cache = cache
         self._new: set[str] = set()
 
@@ -60,7 +76,7 @@ class History:
     def save(self) -> None:
         """Remember the newest for later runs, when there is something new."""
         if self._cache and _BOOTS in self._new:
-            self._cache.set(_BOOTS, _newest(self._boots, _MOST_KINDS))
+            self._cache.set(_BOOTS, _newest(self._boots, _MOST_MODELS))
         if self._cache and _TESTS in self._new:
             self._cache.set(_TESTS, _newest(self._tests, _MOST_TESTS))
         self._new.clear()

@@ -41,10 +41,9 @@ class RunState:
         for unit in units:
             queue = self.queues[unit.group]
             queue.units.append(unit)
+            self._queue_of.update(dict.fromkeys(unit.tests, queue))
             self._count(unit, 1)
-            for test in unit.tests:
-                self._queue_of[test] = queue
-                estimates.add(test, plain=queue.is_plain)
+            estimates.add(unit.tests, plain=queue.is_plain)
         if longest_first:
             for queue in self.queues:
                 queue.units.sort(key=self.length, reverse=True)
@@ -77,15 +76,12 @@ class RunState:
 
     def _count(self, unit: WorkUnit, sign: int) -> None:
         queue = self.queues[unit.group]
-        for test in unit.tests:
-            known = self.estimates.known(test)
-            if known is None:
-                queue.unknown += sign
-            else:
-                queue.known_seconds += sign * known
+        known = self.estimates.known(unit.tests)
+        queue.known_seconds += sign * sum(known)
+        queue.unknown += sign * (len(unit.tests) - len(known))
 
     def has_work(self) -> bool:
-        """Tell whether any unit is not assigned."""
+        """Return whether any unit is not assigned."""
         return any(queue.units for queue in self.queues)
 
     def plain_queues(self) -> Iterator[GroupQueue]:
@@ -133,8 +129,10 @@ class RunState:
         """Return for how many seconds a worker has something to do."""
         if not worker.pending:
             return 0.0
-        first, *behind = (self.wait(one) + self.expected(one) for one in worker.pending)
-        at_least = _LEFT_OF_UNKNOWN * first if self.estimates.known(worker.pending[0].test) is None else 0.0
+        first, *behind = [
+            self.wait(one) + self.expected(one) if one.boots else self.expected(one) for one in worker.pending
+        ]
+        at_least = _LEFT_OF_UNKNOWN * first if not self.estimates.is_known(worker.pending[0].test) else 0.0
         return max(first - (now - worker.since), at_least) + sum(behind)
 
     def remaining_in(self, queue: GroupQueue, now: float) -> list[float]:
@@ -176,7 +174,7 @@ class RunState:
         return self.max_devices - sum(map(self.held, others))
 
     def can_boot_beside(self, worker: WorkerState, queue: GroupQueue) -> bool:
-        """Tell whether a group's devices can boot while the worker still has others."""
+        """Return whether a group's devices can boot while the worker still has others."""
         if queue.group.is_fresh and not self.prefetch:
             return False
         missing = self._missing(worker, queue).total()

@@ -8,32 +8,32 @@ from typing import Final
 BOOT: Final = 60_000
 """Milliseconds that a boot is taken to last: what a machine has learnt would differ from what the next one has."""
 _PERCENT: Final = (100, 102, 105, 110)
-"""Above the least that shards can be filled to, they may take longer and save a boot."""
+"""Of the least that shards can be filled to: a little longer may save a boot, a tenth is the most to wait for one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a test adds to its shard: so many milliseconds, and one boot for all of a kind; None needs no device."""
+    """What a test adds to its shard: so many milliseconds, and one boot for all of a group; None needs no device."""
 
     nodeid: str
-    kind: Hashable | None
+    group: Hashable | None
     milliseconds: int
 
 
 def split(tests: Sequence[Work], count: int) -> list[int]:
     """Return for each test which of ``count`` shards has it, from 0.
 
-    Tests of one kind are spread over as few shards as shorten the longest one. What comes out depends
+    Tests of one group are spread over as few shards as shorten the longest one. What comes out depends
     neither on the order of the tests nor on rounding, and no shard is empty when there are enough tests.
     """
     order = sorted(range(len(tests)), key=lambda index: tests[index].nodeid)
-    kinds: dict[Hashable | None, list[int]] = {}
+    groups: dict[Hashable | None, list[int]] = {}
     for index in order:
-        kinds.setdefault(tests[index].kind, []).append(index)
-    plain = kinds.pop(None, [])
-    line = sorted(kinds.values(), key=lambda kind: -sum(tests[index].milliseconds for index in kind))
-    limits = {limit * percent // 100 for limit in _limits(tests, line, count) for percent in _PERCENT}
-    plans = [_whole(tests, line, count), *(_cut(tests, line, count, limit) for limit in sorted(limits))]
+        groups.setdefault(tests[index].group, []).append(index)
+    plain = groups.pop(None, [])
+    by_length = sorted(groups.values(), key=lambda group: -sum(tests[index].milliseconds for index in group))
+    limits = {limit * percent // 100 for limit in _limits(tests, by_length, count) for percent in _PERCENT}
+    plans = [_whole(tests, by_length, count), *(_cut(tests, by_length, count, limit) for limit in sorted(limits))]
     for plan in plans:
         plan.fill(plain)
         plan.leave_none_empty(order)
@@ -46,23 +46,23 @@ class _Plan:
 
     def __init__(self, tests: Sequence[Work], count: int) -> None:
         self._tests = tests
-        self._kinds: list[set[Hashable]] = [set() for _ in range(count)]
+        self._groups: list[set[Hashable]] = [set() for _ in range(count)]
         self.loads = [0] * count
         self.shards: dict[int, int] = {}
 
     def cost(self, shard: int, index: int) -> int:
         test = self._tests[index]
-        return test.milliseconds + (0 if test.kind is None or test.kind in self._kinds[shard] else BOOT)
+        return test.milliseconds + (0 if test.group is None or test.group in self._groups[shard] else BOOT)
 
     def put(self, shard: int, index: int) -> None:
         self.loads[shard] += self.cost(shard, index)
         self.shards[index] = shard
-        if (kind := self._tests[index].kind) is not None:
-            self._kinds[shard].add(kind)
+        if (group := self._tests[index].group) is not None:
+            self._groups[shard].add(group)
 
     def price(self) -> int:
         """Return what it costs: a minute of all machines until the last one ends, and a minute of booting."""
-        return max(self.loads) * len(self.loads) + BOOT * sum(map(len, self._kinds))
+        return max(self.loads) * len(self.loads) + BOOT * sum(map(len, self._groups))
 
     def fill(self, plain: Sequence[int]) -> None:
         """Put tests without a device where there is least to do, the longest first."""
@@ -81,47 +81,47 @@ class _Plan:
         for shard in [shard for shard, tests in enumerate(tests_of) if not tests]:
             giving = max(range(len(tests_of)), key=lambda of: len(tests_of[of]))
             if len(tests_of[giving]) > 1:
-                tests_of[giving].sort(key=lambda index: self._tests[index].kind is None)  # rather one without a boot
+                tests_of[giving].sort(key=lambda index: self._tests[index].group is None)  # rather one without a boot
                 tests_of[shard].append(tests_of[giving].pop())
                 self._fill_again(shard, tests_of[shard])
                 self._fill_again(giving, tests_of[giving])
 
     def _fill_again(self, shard: int, tests: Sequence[int]) -> None:
-        self.loads[shard], self._kinds[shard] = 0, set()
+        self.loads[shard], self._groups[shard] = 0, set()
         for index in tests:
             self.put(shard, index)
 
 
-def _limits(tests: Sequence[Work], line: Sequence[Sequence[int]], count: int) -> tuple[int, int]:
+def _limits(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int) -> tuple[int, int]:
     """Return the least that each shard can be filled to with what needs a device, and with the rest as well."""
     everything = sum(test.milliseconds for test in tests) + BOOT * len(tests)
     low, high = 0, everything
     while low < high:
         limit = (low + high) // 2
-        if max(_cut(tests, line, count, limit).loads) > limit:
+        if max(_cut(tests, by_length, count, limit).loads) > limit:
             low = limit + 1
         else:
             high = limit
-    average = (sum(test.milliseconds for test in tests) + BOOT * len(line)) // count
+    average = (sum(test.milliseconds for test in tests) + BOOT * len(by_length)) // count
     return low, max(low, average)
 
 
-def _whole(tests: Sequence[Work], line: Sequence[Sequence[int]], count: int) -> _Plan:
-    """Put each kind into one shard, the longest first, where there is least to do."""
+def _whole(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int) -> _Plan:
+    """Put each group into one shard, the longest first, where there is least to do."""
     plan = _Plan(tests, count)
-    for kind in line:
+    for group in by_length:
         shard = plan.loads.index(min(plan.loads))
-        for index in kind:
+        for index in group:
             plan.put(shard, index)
     return plan
 
 
-def _cut(tests: Sequence[Work], line: Sequence[Sequence[int]], count: int, limit: int) -> _Plan:
+def _cut(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int, limit: int) -> _Plan:
     """Fill one shard after the other up to a limit, the last one with what is left."""
     plan = _Plan(tests, count)
     shard = 0
-    for kind in line:
-        for index in kind:
+    for group in by_length:
+        for index in group:
             if plan.loads[shard] and plan.loads[shard] + plan.cost(shard, index) > limit and shard < count - 1:
                 shard += 1
             plan.put(shard, index)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
 
 MARGIN: Final = 1.25
+"""Tests take this much longer than before without anything being wrong: a machine under load, a slower device."""
 STEP_MINUTES: Final = 5
 """Durations asked for are multiples of this, so that requests stay equal from run to run while tests take longer."""
 

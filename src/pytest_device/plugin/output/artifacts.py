@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NAME_LENGTH: Final = 100
 _TEXTS: Final = frozenset({".xml", ".json", ".txt"})
 _HIDDEN: Final = frozenset({"remote_config", "launchArgs", "openUrl"})
-"""What opens the device, and what an app is told at launch, which may be a credential anywhere in it."""
+"""What opens the device, and what an app is given at launch, which may be a credential anywhere in it."""
 
 
 def directory_of(item: pytest.Item, settings: Settings) -> Path | None:
@@ -39,13 +39,13 @@ def save(
 ) -> None:
     """Save what a failed test's devices show, while they can: screenshot, page source, facts of the session.
 
-    Where that cannot be written ``note`` is told, so that the test's own error is not lost for it.
+    Where that cannot be written ``note`` gets the reason, so that the test's own error is not lost for it.
     """
     directory = directory_of(item, settings)
     if directory is None or not sessions:
         return
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)  # first, to be told of it as for the receipt
+        directory.parent.mkdir(parents=True, exist_ok=True)  # first, for the same note as for the receipt
         for name, session in sessions.items():
             _write(directory / _file_name(name), _evidence(item, name, session), redactor)
     except OSError as error:

@@ -12,7 +12,7 @@ from pytest_device.settings import shown
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _HIDDEN: Final = frozenset({"launch_args", "open_url"})
-"""What an app is told at launch may be a credential anywhere in it."""
+"""What an app is given at launch may be a credential anywhere in it."""
 NO_DEVICE: Final = "no test needs a device, as far as markers tell; nothing was sent"
 
 

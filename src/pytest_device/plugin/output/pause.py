@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from pytest_device.plugin.output.terminal import Terminal
 
 
-class Attendance:
+class Pause:
     """Shows the addresses, and waits for a key."""
 
     def __init__(self, config: pytest.Config, terminal: "Terminal | None") -> None:
         self._config, self._terminal = config, terminal
 
     @cache  # noqa: B019  # one for each run
-    def is_given(self) -> bool:
-        """Tell whether somebody can press a key: there is a terminal on both sides, and it can be waited for."""
+    def is_possible(self) -> bool:
+        """Return whether somebody can press a key: there is a terminal on both sides, and it can be waited for."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if self._terminal is None or reporter is None or not reporter.isatty or sys.platform == "win32":
             return False
         with self._keyboard() as keyboard:
             return keyboard is not None and keyboard.isatty()
 
-    def attend(self, sessions: Mapping[str, Session], *, keep: bool) -> bool:
+    def offer(self, sessions: Mapping[str, Session], *, keep: bool) -> bool:
         """Show where the devices are, and wait when asked to keep them; return whether a person has had them."""
         debugger = bool(self._config.getoption("usepdb", default=False))
-        if self._terminal is None or not (debugger or (keep and self.is_given())):
+        if self._terminal is None or not (debugger or (keep and self.is_possible())):
             return False
         for name, session in sessions.items():
             preview = session.remote_config.web_preview_url if session.remote_config else None

@@ -9,14 +9,14 @@ from typing import Final
 
 import pytest
 
-from pytest_device.plugin.grouping import plan_of
+from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, others_that_assign
 from pytest_device.plugin.output import dry_run
 from pytest_device.plugin.output.dry_run import NO_DEVICE
 from pytest_device.plugin.state import history_of
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.simulation import Step, simulated
-from pytest_device.scheduling.test_plan import Numbers, TestPlan
+from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.settings import Settings
 from pytest_device.spec import DURATION_MAX_MINUTES
@@ -64,8 +64,8 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
 
 def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
     history = history_of(config)
-    needs = Numbers()
-    plan = plan_of(tests, needs, may_order=settings.reorder.value)
+    grouping = Grouping()
+    plan = grouping.plan(tests, may_order=settings.reorder.value)
     if not plan.has_devices():
         yield NO_DEVICE
         return
@@ -81,7 +81,7 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
         prefetch=settings.prefetch.value,
     )
     steps = simulated(dispatcher, width)
-    lasting, by_number = dispatcher.estimates.boots(), list(needs)
+    lasting, by_number = dispatcher.estimates.boots(), list(grouping.needs)
     sessions = sessions_of(steps, plan, lasting, lambda number, step: _room(by_number[number], step))
     most_at_once = at_once(sessions_of(steps, plan, lasting))
     yield from _devices(by_number, plan, sessions)
@@ -158,7 +158,7 @@ def at_once(sessions: Sequence[Lasting]) -> int:
 
 
 def _counted(needs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield needs so that one that is there twice is told apart."""
+    """Yield needs so that one that is there twice counts twice."""
     seen = Counter[int]()
     for need in needs:
         yield need, seen[need]

@@ -25,7 +25,7 @@ class _Boot:
 
 
 class Progress:
-    """Hears the events of sessions, and sleeps in place of those who wait for them."""
+    """Shows sessions by their events while it sleeps in place of those who wait for them."""
 
     def __init__(
         self,
@@ -61,19 +61,19 @@ class Progress:
         until = self._clock() + seconds
         try:
             while (left := until - self._clock()) > 0:
-                self._terminal.draw(f"  device {' · '.join(map(self._told, self._boots.values()))}")
+                self._terminal.draw(f"  device {' · '.join(map(self._text, self._boots.values()))}")
                 self._sleep(min(left, _STEP_SECONDS))
         finally:
             self._terminal.draw("")
 
-    def _told(self, boot: _Boot) -> str:
+    def _text(self, boot: _Boot) -> str:
         usual = self._terminal.history.usual_boot(boot.label)
         usually = "" if usual is None else f" (usually {usual:.0f} s)"
         return f"{boot.label}: {_plain(boot.state)}, {self._clock() - boot.since:.0f} s{usually}"
 
 
 def _is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
-    """Tell whether a person sees the line come and go; a pytest-xdist worker has no reporter at all."""
+    """Return whether a person sees the line come and go; a pytest-xdist worker has no reporter at all."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty:
         return False

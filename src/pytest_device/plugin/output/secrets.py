@@ -31,7 +31,7 @@ def hide_token(config: pytest.Config) -> Redactor:
 def _of_environment() -> list[str]:
     """Return the access token, and the password of the server that counts slots."""
     secrets = [os.environ.get(TOKEN_VARIABLE, "")]
-    with suppress(ValueError):  # an address that is none: told when it is used
+    with suppress(ValueError):  # an address that is none: reported when it is used
         address = urlsplit(os.environ.get(SLOTS_URL.variable, ""))
         secrets.append(unquote(address.password or ""))
     return list(filter(None, secrets))
@@ -59,7 +59,11 @@ class Secrets:
         record = self._make_record(*args, **kwargs)
         try:
             message = record.getMessage()
-        except (TypeError, ValueError, LookupError):  # arguments that do not fit: told by whoever handles the record
+        except (
+            TypeError,
+            ValueError,
+            LookupError,
+        ):  # arguments that do not fit: whoever handles it reports that
             return record
         if (masked := self.redactor.text(message)) != message:
             record.msg, record.args = masked, ()
@@ -76,7 +80,7 @@ class Secrets:
 
     @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Mask what is told of a module that could not be collected."""
+        """Mask what is reported of a module that could not be collected."""
         _mask_attributes(report, self.redactor)
 
     @pytest.hookimpl(tryfirst=True)

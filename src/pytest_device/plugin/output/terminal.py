@@ -17,7 +17,7 @@ from pytest_device.sessions.events import Event, Note, Queued, Ready
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
 WAITED: Final = "device_waited"
-"""Attributes of a test report, which pytest-xdist carries to the controlling process as they are."""
+"""Attributes of a test report, which pytest-xdist carries to the coordinator as they are."""
 
 
 def attach(report: pytest.TestReport, events: list[Event], verdict: Verdict | None, *, waited: float) -> None:
@@ -36,7 +36,7 @@ class Terminal:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._told = False
+        self._is_written = False
         self._is_drawn = False
         self.receipt = Receipt()
         self.history = history_of(config)
@@ -114,7 +114,7 @@ class Terminal:
         events = [from_plain(values) for values in carried.get(EVENTS, ())]
         if worker := carried.get("worker_id"):
             for event in events:
-                if not isinstance(event, Note):  # which the receipt shows
+                if not isinstance(event, Note):  # which the receipt lists
                     self.show_event(event, worker)
         self.count(carried.get(EVENTS, ()))
         if EVENTS in carried and type(report) is pytest.TestReport:  # of a run with device tests, and of no subtest
@@ -130,7 +130,7 @@ class Terminal:
         test = str(vars(report).get("worker_id", "")), report.nodeid
         if report.when == "setup":
             self._seconds[test] = 0.0
-        if not _tells_time(report):
+        if not _shows_length(report):
             self._seconds.pop(test, None)
         if test in self._seconds:
             self._seconds[test] += max(0.0, report.duration - waited)
@@ -149,8 +149,8 @@ class Terminal:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the receipt."""
-        lines = [] if self._told else list(self.receipt.lines())
-        self._told = True
+        lines = [] if self._is_written else list(self.receipt.lines())
+        self._is_written = True
         if lines:
             terminalreporter.ensure_newline()
             terminalreporter.section("devices")
@@ -164,8 +164,8 @@ class Terminal:
             self.pytest_terminal_summary(reporter)
 
 
-def _tells_time(report: pytest.TestReport) -> bool:
-    """Tell whether how long this took tells how long it will: not when it was skipped or had no device."""
+def _shows_length(report: pytest.TestReport) -> bool:
+    """Return whether the test will take about as long again: not when it was skipped or had no device."""
     if report.when == "teardown":
         return True
     ran = report.passed or (report.when == "call" and report.failed) or hasattr(report, "wasxfail")

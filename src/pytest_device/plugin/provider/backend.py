@@ -26,7 +26,7 @@ MAIN: Final = "main"
 """The owner's name of the process that the run was started as."""
 
 
-class Access(Protocol):
+class Backend(Protocol):
     """What a run does with the service, besides leasing."""
 
     service: Endpoint
@@ -37,14 +37,14 @@ class Access(Protocol):
         ...
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Tell whether a create call that ended so may have made a session that nobody can name."""
+        """Return whether a create call that ended so may have made a session that nobody can name."""
         ...
 
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
         ...
 
-    def slots(self, holder: str, tell: Callable[[str], None]) -> Slots | None:
+    def slots(self, holder: str, warn: Callable[[str], None]) -> Slots | None:
         """Return what bounds how many sessions there are at once, None when nothing does."""
         ...
 
@@ -53,12 +53,12 @@ class Access(Protocol):
         ...
 
     def close(self, timeout_seconds: float) -> list[Event]:
-        """Stop what is left; tell of each session how it ended, if nobody was told before."""
+        """Stop what is left; return how each session ended of which that was not reported."""
         ...
 
 
-class LocalAccess:
-    """The local service of the run: started here, or told by the controlling process that started it.
+class LocalBackend:
+    """The local service of the run: started here, or by the coordinator, which sends its address.
 
     What sessions of ``types`` run on is installed before the first of them is created.
     """
@@ -87,13 +87,13 @@ class LocalAccess:
         return self._client
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Tell whether the answer is lost."""
+        """Return whether the answer is lost."""
         return may_have_created(error)
 
-    def slots(self, holder: str, tell: Callable[[str], None]) -> Slots | None:
+    def slots(self, holder: str, warn: Callable[[str], None]) -> Slots | None:
         """Count in a directory of the service, which its workers share and which goes with it."""
         directory = self.log_path.parent if self.log_path else None
-        return _slots_in(directory, self._settings, self.service.url, holder, tell)
+        return _slots_in(directory, self._settings, self.service.url, holder, warn)
 
     def keep(self, session_id: str) -> None:
         """Refuse: the service ends with the run."""
@@ -110,19 +110,19 @@ class LocalAccess:
         return []
 
 
-class RemoteAccess:
+class RemoteBackend:
     """A service that outlives the run: this process owns its sessions, and so does each process forked from it."""
 
     log_path: Path | None = None
 
     def __init__(
-        self, settings: Settings, *, run: OwnRun | None, worker: str | None, tell: Callable[[str], None]
+        self, settings: Settings, *, run: OwnRun | None, worker: str | None, warn: Callable[[str], None]
     ) -> None:
         self.service = endpoint_at(str(settings.url.value), settings.token)
-        self._settings, self._run, self._worker, self._tell = settings, run, worker, tell
+        self._settings, self._run, self._worker, self._warn = settings, run, worker, warn
         self._pid = os.getpid()
         self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
-        """Whether the controlling process reads what this one leaves: not on a machine that shares no disk with it."""
+        """Whether the coordinator reads what this one leaves: not on a machine that shares no disk with it."""
         if worker is None and self._shares_slots():
             self._store().check()  # a worker finds it out with its first test, which can say so
         self._owner = self._make(run)
@@ -144,11 +144,11 @@ class RemoteAccess:
                 leaves_tombstones=self._is_settled or os.getpid() != self._pid,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds.value),
             ),
-            warn=self._tell,
+            warn=self._warn,
         )
 
     def _has_somebody_behind(self) -> bool:
-        """Tell whether another process reconciles the run: for a worker, and for a forked child."""
+        """Return whether another process reconciles the run: for a worker, and for a forked child."""
         return self._worker is not None or os.getpid() != self._pid
 
     def _owner_here(self) -> ReaperClient:
@@ -162,15 +162,15 @@ class RemoteAccess:
         return self._owner_here()
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Tell whether the answer is lost for the reaper, too."""
+        """Return whether the answer is lost for the reaper, too."""
         return self._owner_here().leaves_unknown(error)
 
-    def slots(self, holder: str, tell: Callable[[str], None]) -> Slots | None:
+    def slots(self, holder: str, warn: Callable[[str], None]) -> Slots | None:
         """Count in the state directory, which all runs of this user share."""
         if self._shares_slots():
-            return _slots_of(_OnFirstUse(self._store), self._settings, holder, tell)
+            return _slots_of(_OnFirstUse(self._store), self._settings, holder, warn)
         directory = self._settings.state_dir.value
-        return _slots_in(Path(directory) if directory else None, self._settings, self.service.url, holder, tell)
+        return _slots_in(Path(directory) if directory else None, self._settings, self.service.url, holder, warn)
 
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url.value, self._settings.max_sessions.value)
@@ -183,7 +183,7 @@ class RemoteAccess:
             raise ConfigError(
                 f"{url.source} needs the client of Redis ({error}): pip install 'pytest-device[redis]'"
             ) from None
-        return leases.LeaseStore(leases.Terms(str(url.value), url.source, key_of(self.service.url), warn=self._tell))
+        return leases.LeaseStore(leases.Terms(str(url.value), url.source, key_of(self.service.url), warn=self._warn))
 
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
@@ -199,7 +199,7 @@ class RemoteAccess:
 
 
 class _OnFirstUse:
-    """A store that is opened by the first claim, whose test can tell of an error."""
+    """A store that is opened by the first claim, whose test can report an error."""
 
     def __init__(self, opened: Callable[[], Store]) -> None:
         self._opened = opened
@@ -212,21 +212,21 @@ class _OnFirstUse:
 
 
 def _slots_in(
-    state_dir: Path | None, settings: Settings, url: str, holder: str, tell: Callable[[str], None]
+    state_dir: Path | None, settings: Settings, url: str, holder: str, warn: Callable[[str], None]
 ) -> Slots | None:
     if settings.max_sessions.value is None:
         return None
     if state_dir is None:
         raise ConfigError(f"{settings.max_sessions.source} needs a directory to count in: set {STATE_DIR.option}")
-    return _slots_of(slots_directory(state_dir, url), settings, holder, tell)
+    return _slots_of(slots_directory(state_dir, url), settings, holder, warn)
 
 
-def _slots_of(place: Path | Store, settings: Settings, holder: str, tell: Callable[[str], None]) -> Slots | None:
+def _slots_of(place: Path | Store, settings: Settings, holder: str, warn: Callable[[str], None]) -> Slots | None:
     most, timeout = settings.max_sessions.value, settings.wait_timeout_seconds.value
-    return Slots(place, most, holder=holder, timeout_seconds=timeout, tell=tell) if most else None
+    return Slots(place, most, holder=holder, timeout_seconds=timeout, tell=warn) if most else None
 
 
-def joined(settings: Settings, run_name: str, owner: str, tell: Callable[[str], None]) -> OwnRun | None:
+def joined(settings: Settings, run_name: str, owner: str, warn: Callable[[str], None]) -> OwnRun | None:
     """Return this process's part of the run in the state directory, None where that cannot be written."""
     state_dir = settings.state_dir.value
     reason = "this user has no home directory"
@@ -235,5 +235,5 @@ def joined(settings: Settings, run_name: str, owner: str, tell: Callable[[str], 
             return OwnRun.join(Path(state_dir), run_name, owner)
         except OSError as error:
             reason = str(error)
-    tell(f"no ledger ({reason}): what this run cannot stop, no later run will. Set {STATE_DIR.option}")
+    warn(f"no ledger ({reason}): what this run cannot stop, no later run will. Set {STATE_DIR.option}")
     return None

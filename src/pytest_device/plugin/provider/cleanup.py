@@ -14,15 +14,15 @@ from pytest_device.spec import SessionType
 _logger: Final = logging.getLogger("pytest_device")
 
 
-class Tidier:
+class Cleanup:
     """One for all sessions of a process."""
 
     def __init__(self) -> None:
         self._start_urls: dict[str, str] = {}
         """By session, where a browser was before its first test."""
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
-    def meet(self, session: Session) -> None:
+    def note_start(self, session: Session) -> None:
         """Note where the device of a new session is; only a browser that argent drives has to be led back there."""
         if session.type == SessionType.ARGENT:
             try:
@@ -31,21 +31,21 @@ class Tidier:
             except ControllerError as error:
                 _logger.info("it is not known where the device was at first: %s", error)
 
-    def tidy(self, session: Session, use: Use) -> bool:
-        """Tidy up after a test; False when the next test would not find the device clean and free."""
+    def reset(self, session: Session, use: Use) -> bool:
+        """Reset a device after a test; False when the next test would not find the device clean and free."""
         try:
-            unable = self._tidied(session, use)
+            unable = self._reset(session, use)
         except ControllerError as error:
             _logger.warning("the device is not given to another test: %s", error)
             return False
-        if unable and unable not in self._told:
-            self._told.add(unable)
+        if unable and unable not in self._warned:
+            self._warned.add(unable)
             _logger.warning(
                 "%s: tests that share the device see what earlier ones left (share='test' gives a fresh one)", unable
             )
         return True
 
-    def _tidied(self, session: Session, use: Use) -> str:
+    def _reset(self, session: Session, use: Use) -> str:
         match session.type:
             case SessionType.AGENT_DEVICE:
                 with AgentDevice(session, use.environment, timeout_seconds=TIDY_SECONDS) as device:

@@ -17,7 +17,7 @@ class CurrentRun(Protocol):
         ...
 
     def keeps(self, item: pytest.Item) -> bool:
-        """Tell whether the sessions of a test are to be left running because it failed."""
+        """Return whether the sessions of a test are to be left running because it failed."""
         ...
 
 
@@ -36,6 +36,6 @@ def devices_of(request: pytest.FixtureRequest) -> Devices:
 
 
 def keeps(item: pytest.Item) -> bool:
-    """Tell whether the sessions of a test are to be left running because it failed."""
+    """Return whether the sessions of a test are to be left running because it failed."""
     run = item.config.stash.get(CURRENT_RUN, None)
     return run is not None and run.keeps(item)

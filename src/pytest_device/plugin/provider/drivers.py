@@ -64,7 +64,7 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
 
 
 def _options_of(name: str, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]") -> "Options":
-    """Return the options of one device: its own where they are told by the names of all."""
+    """Return the options of one device: its own where they are given by the names of all."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])
     return options

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from pytest_device.plugin.provider.backend import Access
+from pytest_device.plugin.provider.backend import Backend
 from pytest_device.plugin.provider.warm import WarmDevices
 from pytest_device.scheduling.history import History
 from pytest_device.sessions.boots import boot_key
@@ -21,10 +21,10 @@ from pytest_device.sessions.session_config import SessionConfig
 class Factory:
     """Makes sessions that try warm devices first, and lets hooks know before one is stopped."""
 
-    def __init__(self, access: Access, warm: WarmDevices, history: History, relay: Relay, *, attempts: int) -> None:
+    def __init__(self, backend: Backend, warm: WarmDevices, history: History, relay: Relay, *, attempts: int) -> None:
         from pytest_device.controllers.health import problem_of
 
-        self._access, self._warm, self._history, self._relay = access, warm, history, relay
+        self._backend, self._warm, self._history, self._relay = backend, warm, history, relay
         self._attempts, self._problem_of = attempts, problem_of
 
     def new_session(
@@ -34,11 +34,11 @@ class Factory:
         if policy.learned and not policy.past_boots:
             policy = replace(policy, past_boots=self._history.boots(boot_key(requirement.request)))
         config = SessionConfig(
-            self._access.sessions(),
+            self._backend.sessions(),
             time.monotonic,
             self._relay,
             self._problem_of,
-            self._access.leaves_unknown,
+            self._backend.leaves_unknown,
             self._attempts,
         )
         find_warm = partial(self._warm.claim, requirement, coming) if self._warm.is_kept else None

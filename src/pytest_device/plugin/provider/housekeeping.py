@@ -24,7 +24,7 @@ from pytest_device.spec import LONGEST_MINUTES
 _WITHOUT_INIT: Final = "with the reaper too: start the container with an init process (docker run --init)"
 
 
-class Sweeping:
+class Sweeper:
     """Stops what earlier runs have left on this machine, beside the tests of the run that is named."""
 
     def __init__(self, settings: Settings, service: Endpoint, run_name: str) -> None:
@@ -55,23 +55,23 @@ class Sweeping:
         return self._notes
 
 
-class Household:
+class Housekeeping:
     """One for each run, in the process that was started as pytest."""
 
     def __init__(self, settings: Settings, service: Endpoint, run_name: str, terminal: Terminal) -> None:
         self._settings, self._service, self._terminal = settings, service, terminal
         self._notes: list[str] = []
         self.run: OwnRun | None = None
-        self._sweeping: Sweeping | None = None
+        self._sweeper: Sweeper | None = None
         if settings.local.value:
             return
         self.run = joined(settings, run_name, MAIN, self._notes.append)
-        self._sweeping = Sweeping(settings, service, self.run.name if self.run else "")
+        self._sweeper = Sweeper(settings, service, self.run.name if self.run else "")
 
     def finish(self, session: pytest.Session, *, until: float, others: bool, by_signal: bool) -> None:
         """Stop what other processes of this run did not, count it all, and let no run be green that may have leaked.
 
-        ``until``, on the monotonic clock, the stops may be tried again. ``by_signal`` tells that one ended the run.
+        ``until``, on the monotonic clock, the stops may be tried again. ``by_signal``: whether one ended the run.
         """
         leaves_warm = not is_broken_off(session, by_signal=by_signal)
         receipt = self._terminal.receipt
@@ -82,12 +82,12 @@ class Household:
                 for of in (event.session for event in receipt.not_stopped())
                 if of.session_id not in tried
             ]
-            self._tell(stop_all(self._service, left, until - time.monotonic()))
-        if self._sweeping:
-            self._notes += self._sweeping.notes(until)
+            self._count(stop_all(self._service, left, until - time.monotonic()))
+        if self._sweeper:
+            self._notes += self._sweeper.notes(until)
         if os.getpid() == 1:
             self._notes.append(f"pytest was process 1 of its container, which ends with it, {_WITHOUT_INIT}")
-        self._tell([Note(text) for text in self._notes])
+        self._count([Note(text) for text in self._notes])
         if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -100,8 +100,8 @@ class Household:
         except OSError as error:
             self._notes.append(f"the ledger cannot be read any more: {error}")
             return set()
-        self._tell(events)
+        self._count(events)
         return {event.session.session_id for event in events}
 
-    def _tell(self, events: Sequence[Event]) -> None:
+    def _count(self, events: Sequence[Event]) -> None:
         self._terminal.count(to_plain(event) for event in events)

@@ -1,13 +1,13 @@
 """What a process knows of the tests to come: which devices they need, and which of these should boot now."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
-from pytest_device.plugin.state import NOT_LEFT, is_fresh, needs_of, planned
+from pytest_device.plugin.state import FAILED, NOT_LEFT, is_fresh, needs_of, planned
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.sessions.boots import boot_key
 
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
 
 
+_SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
+"""Fixtures that a suite may override."""
+
+
 class Lookahead(Protocol):
-    """Asked after each test, and before."""
+    """What a process knows of the tests to come; asked after each test, and before."""
 
     history: "History"
     """How long tests and boots took in earlier runs."""
@@ -33,7 +37,7 @@ class Lookahead(Protocol):
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield tests behind the one at hand whose devices should boot now, in their order.
 
-        Of devices that tests share one kind boots ahead, of those of single tests as many as the user chose.
+        Of shared devices those of one test boot ahead, of devices of single tests as many as the user chose.
         """
         ...
 
@@ -95,7 +99,7 @@ class WholeRun:
             following = self._next_new[following]
 
     def _is_near(self, place: int, following: int) -> bool:
-        """Tell whether a test begins before its devices can boot; a device is not to wait for who knows how long."""
+        """Return whether a test begins before its devices can boot; a device is not to wait for who knows how long."""
         if self._unknown[following] > self._unknown[place + 1]:
             return False
         return self._begins[following] - self._begins[place] <= self._boot(self._items[following])
@@ -103,3 +107,29 @@ class WholeRun:
     def _boot(self, item: pytest.Item) -> float:
         boots = (self.history.usual_boot(boot_key(need.request)) for need in needs_of(item).values())
         return max(BOOT_SECONDS if seconds is None else seconds for seconds in boots)
+
+
+def is_forked(item: pytest.Item) -> bool:
+    """Return whether a test is run in a process of its own (pytest-forked), which has no use for what boots here."""
+    return bool(item.config.getoption("forked", default=False)) or item.get_closest_marker("forked") is not None
+
+
+def may_be_skipped(item: pytest.Item) -> bool:
+    """Return whether a test may never get to use its devices."""
+    return any(item.iter_markers("skip")) or any(item.iter_markers("skipif"))
+
+
+def says_more(item: pytest.Item) -> bool:
+    """Return whether fixtures of the suite say more of its devices, or of the wait for them, when it runs."""
+    info = getattr(item, "_fixtureinfo", None)
+    definitions: Mapping[str, Sequence[object]] = info.name2fixturedefs if info else {}
+    return any(len(definitions.get(name, ())) > 1 for name in _SAYING_MORE)
+
+
+def runs_again(item: pytest.Item) -> bool:
+    """Return whether pytest-rerunfailures may run a test again, on the devices that it shares."""
+    plugin = item.config.pluginmanager.get_plugin("rerunfailures")
+    attempt: int = getattr(item, "execution_count", 0)
+    if not (plugin and attempt and item.stash.get(FAILED, False)) or is_fresh(item):
+        return False
+    return bool(attempt <= (plugin.get_reruns_count(item) or 0))

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from pytest_device.plugin.provider.backend import Access
+from pytest_device.plugin.provider.backend import Backend
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note, Report
 from pytest_device.sessions.quota import Slots
@@ -35,19 +35,19 @@ class WarmDevices:
         """Whether sessions are left up, and had from earlier runs."""
 
     @classmethod
-    def of(cls, settings: Settings, access: Access, *, report: Report) -> "WarmDevices":
+    def of(cls, settings: Settings, backend: Backend, *, report: Report) -> "WarmDevices":
         """Return what the settings make of it; report once why nothing is kept though that was requested."""
         from pytest_device.controllers.health import problem_of
 
         if settings.not_warm:
             report(Note(settings.not_warm))
-        if not settings.keep_warm.value or settings.state_dir.value is None or not _owner(access):
+        if not settings.keep_warm.value or settings.state_dir.value is None or not _owner(backend):
             return cls()
-        slots = access.slots("a look at warm devices", lambda _text: None)
+        slots = backend.slots("a look at warm devices", lambda _text: None)
         config = WarmConfig(
             settings.keep_warm.value,
             Path(settings.state_dir.value),
-            owner=lambda: _owner_of(access),
+            owner=lambda: _owner_of(backend),
             problem_of=problem_of,
             report=report,
             has_room=lambda sessions: _has_room(slots, sessions),
@@ -97,15 +97,15 @@ def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
     return session.exitstatus not in _IN_ORDER
 
 
-def _owner(access: Access) -> ReaperClient | None:
+def _owner(backend: Backend) -> ReaperClient | None:
     """Return what can leave sessions up: not what speaks to a service that ends with the run, nor without a ledger."""
-    owner = access.sessions()
+    owner = backend.sessions()
     return owner if isinstance(owner, ReaperClient) and owner.can_keep_warm else None
 
 
-def _owner_of(access: Access) -> ReaperClient:
+def _owner_of(backend: Backend) -> ReaperClient:
     """Return the owner of this process: a forked child has its own."""
-    owner = access.sessions()
+    owner = backend.sessions()
     if not isinstance(owner, ReaperClient):
         raise TypeError("only an owner leaves sessions up")
     return owner

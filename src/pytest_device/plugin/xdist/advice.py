@@ -23,7 +23,7 @@ def trap(dist: str, plan: TestPlan, nodeids: Sequence[str]) -> str:
 
 
 def _is_true(dist: str, plan: TestPlan) -> bool:
-    """Tell whether it costs: where tests have one kind of devices, or each has its own, no worker changes them."""
+    """Return whether it costs: where tests have one group, or each has its own, no worker changes them."""
     match dist:
         case "each" | "loadgroup":
             return plan.has_devices()
@@ -34,7 +34,7 @@ def _is_true(dist: str, plan: TestPlan) -> bool:
 
 
 def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
-    """Tell whether tests with devices are in groups, which pytest-xdist adds to their node ids."""
+    """Return whether tests with devices are in groups, which pytest-xdist adds to their node ids."""
     return any(
         plan.groups[group].needs and nodeid.rfind("@") > nodeid.rfind("]")
         for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True)

@@ -1,9 +1,8 @@
-"""The line between the controlling process of a pytest-xdist run and a worker, beside pytest-xdist's own.
+"""The channel between the coordinator of a pytest-xdist run and a worker, beside pytest-xdist's own.
 
-It is a channel of execnet, so it reaches workers on other machines, too. A worker tells what its tests need before it
-tells pytest-xdist that it has collected them, and what a person is to read while it waits; it is told which tests it
-gets before it gets them, and, where the user has chosen another way to distribute them, which devices no test needs any
-more.
+It is one of execnet, so it reaches workers on other machines, too. A worker sends what its tests need before it reports
+to pytest-xdist that it has collected them, and what a person is to read while it waits; it receives which tests it gets
+before it gets them, and, where the user has chosen another way to distribute them, which devices are over.
 """
 
 from collections import defaultdict
@@ -36,20 +35,23 @@ class WorkerChannel:
 
     def __init__(self, channel: Channel, say: Callable[[str], None]) -> None:
         self._channel, self._say = channel, say
-        self.plan: TestPlan | None = None
-        """What the worker has collected, None for tests without a device."""
+        self._plan: str | None = None
         self.shard = ""
         """Which part of the suite it is."""
         self.pid: int | None = None
         """The worker's process, known with the plan."""
         channel.setcallback(self._on_message)
 
-    def _on_message(self, message: tuple[int, tuple[Any, ...], str] | str) -> None:
+    def _on_message(self, message: tuple[int, str, str] | str) -> None:
         if isinstance(message, str):
             self._say(message)
             return
-        self.pid, values, self.shard = message
-        self.plan = TestPlan.from_wire(values)
+        self.pid, self._plan, self.shard = message
+
+    @property
+    def plan(self) -> TestPlan | None:
+        """What the worker has collected, None until it has; read here, since that of one worker will do."""
+        return None if self._plan is None else TestPlan.from_wire(self._plan)
 
     def send(self, what: str, numbers: Iterable[int]) -> None:
         """Notify the worker, unless it is gone."""

@@ -21,7 +21,7 @@ from pytest_device.sessions.event_codec import to_plain
 from pytest_device.sessions.events import Note
 
 if TYPE_CHECKING:
-    from pytest_device.plugin.provider.housekeeping import Household
+    from pytest_device.plugin.provider.housekeeping import Housekeeping
     from pytest_device.scheduling.test_plan import TestPlan
     from pytest_device.settings import Settings
 
@@ -42,7 +42,7 @@ class _Worker(Protocol):
 
 
 def _is_here(node: _Worker) -> bool:
-    """Tell whether a worker is on this machine, as far as its specification tells."""
+    """Return whether a worker is on this machine, as far as its specification says."""
     spec = node.gateway.spec
     return bool(spec.popen) and not spec.via
 
@@ -64,7 +64,7 @@ class Coordinator:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._service: LocalService | None = None
-        self._household: Household | None = None
+        self._housekeeping: Housekeeping | None = None
         self._run_name = ""
         self._problems: dict[str, None] = {}
         self._signals = EndInOrder()
@@ -92,8 +92,8 @@ class Coordinator:
             node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
             if settings.local.value and will_run(self._config):
                 node.workerinput[LOCAL] = self._started(settings)
-            if self._household is None and will_run(self._config) and not any(settings.service_problems()):
-                self._household = self._kept(settings)
+            if self._housekeeping is None and will_run(self._config) and not any(settings.service_problems()):
+                self._housekeeping = self._kept(settings)
         except ConfigError as error:
             raise usage_error(error.problems) from None
 
@@ -106,8 +106,8 @@ class Coordinator:
             )
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
-    def _kept(self, settings: "Settings") -> "Household":
-        from pytest_device.plugin.provider.housekeeping import Household
+    def _kept(self, settings: "Settings") -> "Housekeeping":
+        from pytest_device.plugin.provider.housekeeping import Housekeeping
         from pytest_device.sessions.network import endpoint_at
 
         url, token = str(settings.url.value), settings.token
@@ -115,7 +115,7 @@ class Coordinator:
             url, token = self._service.url, self._service.token
         else:
             redactor_of(self._config)
-        return Household(settings, endpoint_at(url, token), self._run_name, self._terminal)
+        return Housekeeping(settings, endpoint_at(url, token), self._run_name, self._terminal)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
@@ -139,11 +139,10 @@ class Coordinator:
     def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
         """Say what the user's way of distribution costs, and begin to watch which devices are needed no more."""
         channel = self._channels[node]
-        plan = channel.plan
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
             self._terminal.announce(channel.shard)
-        if self._assigns or self._left or plan is None or not plan.has_devices():
+        if self._assigns or self._left or not (plan := channel.plan) or not plan.has_devices():
             return
         self._left = Left(plan, ids)
         self._warn_of_trap(plan, ids)
@@ -164,7 +163,7 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
-        """Collect what the worker found wrong, the same as all workers do, and what its reports did not tell."""
+        """Collect what the worker found wrong, the same as all workers do, and what its reports did not carry."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
@@ -175,10 +174,10 @@ class Coordinator:
 
         A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
         """
-        if self._household:
+        if self._housekeeping:
             seconds = settings_of(self._config).stop_timeout_seconds.value
             until, by_signal = time.monotonic() + seconds, self._signals.exit_status is not None
-            self._household.finish(session, until=until, others=True, by_signal=by_signal)
+            self._housekeeping.finish(session, until=until, others=True, by_signal=by_signal)
             self._save_receipt()
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -197,11 +196,11 @@ class Coordinator:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Let the end take its time, and tell the workers: pytest-xdist would wait ten seconds for them."""
+        """Let the end take its time, and ask the workers to end: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
-        if self._household and self._household.run and os.name != "nt":  # there, SIGTERM does not ask
+        if self._housekeeping and self._housekeeping.run and os.name != "nt":  # there, SIGTERM does not ask
             here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
-            for pid in here.intersection(self._household.run.pids_of_others()):
+            for pid in here.intersection(self._housekeeping.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 

@@ -46,7 +46,7 @@ class DeviceScheduling(LoadScheduling):
 
     @property
     def tests_finished(self) -> bool:
-        """Tell whether all tests are assigned and every worker may begin with its last."""
+        """Return whether all tests are assigned and every worker may begin with its last."""
         if self._dispatcher is None:
             return super().tests_finished
         return self.collection_is_completed and self._dispatcher.is_over

@@ -1,20 +1,60 @@
 """What a worker of pytest-xdist knows of the tests to come, as the coordinator sends it."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice, takewhile
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from pytest_device.plugin.state import is_fresh, needs_of, planned
-from pytest_device.plugin.xdist.channel import ASSIGNED, Channel
+from pytest_device.plugin.shard import SHARD_LINE
+from pytest_device.plugin.state import history_of, is_fresh, needs_of, planned
+from pytest_device.plugin.xdist.channel import ASSIGNED, CHANNEL, Channel
+from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
     from pytest_device.sessions.requirement import DeviceRequirement
+    from pytest_device.settings import Settings
+
+
+class WorkerLink:
+    """A worker's end of the channel to the coordinator."""
+
+    def __init__(self, config: pytest.Config, channel: Channel, worker: str) -> None:
+        self._config, self._channel, self._worker = config, channel, worker
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Self | None:
+        """Return the link of this process, None where it is no worker."""
+        given: dict[str, Any] = getattr(config, "workerinput", {})
+        return cls(config, given[CHANNEL], given["workerid"]) if given.get(CHANNEL) else None
+
+    def send_plan(self, plan: TestPlan) -> None:
+        """Send what this worker has collected."""
+        self._channel.send((os.getpid(), plan.to_wire(), self._config.stash.get(SHARD_LINE, "")))
+
+    def show(self, text: str) -> None:
+        """Let a person read at once what this worker waits for, unless the coordinator is gone."""
+        with suppress(OSError):
+            self._channel.send(f"{self._worker} {text}")
+
+    def lookahead(
+        self, items: Sequence[pytest.Item], needs: Mapping["DeviceRequirement", int], settings: "Settings"
+    ) -> "WorkerLookahead":
+        """Return what knows the tests to come; ``needs`` are numbered as in the plan."""
+        return WorkerLookahead(
+            items,
+            self._channel,
+            needs,
+            history_of(self._config),
+            prefetch=settings.prefetch.value,
+            is_limited=settings.max_sessions.value is not None,
+        )
 
 
 class WorkerLookahead:

@@ -1,0 +1,63 @@
+"""What happened to sessions in this process since the last report of a test."""
+
+from collections.abc import Callable
+from time import sleep
+from typing import Any
+
+import pytest
+
+from pytest_device.plugin.output.progress import Progress
+from pytest_device.plugin.output.terminal import EVENTS, Terminal
+from pytest_device.redact import Redactor
+from pytest_device.sessions.event_codec import to_plain
+from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
+
+
+class EventLog:
+    """Masks events and shows them at once, where the terminal is; the next report carries them."""
+
+    def __init__(self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None) -> None:
+        self._config, self._redactor, self._terminal = config, redactor, terminal
+        self._progress = Progress(config, terminal) if terminal else None
+        self._events: list[Event] = []
+        self.item: pytest.Item | None = None
+        """The test at hand, or the last one."""
+
+    @property
+    def sleep(self) -> Callable[[float], None]:
+        """What sleeps while sessions are waited for: it shows them to a person."""
+        return self._progress.sleep if self._progress else sleep
+
+    def add(self, event: Event) -> None:
+        """Take an event."""
+        event = masked(event, self._redactor.text)
+        self._events.append(event)
+        if isinstance(event, Created | TakenOver) and self.item is not None:
+            of = event.session
+            self.item.user_properties += [("device_session", of.session_id), ("device_session_url", of.url)]
+        if self._progress:
+            self._progress.note(event)
+        if self._terminal and not isinstance(event, Note):  # which may come in the middle of anything
+            self._terminal.show_event(event)
+
+    def note(self, text: str) -> None:
+        """Take a note for the receipt."""
+        self.add(Note(text))
+
+    def session_ids(self) -> set[str]:
+        """Return the sessions that the events are about."""
+        return {session_id for event in self._events if (session_id := session_id_of(event))}
+
+    def take(self) -> list[Event]:
+        """Return the events, which are a report's from here on."""
+        events, self._events = self._events, []
+        return events
+
+    def deliver(self) -> None:
+        """Count the events that no report carries: here, or in the coordinator when it has this worker's output."""
+        events = [to_plain(event) for event in self.take()]
+        if self._terminal:
+            self._terminal.count(events)
+        else:
+            output: dict[str, Any] = vars(self._config)["workeroutput"]
+            output[EVENTS] = events

@@ -1,0 +1,113 @@
+"""What a process opens to provide devices to its tests, and closes when the run ends."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pytest
+
+from pytest_device.plugin.markers import Names
+from pytest_device.plugin.output.artifacts import save_receipt
+from pytest_device.plugin.output.event_log import EventLog
+from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
+from pytest_device.plugin.provider.devices import Devices
+from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper
+from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
+from pytest_device.plugin.provider.warm import is_broken_off
+from pytest_device.plugin.state import LOCAL, history_of, needs_of
+from pytest_device.redact import Redactor
+from pytest_device.sessions.event_codec import to_plain
+from pytest_device.sessions.events import Event, Note
+from pytest_device.sessions.network import endpoint_at
+from pytest_device.settings import Settings
+
+WORKER_STOP_SECONDS: Final = 5.0
+"""How long a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
+
+
+class Connection:
+    """The way to the service; ``show`` writes a line for a person at once."""
+
+    def __init__(
+        self, config: pytest.Config, settings: Settings, run_name: str, log: EventLog, terminal: Terminal | None
+    ) -> None:
+        self._config, self._settings, self._run_name = config, settings, run_name
+        self._log, self._terminal = log, terminal
+        self._backend: Backend | None = None
+        self._devices: Devices | None = None
+        self._housekeeping: Housekeeping | None = None
+        self._sweeper: Sweeper | None = None
+
+    def open(
+        self,
+        items: Sequence[pytest.Item],
+        redactor: Redactor,
+        show: Callable[[str], None],
+        lookahead: Lookahead | None,
+    ) -> Devices:
+        """Return what provides devices; a local service is started when it is this process's to start, else a reaper.
+
+        Raises ConfigError.
+        """
+        self._backend = self._opened(items)
+        redactor.add(self._backend.service.token)
+        self._devices = Devices(
+            self._settings,
+            self._backend,
+            Names(os.environ, self._run_name[:8]),
+            redactor=redactor,
+            report=self._log.add,
+            sleep=self._log.sleep,
+            show=show,
+            lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch.value),
+        )
+        return self._devices
+
+    def _opened(self, items: Sequence[pytest.Item]) -> Backend:
+        given: dict[str, Any] = getattr(self._config, "workerinput", {})
+        settings = self._settings
+        worker: str | None = given.get("workerid")
+        if settings.local.value:
+            show = self._terminal.show if self._terminal else print
+            types = {str(need.request.type) for item in items for need in needs_of(item).values()}
+            return LocalBackend(settings, given.get(LOCAL), show, types)
+        if self._terminal:
+            service = endpoint_at(str(settings.url.value), settings.token)
+            self._housekeeping = Housekeeping(settings, service, self._run_name, self._terminal)
+            run = self._housekeeping.run
+        else:
+            run = joined(settings, self._run_name, str(worker), self._log.note)
+            if run and not run.is_joined_by(MAIN):  # on a machine of its own
+                self._sweeper = Sweeper(settings, endpoint_at(str(settings.url.value), settings.token), run.name)
+        return RemoteBackend(settings, run=run, worker=worker, warn=self._log.note)
+
+    def close(self, session: pytest.Session, *, by_signal: bool) -> None:
+        """Stop what is left, and report what happened since the last report: an interrupted test has none."""
+        until = time.monotonic() + self._settings.stop_timeout_seconds.value
+        try:
+            if self._devices:
+                self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
+        except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
+            self._log.note(f"pytest_device_stopping at the end of the run: {type(error).__name__}: {error}")
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        for event in self._closed(self._backend) if self._backend else ():
+            self._log.add(event)
+        for text in self._sweeper.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeper else ():
+            self._log.note(text)
+        self._log.deliver()
+        if self._terminal:
+            if self._housekeeping:
+                self._housekeeping.finish(session, until=until, others=False, by_signal=by_signal)
+            if note := save_receipt(self._settings, self._terminal.receipt, self._config):
+                self._terminal.count([to_plain(Note(note))])
+
+    def _closed(self, backend: Backend) -> list[Event]:
+        seconds = self._settings.stop_timeout_seconds.value
+        if not self._terminal:
+            return backend.close(min(seconds, WORKER_STOP_SECONDS))
+        if pending := backend.pending():
+            stops = "1 stop" if pending == 1 else f"{pending} stops"
+            self._terminal.show(f"waiting for {stops}, up to {seconds:.0f} s: Ctrl-C cuts it short")
+        return backend.close(seconds)

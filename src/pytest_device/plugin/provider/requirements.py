@@ -1,0 +1,87 @@
+"""What a test needs of its devices when it runs, beyond what markers have planned."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
+from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_LEFT
+from pytest_device.scheduling.sizing import needed_minutes
+from pytest_device.sessions.request import SHARING
+from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.settings import Settings
+from pytest_device.spec import DURATION_MAX_MINUTES, Share
+
+if TYPE_CHECKING:
+    from pytest_device.scheduling.history import History
+
+_DECIDED: Final = frozenset({"platform", "type", *SHARING})
+"""Arguments that are needed before the first test runs."""
+
+
+class Requirements:
+    """The needs of the tests of a process."""
+
+    def __init__(self, settings: Settings, names: Names, history: "History") -> None:
+        self._settings, self._names, self._history = settings, names, history
+        self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
+        """Of each need what it was before fixtures added to it."""
+
+    def of(self, item: pytest.Item, defaults: Mapping[str, Any]) -> dict[str, DeviceRequirement]:
+        """Return what a test needs when it runs, with what fixtures of the suite add; raises ConfigError."""
+        planned = item.stash.get(NEEDS, None)
+        if planned is None:  # asked for while it runs, by a test that did not say so before
+            item.stash[ARGUMENTS] = devices_of(item, self._settings)
+            one = item.stash[ARGUMENTS].items()
+            planned = {name: need_of(item, arguments, self._settings, self._names) for name, arguments in one}
+            item.stash[NEEDS] = planned
+            item.stash[NOT_LEFT] = True
+        if not isinstance(cast("object", defaults), Mapping):  # a suite's fixture may return anything
+            raise ConfigError(f"device_request_defaults gives {defaults!r}, which is no mapping of arguments")
+        if not defaults:
+            return planned
+        if wrong := sorted(_DECIDED.intersection(defaults)):
+            raise ConfigError(
+                f"device_request_defaults gives {', '.join(wrong)}, which is needed before tests run: use the marker, "
+                "an option or the hook pytest_device_request"
+            )
+        arguments = item.stash[ARGUMENTS]
+        needs = {
+            name: need_of(item, arguments[name], self._settings, self._names, _sized(need, defaults))
+            for name, need in planned.items()
+        }
+        self._planned |= {needs[name]: planned[name] for name in needs}
+        return needs
+
+    def of_ones_own(self, item: pytest.Item, arguments: Mapping[str, Any]) -> DeviceRequirement:
+        """Return the need of a session that no other test gets; raises ConfigError."""
+        if wrong := sorted(set(SHARING).intersection(arguments)):
+            raise ConfigError(f"device_lease() gives a session of one's own: leave out {' and '.join(wrong)}")
+        platforms = platforms_of(arguments, self._settings)
+        if len(platforms) > 1:
+            raise ConfigError(f"device_lease() gives one session: name one platform, not {' and '.join(platforms)}")
+        chosen = dict(zip(["platform"], platforms, strict=False))
+        return need_of(item, {"share": Share.TEST, **arguments, **chosen}, self._settings, self._names)
+
+    def planned(self, need: DeviceRequirement) -> DeviceRequirement:
+        """Return what a need was before fixtures added to it."""
+        return self._planned.get(need, need)
+
+    def is_outdated(self, need: DeviceRequirement, wanted: Collection[DeviceRequirement]) -> bool:
+        """Return whether an earlier test added something else to the same plan: that is not expected to come again."""
+        plans = {self._planned[one] for one in wanted}
+        return need not in wanted and self._planned.get(need) in plans
+
+    def lasting(self, item: pytest.Item, needs: Iterable[DeviceRequirement]) -> list[DeviceRequirement]:
+        """Return needs whose sessions are not to end before a test does that is known to take long."""
+        seconds = self._history.test_seconds(item.nodeid)
+        limits = ((need, need.request.max_duration_minutes or DURATION_MAX_MINUTES) for need in needs)
+        return [replace(need, minutes=needed_minutes(seconds, need.minutes, limit)) for need, limit in limits]
+
+
+def _sized(need: DeviceRequirement, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a suite's defaults over the duration that the plan gave to a need."""
+    return {"max_duration_minutes": need.request.max_duration_minutes, **defaults}
