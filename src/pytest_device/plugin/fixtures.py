@@ -81,7 +81,7 @@ def device_sessions(
     """Provide the sessions of a test by the names of its markers: in progress, booted side by side."""
     from pytest_device.plugin.provider.current import devices_of
 
-    return devices_of(request).take(
+    return devices_of(request).acquire(
         request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
     )
 

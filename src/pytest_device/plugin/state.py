@@ -1,8 +1,7 @@
 """What rooms of the plugin know of a test in common: the keys of its stash, and of what pytest-xdist hands around."""
 
 from collections import Counter
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -89,13 +88,3 @@ def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
     """Raise ConfigError when a fixture does not go with a session's type."""
     if session.type != needed:
         raise ConfigError(f"{fixture} needs type={needed.value!r}, the marker says type={str(session.type)!r}")
-
-
-@contextmanager
-def providing(item: pytest.Item) -> Generator[None]:
-    """Note an error that is met while providing something to a test: it is not the test's, whenever it strikes."""
-    try:
-        yield
-    except DeviceError as error:
-        item.stash[PROVIDING] = error
-        raise

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -16,7 +17,7 @@ from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
 from pytest_device.plugin.provider.warm import WarmDevices
-from pytest_device.plugin.state import USES, WAITED, needs_of, providing
+from pytest_device.plugin.state import PROVIDING, USES, WAITED, needs_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 _TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a test will need, by its devices' names, and what those behind it need that should boot now."""
+
+    item: pytest.Item
+    needs: Mapping[str, DeviceRequirement]
+    lasting: Sequence[DeviceRequirement]
+    """The same needs, of sessions that last as long as the test is known to take."""
+    ahead: Sequence[DeviceRequirement]
 
 
 class Devices:
@@ -61,10 +73,10 @@ class Devices:
         self._requirements = Requirements(settings, names, lookahead.history)
         self.item: pytest.Item | None = None
         """The test at hand, or the last one."""
+        self._plan: _Plan | None = None
         self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
         self.warm = WarmDevices.of(settings, backend, report=self._relay)
-        self._factory = Factory(backend, self.warm, lookahead.history, self._relay, attempts=settings.start_attempts)
         self._pool = self._new_pool()
 
     def policy(self) -> WaitPolicy:
@@ -72,17 +84,18 @@ class Devices:
         timeout, interval = self.settings.wait_timeout_seconds, self.settings.poll_interval_seconds
         return WaitPolicy(timeout, interval, learned=self.settings.polling == "learned")
 
-    def take(self, item: pytest.Item, defaults: Mapping[str, Any], policy: WaitPolicy) -> Mapping[str, Session]:
+    def acquire(self, item: pytest.Item, defaults: Mapping[str, Any], policy: WaitPolicy) -> Mapping[str, Session]:
         """Return the test's sessions by its devices' names, the same ones until ``release``."""
         if not _taken_by(item):
             with providing(item):
-                needs = self._requirements.of(item, defaults)
+                plan = self._plan
+                if not plan or plan.item is not item or not plan.needs or defaults != {}:
+                    plan = self._plan_of(item, self._requirements.of(item, defaults))
                 if defaults:
-                    self._pool.release([], lambda need: not self._requirements.is_outdated(need, needs.values()))
-                lasting = self._requirements.lasting(item, needs.values())
-                self._boot_ahead(item, lasting, policy)
-                held = self._taken(item, lasting, policy)
-            item.stash[_TAKEN] = dict(zip(needs, held, strict=True))
+                    self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
+                self._boot_ahead(plan, policy)
+                held = self._taken(item, plan.lasting, policy)
+            item.stash[_TAKEN] = dict(zip(plan.needs, held, strict=True))
             for one in held:
                 if one.is_new:
                     self._note_start(one)
@@ -90,22 +103,26 @@ class Devices:
         return {name: held.session for name, held in item.stash[_TAKEN].items()}
 
     def look_ahead(self, item: pytest.Item) -> None:
-        """Let what tests to come need boot beside a test; one with a device does so when it takes its own."""
-        if not (needs_of(item) or is_forked(item)):
-            self._boot_ahead(item, (), self.policy())
+        """Let what tests to come need boot beside a test; one with a device does so when it acquires its own."""
+        self._plan = self._plan_of(item, needs_of(item))
+        if not (self._plan.needs or is_forked(item)):
+            self._boot_ahead(self._plan, self.policy())
 
-    def _boot_ahead(self, item: pytest.Item, own: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
-        if os.getpid() != self._pid or self._refusal:
-            return
-        wanted = Counter(own)
+    def _plan_of(self, item: pytest.Item, needs: Mapping[str, DeviceRequirement]) -> _Plan:
+        lasting = self._requirements.lasting(item, needs.values())
+        wanted = Counter(lasting)
         known = len(wanted)
         for following in self._lookahead.upcoming(item):
             if not may_be_skipped(following) and not says_more(following):
                 wanted |= Counter(self._requirements.lasting(following, needs_of(following).values()))
-        if len(wanted) > known:
-            with suppress(DeviceError):  # which is met again when it is taken
-                self._pool.expect(own, policy)
-                self._pool.expect(list(wanted.elements()), self.policy())
+        return _Plan(item, needs, lasting, list(wanted.elements()) if len(wanted) > known else ())
+
+    def _boot_ahead(self, plan: _Plan, policy: WaitPolicy) -> None:
+        if not plan.ahead or os.getpid() != self._pid or self._refusal:
+            return
+        with suppress(DeviceError):  # which is met again when it is acquired
+            self._pool.expect(plan.lasting, policy)
+            self._pool.expect(plan.ahead, self.policy())
 
     @contextmanager
     def lease(self, arguments: Mapping[str, Any]) -> Generator[Session]:
@@ -234,14 +251,26 @@ class Devices:
         return self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
 
     def _new_pool(self) -> Pool:
+        attempts = self.settings.start_attempts
+        factory = Factory(self.backend, self.warm, self._lookahead.history, self._relay, attempts=attempts)
         return Pool(
-            self._factory,
-            self._factory,
+            factory,
+            factory,
             clock=time.monotonic,
             sleep=self._sleep,
             relay=self._relay,
             slots=self.backend.slots(self._names.holder(), self._show),
         )
+
+
+@contextmanager
+def providing(item: pytest.Item) -> Generator[None]:
+    """Note an error that is met while providing something to a test: it is not the test's, whenever it strikes."""
+    try:
+        yield
+    except DeviceError as error:
+        item.stash[PROVIDING] = error
+        raise
 
 
 def _taken_by(item: pytest.Item) -> dict[str, DeviceSession]:

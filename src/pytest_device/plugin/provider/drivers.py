@@ -10,7 +10,8 @@ import pytest
 from pytest_device.controllers.appium import DriverPolicy, address_of, driver
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.provider.current import devices_of, keeps
-from pytest_device.plugin.state import DRIVERS, check_type, providing
+from pytest_device.plugin.provider.devices import providing
+from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.spec import SessionType
 

@@ -24,8 +24,10 @@ class Factory:
     def __init__(self, backend: Backend, warm: WarmDevices, history: History, relay: Relay, *, attempts: int) -> None:
         from pytest_device.controllers.health import problem_of
 
-        self._backend, self._warm, self._history, self._relay = backend, warm, history, relay
-        self._attempts, self._problem_of = attempts, problem_of
+        self._warm, self._history = warm, history
+        # Of this process: a forked child gets a pool, and so a factory, of its own.
+        client, leaves_unknown = backend.sessions(), backend.leaves_unknown
+        self._config = SessionConfig(client, time.monotonic, relay, problem_of, leaves_unknown, attempts)
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
@@ -33,16 +35,8 @@ class Factory:
         """Return a session that is not created yet, polled by what earlier ones like it took to start."""
         if policy.learned and not policy.past_boots:
             policy = replace(policy, past_boots=self._history.boots(boot_key(requirement.request)))
-        config = SessionConfig(
-            self._backend.sessions(),
-            time.monotonic,
-            self._relay,
-            self._problem_of,
-            self._backend.leaves_unknown,
-            self._attempts,
-        )
         find_warm = partial(self._warm.claim, requirement, coming) if self._warm.is_kept else None
-        return DeviceSession(requirement, policy, config, find_warm=find_warm)
+        return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
 
     def before_stop(self, session: DeviceSession) -> None:
         """Let the suite's hooks know of a session that a test had and that is stopped next."""
