@@ -186,7 +186,7 @@ class DeviceRun:
         worker: str | None = given.get("workerid")
         if settings.local.value:
             show = self._terminal.show if self._terminal else print
-            requests = {need.request for item in items for need in needs_of(item).values()}
+            requests = [need.request for item in items for need in needs_of(item).values()]
             return LocalAccess(settings, given.get(LOCAL), show, requests)
         if self._terminal:
             service = service_at(str(settings.url.value), settings.token)
