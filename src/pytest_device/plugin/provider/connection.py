@@ -71,7 +71,7 @@ class Connection:
         worker: str | None = given.get("workerid")
         if settings.local:
             show = self._terminal.show if self._terminal else print
-            requests = {need.request for item in items for need in needs_of(item).values()}
+            requests = [need.request for item in items for need in needs_of(item).values()]
             return LocalBackend(settings, given.get(LOCAL), show, requests)
         if self._terminal:
             service = endpoint_at(str(settings.url), settings.token)

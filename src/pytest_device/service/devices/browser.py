@@ -57,6 +57,7 @@ _FLAGS: Final = (
     *("--password-store=basic", "--use-mock-keychain", "--disable-dev-shm-usage"),
     # A page that nobody looks at goes on as on a phone.
     *("--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"),
+    "--allow-pre-commit-input",  # else what is touched and typed before the first picture of a page is lost
     *("--disable-renderer-backgrounding", "--disable-hang-monitor", "--disable-popup-blocking"),
     f"--disable-features={','.join(_UNUSED)}",
     *("--lang=en-US", f"--remote-debugging-address={HOST}", "--remote-debugging-port=0"),

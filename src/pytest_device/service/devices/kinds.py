@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_device.errors import ControllerError
+from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.found import Found, Listed
@@ -140,11 +140,14 @@ class Devices:
     async def prepare(self, request: Mapping[str, Any], progress: Callable[[str], None]) -> str:
         """Install what the device of a request needs and lacks; return which browser it is, nothing for another device.
 
-        Raises ControllerError where nothing can serve, ConfigError when the browser cannot be installed.
+        Raises ConfigError where nothing can serve and when the browser cannot be installed.
         """
-        _, found = await self._look(request)
+        try:
+            _, found = await self._look(request)
+        except ControllerError as error:
+            raise ConfigError(str(error)) from error
         await self._installed(found, request, progress)
-        return f"browser: {_named(found)}" if found.kind == chromium.KIND else ""
+        return _named(found) if found.kind == chromium.KIND else ""
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no device for a request, None where it has one or can install what it needs."""

@@ -103,15 +103,9 @@ class ProgramsRunner:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"{self._directory} cannot be made: {error.strerror or error}") from error
-        said = set[str]()
-        for request in requests:
-            try:
-                used = await self._devices.prepare(request, progress)
-            except ControllerError as error:
-                raise ConfigError(str(error)) from error
-            if used and used not in said:
-                progress(used)
-            said.add(used)
+        browsers = dict.fromkeys([await self._devices.prepare(request, progress) for request in requests])
+        for browser in filter(None, browsers):
+            progress(f"browser: {browser}")
         for launcher in [self._launchers[one] for one in types if one in self._launchers]:
             await self._toolbox.get(launcher.project, progress)
 
