@@ -18,8 +18,7 @@ from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
 from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
-from pytest_device.sessions.event_codec import to_plain
-from pytest_device.sessions.events import Event, Note
+from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
 
@@ -101,7 +100,7 @@ class Connection:
             if self._housekeeping:
                 self._housekeeping.finish(session, until=until, others=False, by_signal=by_signal)
             if note := save_receipt(self._settings, self._terminal.receipt, self._config):
-                self._terminal.count([to_plain(Note(note))])
+                self._terminal.note(note)
 
     def _closed(self, backend: Backend) -> list[Event]:
         seconds = self._settings.stop_timeout_seconds.value
