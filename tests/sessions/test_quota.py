@@ -28,7 +28,7 @@ HOLDS = """
 import sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, tell=print).take(int(sys.argv[2]))
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, progress=print).take(int(sys.argv[2]))
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -37,7 +37,7 @@ FORKS = """
 import os, sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, tell=print).take(int(sys.argv[2]))
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, progress=print).take(int(sys.argv[2]))
 if os.fork() == 0:
     for slot in slots:
         slot.release()
@@ -55,7 +55,7 @@ class MakeSlots(Protocol):
         timeout_seconds: float = ...,
         clock: Callable[[], float] = ...,
         sleep: Callable[[float], None] = ...,
-        tell: Callable[[str], None] = ...,
+        progress: Callable[[str], None] = ...,
     ) -> Slots: ...
 
 
@@ -71,7 +71,7 @@ def slots_of(tmp_path: Path) -> MakeSlots:
         timeout_seconds: float = 60,
         clock: Callable[[], float] = own,
         sleep: Callable[[float], None] = own.sleep,
-        tell: Callable[[str], None] = nobody,
+        progress: Callable[[str], None] = nobody,
     ) -> Slots:
         return Slots(
             tmp_path / "slots",
@@ -80,7 +80,7 @@ def slots_of(tmp_path: Path) -> MakeSlots:
             timeout_seconds=timeout_seconds,
             clock=clock,
             sleep=sleep,
-            tell=tell,
+            progress=progress,
         )
 
     return make
@@ -299,7 +299,7 @@ def test_a_wait_is_told_of_after_five_seconds_and_then_each_half_minute(slots_of
 
     with pytest.raises(LeaseTimeoutError):
         slots_of(
-            1, clock=clock, sleep=clock.sleep, tell=lambda text: told.append((clock(), text)), timeout_seconds=70
+            1, clock=clock, sleep=clock.sleep, progress=lambda text: told.append((clock(), text)), timeout_seconds=70
         ).take(1)
 
     assert [second for second, _text in told] == pytest.approx([5, 35, 65], abs=1)
@@ -314,7 +314,7 @@ def test_a_short_wait_is_not_told_of(slots_of: MakeSlots) -> None:
     held, told = slots_of().take(2), list[str]()
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(tell=told.append, timeout_seconds=4.9).take(1)
+        slots_of(progress=told.append, timeout_seconds=4.9).take(1)
 
     assert told == []
     give_back(held)
@@ -472,7 +472,7 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
     directory = tmp_path / "state" / "slots"
     before = os.umask(0)
     try:
-        held = Slots(directory, 1, holder="run a", timeout_seconds=0, tell=print).take(1)
+        held = Slots(directory, 1, holder="run a", timeout_seconds=0, progress=print).take(1)
     finally:
         os.umask(before)
 
@@ -483,7 +483,7 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_hold_slots_is_an_error_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
-    slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, tell=print)
+    slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, progress=print)
 
     with pytest.raises(ConfigError, match=r"--device-max-sessions cannot be kept: .*state.*--device-state-dir"):
         slots.take(1)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_device.plugin.provider.backend import Backend
     from pytest_device.plugin.provider.cleanup import Cleanup
     from pytest_device.redact import Redactor
-    from pytest_device.sessions.events import Report
+    from pytest_device.sessions.reporter import Reporter
     from pytest_device.sessions.request import SessionRequest
     from pytest_device.settings import Settings
 
@@ -47,14 +47,13 @@ class Devices:
         names: "Names",
         *,
         redactor: "Redactor",
-        report: "Report",
+        reporter: "Reporter",
         sleep: Callable[[float], None],
-        show: Callable[[str], None],
         lookahead: Lookahead,
     ) -> None:
         self.settings, self.backend, self._names = settings, backend, names
-        self._redactor, self._sleep, self._show = redactor, sleep, show
-        self._relay = Relay(report)
+        self._redactor, self._sleep, self._reporter = redactor, sleep, reporter
+        self._relay = Relay(reporter.event)
         self._pid = os.getpid()
         self._is_forked = False
         self._lookahead = lookahead
@@ -63,7 +62,7 @@ class Devices:
         """The test at hand, or the last one."""
         self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
-        self.warm = WarmDevices.of(settings, backend, report=self._relay)
+        self.warm = WarmDevices.of(settings, backend, reporter, self._relay)
         self._factory = Factory(
             backend, self.warm, lookahead.history, self._relay, attempts=settings.start_attempts.value
         )
@@ -249,7 +248,7 @@ class Devices:
             clock=time.monotonic,
             sleep=self._sleep,
             relay=self._relay,
-            slots=self.backend.slots(self._names.holder(), self._show),
+            slots=self.backend.slots(self._names.holder(), self._reporter),
         )
 
 
