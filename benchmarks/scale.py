@@ -126,7 +126,9 @@ class Run:
         state_dir = Path(environ["DEVICE_STATE_DIR"])
         self.events: list[Event] = []
         self._relay = Relay(self.events.append)
-        self.backend = RemoteBackend(settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, warn=_warn)
+        self.backend = RemoteBackend(
+            settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, reporter=self
+        )
         self.pool = Pool(self, self, clock=time.monotonic, sleep=time.sleep, relay=self._relay)
 
     def new_session(
@@ -140,6 +142,16 @@ class Run:
 
     def before_stop(self, session: DeviceSession) -> None:
         """Do nothing: no hook wants to know."""
+
+    def event(self, event: Event) -> None:
+        """Take an event."""
+        self.events.append(event)
+
+    def note(self, text: str) -> None:
+        """Print what makes the run less safe: it changes what is measured."""
+        print(text, file=sys.stderr)
+
+    progress = note
 
     def hand_over(self, session: DeviceSession) -> str | None:
         """Leave nothing up."""
@@ -233,10 +245,6 @@ def _cpu_seconds(process: psutil.Process) -> float:
         times: Any = process.cpu_times()
         return float(times.user + times.system)
     return 0.0
-
-
-def _warn(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 if __name__ == "__main__":

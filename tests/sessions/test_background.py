@@ -125,7 +125,7 @@ class Crowd:
 
     def run(self) -> None:
         """Keep one session from test to test, and have another one beside it for each test, booted ahead."""
-        slots = Slots(self._slots, 2, holder="a run", timeout_seconds=300, sleep=_a_little, tell=lambda _text: None)
+        slots = Slots(self._slots, 2, holder="a run", timeout_seconds=300, sleep=_a_little, progress=lambda _text: None)
         house = House(self._client, self._world, slots=slots)
         kept = DeviceRequirement(request(max_duration_minutes=60), "run")
         for fresh in FRESH:

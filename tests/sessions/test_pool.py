@@ -262,7 +262,7 @@ def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, wor
     def slots() -> Slots:
         clock = world.clock
         return Slots(
-            tmp_path, 2, holder="a run", timeout_seconds=60, clock=clock, sleep=clock.sleep, tell=lambda _text: None
+            tmp_path, 2, holder="a run", timeout_seconds=60, clock=clock, sleep=clock.sleep, progress=lambda _text: None
         )
 
     here, there = House(client, world, slots=slots()), House(client, world, slots=slots())

@@ -88,7 +88,7 @@ def slots_at(directory: Path, world: World, most: int, sleep: Callable[[float], 
         timeout_seconds=60,
         clock=world.clock,
         sleep=sleep or world.clock.sleep,
-        tell=lambda _text: None,
+        progress=lambda _text: None,
     )
 
 

@@ -29,7 +29,7 @@ HOLDS = """
 import sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, tell=print).take(int(sys.argv[2]))
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, progress=print).take(int(sys.argv[2]))
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -38,7 +38,7 @@ FORKS = """
 import os, sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, tell=print).take(int(sys.argv[2]))
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, progress=print).take(int(sys.argv[2]))
 if os.fork() == 0:
     for slot in slots:
         slot.release()
@@ -56,7 +56,7 @@ class MakeSlots(Protocol):
         timeout_seconds: float = ...,
         clock: Callable[[], float] = ...,
         sleep: Callable[[float], None] = ...,
-        tell: Callable[[str], None] = ...,
+        progress: Callable[[str], None] = ...,
     ) -> Slots: ...
 
 
@@ -72,7 +72,7 @@ def slots_of(tmp_path: Path) -> MakeSlots:
         timeout_seconds: float = 60,
         clock: Callable[[], float] = own,
         sleep: Callable[[float], None] = own.sleep,
-        tell: Callable[[str], None] = nobody,
+        progress: Callable[[str], None] = nobody,
     ) -> Slots:
         return Slots(
             tmp_path / "slots",
@@ -81,7 +81,7 @@ def slots_of(tmp_path: Path) -> MakeSlots:
             timeout_seconds=timeout_seconds,
             clock=clock,
             sleep=sleep,
-            tell=tell,
+            progress=progress,
         )
 
     return make
@@ -301,7 +301,7 @@ def test_a_wait_is_told_of_after_five_seconds_and_then_each_half_minute(slots_of
 
     with pytest.raises(LeaseTimeoutError):
         slots_of(
-            1, clock=clock, sleep=clock.sleep, tell=lambda text: told.append((clock(), text)), timeout_seconds=70
+            1, clock=clock, sleep=clock.sleep, progress=lambda text: told.append((clock(), text)), timeout_seconds=70
         ).take(1)
 
     assert [second for second, _text in told] == pytest.approx([5, 35, 65], abs=1)
@@ -316,7 +316,7 @@ def test_a_short_wait_is_not_told_of(slots_of: MakeSlots) -> None:
     held, told = slots_of().take(2), list[str]()
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(tell=told.append, timeout_seconds=4.9).take(1)
+        slots_of(progress=told.append, timeout_seconds=4.9).take(1)
 
     assert told == []
     give_back(held)
@@ -476,7 +476,7 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
     directory = tmp_path / "state" / "slots"
     before = os.umask(0)
     try:
-        held = Slots(directory, 1, holder="run a", timeout_seconds=0, tell=print).take(1)
+        held = Slots(directory, 1, holder="run a", timeout_seconds=0, progress=print).take(1)
     finally:
         os.umask(before)
 
@@ -487,7 +487,7 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_hold_slots_is_an_error_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
-    slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, tell=print)
+    slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, progress=print)
 
     with pytest.raises(ConfigError, match=r"--device-max-sessions cannot be kept: .*state.*--device-state-dir"):
         slots.take(1)

@@ -27,7 +27,7 @@ import os, sys
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.quota.leases import LeaseStore, Terms
 store = LeaseStore(Terms(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], print))
-(slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, tell=print).take(1)
+(slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, progress=print).take(1)
 child = os.fork()
 if child == 0:
     slot.release()
@@ -63,7 +63,7 @@ class Machine:
         holder: str = "run a",
         *,
         timeout_seconds: float = 1,
-        tell: Callable[[str], None] = print,
+        progress: Callable[[str], None] = print,
     ) -> Slots:
         clock = FakeClock()
         return Slots(
@@ -73,7 +73,7 @@ class Machine:
             timeout_seconds=timeout_seconds,
             clock=clock,
             sleep=clock.sleep,
-            tell=tell,
+            progress=progress,
         )
 
     def beat(self) -> None:
@@ -238,7 +238,7 @@ def test_a_place_in_the_queue_is_renewed_by_each_look(
             seen.extend(ends(dict[str, str](client.hgetall(f"{{pytest-device:{tmp_path.name}}}:queue"))))
 
         with pytest.raises(LeaseTimeoutError):
-            machine().slots(timeout_seconds=70, tell=look).take(1)
+            machine().slots(timeout_seconds=70, progress=look).take(1)
 
     assert len(seen) == 3
     assert seen[0] < seen[2]

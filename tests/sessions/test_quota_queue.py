@@ -32,7 +32,7 @@ if address.startswith("redis:"):
     place = LeaseStore(Terms(address, "DEVICE_SLOTS_URL", key, print, lease_seconds={LEASE_SECONDS}))
 else:
     place = Path(address)
-slots = Slots(place, int(most), holder="run other", timeout_seconds=60, tell=print).take(1)
+slots = Slots(place, int(most), holder="run other", timeout_seconds=60, progress=print).take(1)
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -86,7 +86,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
             timeout_seconds=timeout_seconds,
             clock=time.monotonic if is_real else clock,
             sleep=(lambda _seconds: time.sleep(0.01)) if is_real else pause,
-            tell=print,
+            progress=print,
         )
 
     return make

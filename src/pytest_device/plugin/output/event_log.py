@@ -14,10 +14,15 @@ from pytest_device.sessions.events import Created, Event, Note, TakenOver, maske
 
 
 class EventLog:
-    """Masks events and shows them at once, where the terminal is; the next report carries them."""
+    """A process's reporter: masks events, shows them at once where the terminal is; the next test report carries them.
 
-    def __init__(self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None) -> None:
-        self._config, self._redactor, self._terminal = config, redactor, terminal
+    ``show`` writes a line for a person at once, from a worker too.
+    """
+
+    def __init__(
+        self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None, show: Callable[[str], None]
+    ) -> None:
+        self._config, self._redactor, self._terminal, self._show = config, redactor, terminal, show
         self._progress = Progress(config, terminal) if terminal else None
         self._events: list[Event] = []
         self.item: pytest.Item | None = None
@@ -28,7 +33,7 @@ class EventLog:
         """What sleeps while sessions are waited for: it shows them to a person."""
         return self._progress.sleep if self._progress else sleep
 
-    def add(self, event: Event) -> None:
+    def event(self, event: Event) -> None:
         """Take an event."""
         event = masked(event, self._redactor.text)
         self._events.append(event)
@@ -42,7 +47,11 @@ class EventLog:
 
     def note(self, text: str) -> None:
         """Take a note for the receipt."""
-        self.add(Note(text))
+        self.event(Note(text))
+
+    def progress(self, text: str) -> None:
+        """Show what a test waits for."""
+        self._show(text)
 
     def session_ids(self) -> set[str]:
         """Return the sessions that the events are about."""

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
@@ -18,8 +18,7 @@ from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
 from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
-from pytest_device.sessions.event_codec import to_plain
-from pytest_device.sessions.events import Event, Note
+from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
 
@@ -28,7 +27,7 @@ WORKER_STOP_SECONDS: Final = 5.0
 
 
 class Connection:
-    """The way to the service; ``show`` writes a line for a person at once."""
+    """The way to the service."""
 
     def __init__(
         self, config: pytest.Config, settings: Settings, run_name: str, log: EventLog, terminal: Terminal | None
@@ -44,7 +43,6 @@ class Connection:
         self,
         items: Sequence[pytest.Item],
         redactor: Redactor,
-        show: Callable[[str], None],
         lookahead: Lookahead | None,
     ) -> Devices:
         """Return what provides devices; a local service is started when it is this process's to start, else a reaper.
@@ -58,9 +56,8 @@ class Connection:
             self._backend,
             Names(os.environ, self._run_name[:8]),
             redactor=redactor,
-            report=self._log.add,
+            reporter=self._log,
             sleep=self._log.sleep,
-            show=show,
             lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch),
         )
         return self._devices
@@ -81,14 +78,14 @@ class Connection:
             run = joined(settings, self._run_name, str(worker), self._log.note)
             if run and not run.is_joined_by(MAIN):  # on a machine of its own
                 self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
-        return RemoteBackend(settings, run=run, worker=worker, warn=self._log.note)
+        return RemoteBackend(settings, run=run, worker=worker, reporter=self._log)
 
     def close(self, session: pytest.Session, *, by_signal: bool) -> None:
         """Stop what is left, and report what happened since the last report: an interrupted test has none."""
         until = time.monotonic() + self._settings.stop_timeout_seconds
         self._close_devices(session, by_signal=by_signal)
         for event in self._closed(self._backend) if self._backend else ():
-            self._log.add(event)
+            self._log.event(event)
         for text in self._sweeper.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeper else ():
             self._log.note(text)
         self._log.deliver()
@@ -96,7 +93,7 @@ class Connection:
             if self._housekeeping:
                 self._housekeeping.finish(session, until=until, others=False, by_signal=by_signal)
             if note := save_receipt(self._settings, self._terminal.receipt, self._config):
-                self._terminal.count([to_plain(Note(note))])
+                self._terminal.note(note)
 
     def _close_devices(self, session: pytest.Session, *, by_signal: bool) -> None:
         try:

@@ -52,13 +52,13 @@ class Slots:
         timeout_seconds: float,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        tell: Callable[[str], None],
+        progress: Callable[[str], None],
     ) -> None:
         """Look at the slots in a directory or store; ``holder`` is who others are told has them: no secret."""
         self.most = most
         self._store: Store = FileStore(place) if isinstance(place, Path) else place
         self._holder, self._timeout = holder, timeout_seconds
-        self._clock, self._sleep, self._tell = clock, sleep, tell
+        self._clock, self._sleep, self._progress = clock, sleep, progress
         self._given: set[Slot] = set()
 
     def take(self, count: int, gives_way: Callable[[], bool] = lambda: False) -> list[Slot]:
@@ -110,7 +110,7 @@ class Slots:
                 )
             if now >= word_at:
                 word_at = now + _HEARTBEAT_SECONDS
-                self._tell(self._waited(claim, now - started))
+                self._progress(self._waited(claim, now - started))
             claim.queue(urgent=not gave and self._has_some())
             pause = _pause(*(_PAUSE_SECONDS if claim.is_behind else _FIRST_PAUSE_SECONDS))
             self._sleep(min(pause, deadline - now))
