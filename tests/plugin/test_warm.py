@@ -131,7 +131,7 @@ def test_the_ini_file_keeps_nothing_warm_in_ci_and_says_so(
 
     result = pytester.runpytest()
 
-    result.stdout.fnmatch_lines(["device_keep_warm in the ini file is ignored: in CI only --device-keep-warm or *"])
+    result.stdout.fnmatch_lines(["device_keep_warm in the ini file is ignored: in CI, only --device-keep-warm or *"])
     assert warm.statuses() == ["stopped"]
 
 

@@ -38,7 +38,7 @@ class Known(NamedTuple):
     def lines(self) -> Iterator[str]:
         """Yield what a person reads."""
         entry = self.entry
-        run = "running" if self.is_alive else "finished"
+        run = "active" if self.is_alive else "finished"
         state = f"kept warm until {time_of_day(time_of(entry.until))}" if entry.state == WARM else entry.state
         yield f"{entry.session_id or 'id unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
         page = f", session page: {entry.url}" if entry.url else ""

@@ -5,7 +5,7 @@ from typing import Final
 
 from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.argent import Argent
-from pytest_device.controllers.tidying import TIDY_SECONDS, page_of, tidy_agent_device, tidy_argent
+from pytest_device.controllers.reset import RESET_SECONDS, reset_agent_device, reset_argent, url_of
 from pytest_device.errors import ControllerError
 from pytest_device.plugin.state import Use
 from pytest_device.sessions.models import Session
@@ -26,8 +26,8 @@ class Cleanup:
         """Note where the device of a new session is; only a browser that argent drives has to be led back there."""
         if session.type == SessionType.ARGENT:
             try:
-                with Argent(session, timeout_seconds=TIDY_SECONDS) as argent:
-                    self._start_urls[str(session.id)] = page_of(argent)
+                with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
+                    self._start_urls[str(session.id)] = url_of(argent)
             except ControllerError as error:
                 _logger.info("it is not known where the device was at first: %s", error)
 
@@ -48,11 +48,11 @@ class Cleanup:
     def _reset(self, session: Session, use: Use) -> str:
         match session.type:
             case SessionType.AGENT_DEVICE:
-                with AgentDevice(session, use.environment, timeout_seconds=TIDY_SECONDS) as device:
+                with AgentDevice(session, use.environment, timeout_seconds=RESET_SECONDS) as device:
                     device.apps = set(use.client.apps) if isinstance(use.client, AgentDevice) else set()
-                    return tidy_agent_device(device)
+                    return reset_agent_device(device)
             case SessionType.ARGENT:
-                with Argent(session, timeout_seconds=TIDY_SECONDS) as argent:
-                    return tidy_argent(argent, self._start_urls.get(str(session.id), ""))
+                with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
+                    return reset_argent(argent, self._start_urls.get(str(session.id), ""))
             case _:  # what an app keeps is Appium's to clear, by appium:noReset and fullReset
                 return ""
