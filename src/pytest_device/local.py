@@ -95,10 +95,10 @@ def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progr
             case {"event": "progress", "text": str(text)}:
                 progress(text)
             case {"event": "error", "text": str(text)}:
-                raise ConfigError(f"the local service did not start: {text}")
+                raise ConfigError(f"the local service failed to start: {text}")
             case other:
-                raise ConfigError(f"the local service said something unknown: {other!r}")
-    raise ConfigError(f"the local service ended with status {process.wait(END_SECONDS)} before it was ready")
+                raise ConfigError(f"unexpected output of the local service: {other!r}")
+    raise ConfigError(f"the local service exited with status {process.wait(END_SECONDS)} before it was ready")
 
 
 def _event(line: str) -> object:

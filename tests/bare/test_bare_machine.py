@@ -35,7 +35,7 @@ def assert_all_passed(output: str) -> None:
     summary = output.split("= devices =")[1]
     assert " passed in " in summary
     assert "skipped" not in summary
-    assert "proven stopped" in summary
+    assert "stopped (confirmed)" in summary
 
 
 def test_the_examples_pass_and_pass_again_without_a_network(world: World, clone: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_scenario_without_a_marker_is_told_what_it_lacks(
 
     if others:  # a run that has devices for others says what is missing, and that it is not the test's fault
         result.assert_outcomes(errors=2, passed=1)
-        result.stdout.fnmatch_lines(["config: asks for a device without saying which: add @pytest.mark.device(*"])
+        result.stdout.fnmatch_lines(["config: requests a device but no platform is set: add @pytest.mark.device(*"])
     else:
         result.assert_outcomes(failed=2)
         result.stdout.fnmatch_lines(["*ConfigError: *::test_by_argument *@pytest.mark.device(platform=...)*"])

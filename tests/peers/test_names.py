@@ -113,4 +113,4 @@ def test_a_run_with_workers_loads_all_of_them(pytester: pytest.Pytester) -> None
     result = pytester.runpytest("-n2", "--device=Pixel 5")
 
     result.assert_outcomes(passed=6)
-    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])

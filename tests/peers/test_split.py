@@ -57,4 +57,4 @@ def test_its_options_do_not_go_with_shards(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--splits=2", "--group=1", "--device-shard=1/2")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --device-shard=1/2: --splits leaves out tests, too: *"])
+    result.stderr.fnmatch_lines(["ERROR: --device-shard=1/2 can't be used with --splits, *"])

@@ -51,7 +51,7 @@ def test_cases_of_unittest_get_devices(pytester: pytest.Pytester, service: Fault
     result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=6, skipped=1)
-    result.stdout.fnmatch_lines(["sessions: created 4, proven stopped 4, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 4 created, 4 stopped (confirmed); *"])
     assert service.statuses() == ["stopped"] * 4
 
 

@@ -63,7 +63,7 @@ def test_a_session_that_booted_ahead_for_a_test_that_was_not_run_is_stopped_and_
     result = pytester.runpytest("-x")
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, *, booted ahead and unused 1"])
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed), 1 unused; *"])
     assert service.statuses() == ["stopped"]
 
 

@@ -93,8 +93,8 @@ def test_an_app_that_cannot_be_installed_is_told_as_its_own_fault_and_costs_no_d
         [
             "app: Appium on session * could not install and start the app https://builds.example/notes.zip?…: Cannot *",
             "Fix: *",
-            "sessions: created 1, proven stopped 1, *",
-            "errors of the app, not of the tests: 2",
+            "devices: 1 created, 1 stopped (confirmed); *",
+            "2 app errors (not test failures)",
         ]
     )
     result.stdout.no_fnmatch_line("*sig=abcdef*")

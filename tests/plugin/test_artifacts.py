@@ -30,7 +30,7 @@ def test_a_directory_that_cannot_be_made_is_noted_once_and_the_tests_keep_their_
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
     result.stdout.fnmatch_lines(["E*the test's own error*"])
     (note,) = [line for line in result.outlines if "artifacts cannot be saved" in line]
-    assert note.startswith(f"artifacts cannot be saved in {pytester.path / 'left'} (")
+    assert note.startswith(f"cannot save artifacts in {pytester.path / 'left'} (")
     assert "--device-artifacts-dir" in note
     assert service.statuses() == ["stopped", "stopped"]
 
@@ -46,7 +46,7 @@ def test_a_receipt_that_cannot_be_written_is_noted(
 
     assert (result.ret, service.statuses()) == (pytest.ExitCode.OK, ["stopped"])
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
-    result.stdout.fnmatch_lines(["artifacts cannot be saved in *"])
+    result.stdout.fnmatch_lines(["cannot save artifacts in *"])
 
 
 def test_the_receipt_of_all_workers_is_saved_where_pytest_was_started(

@@ -34,8 +34,8 @@ def problems_of(result: pytest.RunResult) -> list[str]:
         (
             "'android'",
             (
-                "device() takes keyword arguments, such as device(platform='android'); before them only a name, "
-                "where a test has several devices: device('alice', platform='android')"
+                "device() takes keyword arguments, for example device(platform='android'); in a test with several "
+                "devices, a name comes first: device('alice', platform='android')"
             ),
         ),
         ("platform='windows'", "platform='windows' must be android or ios"),
@@ -213,13 +213,13 @@ def test_the_header_names_the_service_and_what_named_it(
         ["device: local service (--device-local), sessions up to 30 min (idle 10)"]
     )
     monkeypatch.setenv("DEVICE_URL", "https://devices.example")
-    pytester.runpytest().stdout.fnmatch_lines(["device: https://devices.example (DEVICE_URL), app not set, *"])
+    pytester.runpytest().stdout.fnmatch_lines(["device: https://devices.example (DEVICE_URL), app ID not set, *"])
 
 
 def test_a_run_without_device_tests_says_nothing_of_devices_at_its_end(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_plain(): pass")
 
-    pytester.runpytest("--device-local").stdout.no_fnmatch_line("*sessions: created*")
+    pytester.runpytest("--device-local").stdout.no_fnmatch_line("*devices: * created*")
 
 
 def test_an_address_that_nobody_answers_at_is_an_infrastructure_error(pytester: pytest.Pytester) -> None:
@@ -232,7 +232,7 @@ def test_an_address_that_nobody_answers_at_is_an_infrastructure_error(pytester: 
         [
             "*ERROR at setup of test_driven*",
             "infrastructure: create: no connection to http://127.0.0.1:9 (*): check the address and the network",
-            "errors of the infrastructure, not of the tests: 1",
+            "1 infrastructure error (not a test failure)",
         ]
     )
 

@@ -76,12 +76,12 @@ def suite(pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest
 
 
 def receipt(result: pytest.RunResult) -> str:
-    return next(line for line in result.outlines if line.startswith("sessions: created"))
+    return next(line for line in result.outlines if line.startswith("devices: "))
 
 
 def assert_all_are_stopped(result: pytest.RunResult) -> None:
     created = int(receipt(result).split("created ")[1].split(",")[0])
-    assert f"proven stopped {created}, unknown 0" in receipt(result)
+    assert f"{created} stopped (confirmed);" in receipt(result)
 
 
 def test_a_worker_keeps_to_the_device_that_it_has(suite: Suite) -> None:
@@ -165,7 +165,7 @@ def test_a_test_with_two_devices_takes_both_or_none(suite: Suite) -> None:
     result = suite.run("-n3", "--device-max-sessions=2")
 
     result.assert_outcomes(passed=8)
-    assert "proven stopped" in receipt(result)
+    assert "stopped (confirmed)" in receipt(result)
 
 
 def test_the_tests_of_a_worker_that_dies_go_on_on_another(suite: Suite) -> None:
@@ -271,7 +271,7 @@ def test_the_last_failures_run_on_one_device(suite: Suite) -> None:
     result = suite.run("-n2", "--lf")
 
     result.assert_outcomes(failed=1)
-    assert "created 1, proven stopped 1" in receipt(result)
+    assert "1 created, 1 stopped (confirmed)" in receipt(result)
 
 
 def test_the_longest_tests_are_assigned_first_when_their_times_are_known(suite: Suite) -> None:
@@ -403,9 +403,9 @@ def test_a_worker_that_takes_anothers_place_with_other_tests_ends_the_run_in_wor
     result = suite.run("-n1")
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    told = ["Different tests were collected*", "ERROR gw1*", "*gw1 takes the place of a worker and has collected*"]
+    told = ["Different tests were collected*", "ERROR gw1*", "*gw1 replaced a worker, but collected different tests"]
     result.stdout.fnmatch_lines(told)
-    assert "proven stopped 1" in receipt(result)
+    assert "1 stopped (confirmed)" in receipt(result)
 
 
 def test_what_pytest_orders_otherwise_is_assigned_in_that_order(suite: Suite) -> None:
@@ -500,4 +500,4 @@ def test_a_worker_says_what_is_wrong_with_a_split_of_tests_without_devices(suite
     result = suite.run("-n2", "--device-shard=1/2")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stdout.fnmatch_lines(["ERROR: .test_durations decides about shards*"])
+    result.stdout.fnmatch_lines(["ERROR: .test_durations, which shards are balanced by, *"])

@@ -28,12 +28,12 @@ def test_it_tells_sessions_and_minutes_runs_nothing_and_needs_no_service(
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [
-            "*= devices of a dry run =*",
-            "android agent-device for 2 tests (run): device_identifier='Pixel 9', max_duration_minutes=30, *",
-            "ios agent-device for 2 tests (run): *",
-            "android agent-device for 1 test (test test_*.py::test_alone): max_duration_minutes=10, *",
-            "3 sessions, up to 85 minutes with 5 each for cleaning up; nothing was sent",
-            "for one process: each worker of pytest-xdist has sessions of its own; *",
+            "*= device dry run =*",
+            "android agent-device (run): 2 tests, device_identifier='Pixel 9', max_duration_minutes=30, *",
+            "ios agent-device (run): 2 tests, *",
+            "android agent-device (test test_*.py::test_alone): 1 test, max_duration_minutes=10, *",
+            "3 sessions, up to 85 minutes (including 5 for cleanup each); nothing was sent",
+            "for one process: each pytest-xdist worker has its own sessions; *",
         ]
     )
 
@@ -77,4 +77,4 @@ def test_nothing_runs_where_no_test_needs_a_device_either(pytester: pytest.Pytes
     result = pytester.runpytest("--device-dry-run", *options)
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*= devices of a dry run =*", "no test needs a device, *; nothing was sent"])
+    result.stdout.fnmatch_lines(["*= device dry run =*", "no test needs a device *; nothing was sent"])

@@ -74,7 +74,7 @@ def test_a_preview_has_no_environment(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*device_environment needs a controller, type='web-preview-only' has none"])
+    result.stderr.fnmatch_lines(["*device_environment needs a controller, but type='web-preview-only' has none"])
 
 
 def test_defaults_of_a_request_come_from_fixtures_of_any_level(
@@ -135,7 +135,9 @@ def test_a_default_that_is_needed_before_tests_run_is_refused(pytester: pytest.P
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["config: device_request_defaults gives platform, which is needed before tests run*"])
+    result.stdout.fnmatch_lines(
+        ["config: device_request_defaults can't set platform, which must be known at collection*"]
+    )
 
 
 def test_a_mistake_in_a_default_is_told_before_anything_is_sent(
@@ -247,8 +249,10 @@ def test_a_fixture_that_is_asked_for_while_a_test_runs_works_for_a_marked_test_a
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=1, errors=2)
-    result.stdout.fnmatch_lines(["config: asks for a device without saying which: add @pytest.mark.device(platform=*"])
-    result.stdout.fnmatch_lines(["config: an Appium driver needs type='appium', the marker says*"])
+    result.stdout.fnmatch_lines(
+        ["config: requests a device but no platform is set: add @pytest.mark.device(platform=*"]
+    )
+    result.stdout.fnmatch_lines(["config: an Appium driver needs type='appium', but the marker has*"])
 
 
 def test_what_a_failed_test_leaves_behind_is_put_into_the_artifacts_directory(

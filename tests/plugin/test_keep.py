@@ -23,8 +23,8 @@ def test_fails(device_session, torn_down):
 
 def test_next(device_session): assert device_session.id not in seen
 """
-PAGE = r"device android agent-device: its page: http://127.0.0.1:\d+/sessions/"
-PREVIEW = r"device android agent-device: live picture: https://[\w-]+.simulated.invalid/preview"
+PAGE = r"device android agent-device: session page: http://127.0.0.1:\d+/sessions/"
+PREVIEW = r"device android agent-device: live preview: https://[\w-]+.simulated.invalid/preview"
 
 
 @pytest.fixture(autouse=True)
@@ -75,4 +75,4 @@ def test_nobody_is_waited_for_without_a_keyboard(suite: FaultyService) -> None:
 
     assert not shown(run, "press Enter")
     assert suite.statuses() == ["in-progress", "stopped"]
-    assert shown(run, r"sessions: created 2, proven stopped 1, kept 1, unknown 0")
+    assert shown(run, r"devices: 2 created, 1 stopped \(confirmed\), 1 kept;")

@@ -69,7 +69,7 @@ def test_a_test_drives_a_real_appium(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--device-local")
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
     assert programs() == []
 
 
@@ -88,7 +88,7 @@ def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--device-local", "-n2", "--junitxml=report.xml")
 
     result.assert_outcomes(passed=6)
-    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
     services = {line for line in Path("report.xml").read_text().split("<") if 'name="service"' in line}
     assert len(services) == 1
     assert programs() == []
@@ -154,7 +154,7 @@ def test_a_driver_whose_appium_session_or_server_is_gone_does_not_hold_up_the_en
     result = pytester.runpytest_subprocess("--device-local")
 
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
 
 
 def test_each_test_has_a_driver_of_its_own_on_the_device_that_tests_share(pytester: pytest.Pytester) -> None:
@@ -206,7 +206,7 @@ def test_a_server_that_is_gone_in_mid_test_is_an_error_of_the_infrastructure_and
 
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*ERROR at call of test_loses_its_server*", "infrastructure: the session is*"])
-    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
 
 
 def test_a_failed_test_leaves_screenshot_and_source_and_several_devices_have_a_driver_each(
@@ -281,7 +281,7 @@ def test_a_machine_without_node_is_told_what_to_install(
     result = pytester.runpytest_subprocess("--device-local")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: the local service did not start: Appium needs Node.js *"])
+    result.stderr.fnmatch_lines(["ERROR: the local service failed to start: Appium needs Node.js *"])
     assert programs() == []
 
 
@@ -298,7 +298,7 @@ def test_an_npm_that_fails_is_told_with_its_words_and_leaves_nothing(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: the local service did not start: Appium * could not be installed: *", "Fix: *"]
+        ["ERROR: the local service failed to start: Appium * could not be installed: *", "Fix: *"]
     )
     assert programs() == []
 

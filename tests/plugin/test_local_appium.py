@@ -101,6 +101,6 @@ def test_suites_for_android_and_in_another_language_run_as_they_are(
             f"app: Appium on session * could not install and start the app {builds}/none.zip: *",
             "config: Appium on session * rejected the capabilities: *'UiAutomator2'*",
             "Fix: remove automationName from device_appium_options: * Appium's fake one *",
-            "sessions: created 2, proven stopped 2, unknown 0; *",
+            "devices: 2 created, 2 stopped (confirmed); *",
         ]
     )

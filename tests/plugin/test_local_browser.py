@@ -46,7 +46,7 @@ def test_a_run_ends_before_its_first_session_with_the_line_to_run(pytester: pyte
     result = run(pytester)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: the local service did not start: {REASON}"])
+    result.stderr.fnmatch_lines([f"ERROR: the local service failed to start: {REASON}"])
     assert "created" not in result.stdout.str()
     assert not (tmp_path / "cache").exists()
 
@@ -56,4 +56,4 @@ def test_in_a_worker_too_nothing_is_created_and_configuration_is_to_blame(pytest
 
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines([f"*config: *{REASON}"])
-    assert "sessions: created" not in result.stdout.str()
+    assert "devices: " not in result.stdout.str()

@@ -37,11 +37,11 @@ def test_one_process_boots_each_kind_once(
 
     result.stdout.fnmatch_lines(
         [
-            "*plan for 1 process*",
+            "*device plan for 1 process*",
             "android agent-device (run): 8 tests, 1 device, 3.0 min",
             "ios agent-device (run): 2 tests, 1 device, 1.5 min",
-            "2 boots, at most 1 at once; about 4 min 30 s in all, 4.5 device minutes with boots; nothing was sent",
-            "known from earlier runs: 0 of 11 tests, 0 of 2 kinds of device; *",
+            "2 boots, at most 1 at once; about 4 min 30 s in total, 4.5 device minutes including boots; *",
+            "known from earlier runs: 0 of 11 tests, 0 of 2 device models; otherwise assuming 15 s per device test, *",
         ]
     )
     assert service.requests() == []
@@ -56,7 +56,7 @@ def test_workers_are_counted_and_not_started(
 ) -> None:
     result = pytester.runpytest("--device-plan", *options)
 
-    result.stdout.fnmatch_lines(["*plan for 3 workers*", "3 boots, at most 3 at once; *"])
+    result.stdout.fnmatch_lines(["*device plan for 3 workers*", "3 boots, at most 3 at once; *"])
     assert service.requests() == []
 
 
@@ -87,7 +87,7 @@ def test_a_suite_without_devices_is_not_run_either(pytester: pytest.Pytester, op
     result = pytester.runpytest("--device-plan", *options)
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*= plan for *", "no test needs a device, *; nothing was sent"])
+    result.stdout.fnmatch_lines(["*= device plan for *", "no test needs a device *; nothing was sent"])
 
 
 @pytest.mark.usefixtures("suite")
@@ -96,7 +96,7 @@ def test_what_is_left_without_devices_is_not_run_either(pytester: pytest.Pyteste
     result = pytester.runpytest("--device-plan", *options)
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*= plan for 1 process =*", "no test needs a device, *; nothing was sent"])
+    result.stdout.fnmatch_lines(["*= device plan for 1 process =*", "no test needs a device *; nothing was sent"])
 
 
 def test_wrong_settings_end_a_plan_before_anything_runs(pytester: pytest.Pytester) -> None:
@@ -130,7 +130,7 @@ def test_it_says_what_keeps_the_run_from_going_so(pytester: pytest.Pytester, opt
 
     result = pytester.runpytest("--device-plan", *options)
 
-    result.stdout.fnmatch_lines([f"this is how tests are dealt without {others}"])
+    result.stdout.fnmatch_lines([f"assuming a run without {others}"])
 
 
 @pytest.mark.usefixtures("suite")
@@ -141,5 +141,5 @@ def test_it_says_nothing_of_what_does_not_change_the_run(pytester: pytest.Pytest
 
     result = pytester.runpytest("--device-plan", *options)
 
-    result.stdout.fnmatch_lines(["*= plan for *"])
-    result.stdout.no_fnmatch_line("*dealt without*")
+    result.stdout.fnmatch_lines(["*= device plan for *"])
+    result.stdout.no_fnmatch_line("assuming a run without*")

@@ -89,7 +89,7 @@ def test_a_run_for_one_platform_leaves_out_what_is_for_others(pytester: pytest.P
     result = pytester.runpytest("--device-platform=ios", *options)
 
     result.assert_outcomes(passed=3, deselected=0 if options else 2)
-    result.stdout.fnmatch_lines(["sessions: created 2, *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, *"])
 
 
 def test_it_may_be_named_several_times(pytester: pytest.Pytester) -> None:
@@ -265,7 +265,7 @@ def test_a_set_of_parameters_has_no_platform_of_its_own_where_the_test_runs_on_s
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: test_it.py:3: test_it: platform='ios' of one set of parameters, and*"])
+    result.stderr.fnmatch_lines(["ERROR: test_it.py:3: test_it: platform='ios' of a parameter set conflicts with*"])
 
 
 def test_tests_are_spread_over_the_platforms_that_the_run_is_for(pytester: pytest.Pytester) -> None:

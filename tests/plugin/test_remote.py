@@ -155,7 +155,7 @@ def test_workers_on_other_machines_run_the_tests_with_devices_of_their_own(
 
     assert "4 passed" in output
     assert sorted(there.ran() + elsewhere.ran()) == ["0", "1", "2", "3"]
-    assert "sessions: created 2, proven stopped 2, unknown 0;" in output
+    assert "devices: 2 created, 2 stopped (confirmed);" in output
     assert service.statuses() == ["stopped", "stopped"]
     assert here.left() + there.left() + elsewhere.left() == []
 
@@ -227,7 +227,7 @@ def test_the_local_service_is_not_for_other_machines(
         output, _ = process.communicate()
 
     assert process.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "ERROR: --device-local serves this machine alone, and --tx names another one" in output
+    assert "ERROR: --device-local only serves this machine, but --tx names another one" in output
 
 
 def test_a_machine_without_a_token_is_an_error_of_usage(machines: list[Machine]) -> None:

@@ -41,7 +41,7 @@ def test_each_test_gets_a_session_of_its_own_that_is_stopped_after_it(
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
     assert all_stopped(service, 2)
 
 
@@ -53,8 +53,8 @@ def test_what_happens_is_shown_while_it_happens(pytester: pytest.Pytester) -> No
 
     shown.fnmatch_lines(
         [
-            "  device android agent-device: http://127.0.0.1:*/sessions/*",
-            "  device android agent-device: in progress after * s",
+            "  device android agent-device: session page: http://127.0.0.1:*/sessions/*",
+            "  device android agent-device: ready after * s",
             "  device android agent-device: stopped",
         ]
     )
@@ -86,7 +86,7 @@ def test_nothing_is_shown_under_q_but_the_receipt(pytester: pytest.Pytester) -> 
     shown = pytester.runpytest("-q").stdout
 
     shown.no_fnmatch_line("  device *")
-    shown.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    shown.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_workers_share_the_service_and_the_receipt_counts_them_all(
     result = pytester.runpytest("-n2")
 
     result.assert_outcomes(passed=6)
-    result.stdout.fnmatch_lines(["sessions: created 6, proven stopped 6, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 6 created, 6 stopped (confirmed); *"])
     assert all_stopped(service, 6)
 
 
@@ -259,8 +259,8 @@ def test_a_session_that_turns_errored_is_an_infrastructure_error_with_its_page(
     result.stdout.fnmatch_lines(
         [
             "infrastructure: the session became errored before it was ready, its page tells why: http://127.0.0.1:*",
-            "sessions: created 1, proven stopped 1, unknown 0; *",
-            "errors of the infrastructure, not of the tests: 1",
+            "devices: 1 created, 1 stopped (confirmed); *",
+            "1 infrastructure error (not a test failure)",
             "ERROR *::test_driven - infrastructure: *",
         ]
     )
@@ -340,7 +340,7 @@ def test_workers_are_counted_whichever_plugin_is_loaded_first(
     result = pytester.runpytest_subprocess("-n1")
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
     assert all_stopped(service, 1)
 
 
@@ -367,7 +367,7 @@ def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
         [
             "infrastructure: create: no complete answer from *",
             "The request may have been carried out: a session named 'test_driven · * may be running. *",
-            "sessions: created 0, proven stopped 0, unknown 1; *",
+            "devices: 0 created, 0 stopped (confirmed), 1 unknown; *",
         ]
     )
     assert [operation for operation, _ in service.requests()] == ["create"]
@@ -384,7 +384,7 @@ def test_a_create_answer_that_is_cut_off_still_tells_which_session_to_stop(
     result.stdout.fnmatch_lines(
         [
             "infrastructure: create: no complete answer from * (the answer was cut off, * bytes are missing)",
-            "sessions: created 1, proven stopped 1, unknown 0; *",
+            "devices: 1 created, 1 stopped (confirmed); *",
         ]
     )
     assert service.statuses() == ["stopped"]
@@ -399,7 +399,7 @@ def test_a_stop_that_fails_for_a_while_goes_on_until_it_succeeds(
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
     assert result.ret == pytest.ExitCode.OK
     assert service.statuses() == ["stopped"]
 
@@ -416,8 +416,8 @@ def test_a_stop_that_goes_on_failing_is_told_and_turns_the_run_red(
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            "sessions: created 1, proven stopped 0, unknown 0; *",
-            "*: NOT PROVEN STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *on fire; * 35 more minutes",
+            "devices: 1 created, 0 stopped (confirmed); *",
+            "*: NOT CONFIRMED AS STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *on fire; * 35 more minutes",
         ]
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -435,7 +435,7 @@ def test_the_session_of_a_failed_test_is_kept_when_that_is_asked_for(
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         [
-            "sessions: created 2, proven stopped 1, kept 1, unknown 0; *",
+            "devices: 2 created, 1 stopped (confirmed), 1 kept; *",
             "android agent-device: kept for up to 35 minutes: http://127.0.0.1:*/sessions/* (pytest-device stop *)",
         ]
     )
@@ -455,8 +455,8 @@ def test_a_refused_stop_leaves_the_test_as_it_was_and_is_told_apart(
         [
             "*ERROR at teardown of test_driven*",
             "infrastructure: the session could not be stopped: *not yours. It may run for up to 35 more *device stop*",
-            "sessions: created 1, proven stopped 0, unknown 0; *",
-            "*: NOT PROVEN STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *not yours; *35 more minutes",
+            "devices: 1 created, 0 stopped (confirmed); *",
+            "*: NOT CONFIRMED AS STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *not yours; *35 more minutes",
         ]
     )
 
@@ -467,7 +467,7 @@ def test_a_create_that_a_gateway_failed_may_have_been_carried_out_and_is_said_to
     service.add_fault("create", "reply", status=504, carried_out=True)
     pytester.makepyfile(ONE)
 
-    pytester.runpytest().stdout.fnmatch_lines(["sessions: created 0, proven stopped 0, unknown 1; *"])
+    pytester.runpytest().stdout.fnmatch_lines(["devices: 0 created, 0 stopped (confirmed), 1 unknown; *"])
 
 
 def test_a_worker_that_dies_leaves_its_session_to_the_controlling_process(
@@ -478,7 +478,7 @@ def test_a_worker_that_dies_leaves_its_session_to_the_controlling_process(
     result = pytester.runpytest_subprocess("-n1", "--max-worker-restart=0")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
     assert all_stopped(service, 1)
 
 
@@ -561,7 +561,7 @@ def test_a_signal_ends_the_run_in_order(
 
     assert run.returncode == (pytest.ExitCode.INTERRUPTED if number is signal.SIGINT else 128 + number)
     assert eventually(lambda: all_stopped(service, 1))
-    assert "created 1, proven stopped 1" in output
+    assert "1 created, 1 stopped (confirmed)" in output
 
 
 def test_a_signal_that_a_test_has_swallowed_ends_the_run_after_it(

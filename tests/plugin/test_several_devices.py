@@ -27,7 +27,7 @@ def test_each_named_marker_is_a_device_and_unnamed_ones_hold_for_all(
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
     assert service.statuses() == ["stopped", "stopped"]
 
 
@@ -40,7 +40,7 @@ def test_they_boot_side_by_side(pytester: pytest.Pytester, service: FaultyServic
     result.assert_outcomes(passed=1)
     told = [line.partition("agent")[0] for line in result.outlines if line.startswith("  device ")]
     pages = [index for index, line in enumerate(told) if "http" in line]
-    ready = [index for index, line in enumerate(told) if "in progress after" in line]
+    ready = [index for index, line in enumerate(told) if ": ready after " in line]
     assert max(pages) < min(ready)
 
 
@@ -72,7 +72,7 @@ def test_when_one_does_not_start_the_other_is_stopped_and_the_error_is_of_the_in
         (
             ['"alice", platform="ios"', '"bob", platform="ios"'],
             "device_session",
-            "device_session is for tests with one device, this one has alice, bob: use device_sessions, by name",
+            'device_session can\'t be used with several devices (alice, bob); use device_sessions["alice"]',
         ),
         (
             ['"alice", platform="ios"', '"bob", platform="x"'],
@@ -82,10 +82,10 @@ def test_when_one_does_not_start_the_other_is_stopped_and_the_error_is_of_the_in
         (
             ['"alice", platform=["ios", "android"]'],
             "",
-            "platform=['ios', 'android']: the device 'alice' of several has one platform*",
+            "platform=['ios', 'android']: a device of several ('alice') can't be parametrized by platform*",
         ),
-        (['"alice", "bob", platform="ios"'], "", "device() takes keyword arguments, such as*"),
-        (['"", platform="ios"'], "", "device() takes keyword arguments, such as*"),
+        (['"alice", "bob", platform="ios"'], "", "device() takes keyword arguments, for example*"),
+        (['"", platform="ios"'], "", "device() takes keyword arguments, for example*"),
         (
             ['"alice", platform="ios", type="appium"', '"bob", platform="ios"'],
             "device_drivers",
@@ -113,7 +113,7 @@ def test_more_devices_than_allowed_at_once_are_refused_at_collection(
     result = pytester.runpytest("--device-max-sessions=1")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*test_chats: needs 2 devices at once, and --device-max-sessions allows 1"])
+    result.stderr.fnmatch_lines(["*test_chats: needs 2 devices at once, but --device-max-sessions allows only 1"])
     assert service.statuses() == []
 
 

@@ -75,7 +75,7 @@ def test_equal_tests_of_a_run_share_a_session_named_after_the_run(
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=8)
-    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
     assert all(name.startswith(f"{pytester.path.name} · ") for name in names(sharing))
 
 
@@ -136,7 +136,7 @@ def test_a_session_is_shared_as_far_as_the_marker_says(
     result = pytester.runpytest(*options)
 
     result.assert_outcomes(passed=10)
-    result.stdout.fnmatch_lines([f"sessions: created {count}, proven stopped {count}, unknown 0; *"])
+    result.stdout.fnmatch_lines([f"devices: {count} created, {count} stopped (confirmed); *"])
     assert sharing.statuses() == ["stopped"] * count
     assert at_most_one_ahead(told(sharing), stopping=len(options))
 
@@ -223,7 +223,7 @@ def test_the_test_that_met_it_is_an_error_of_the_infrastructure_and_no_failure(
         [
             "*ERROR at call of test_two*",
             "infrastructure: the session is gone: it was stopped after 0.0 of at most 30 minutes (http://*",
-            "*What the test saw*",
+            "*Error in the test*",
             "*assert 'the app' == 'there'*",
             "ERROR test_it.py::test_two - infrastructure: the session is gone*",
         ]
@@ -300,7 +300,7 @@ def test_a_setting_that_needs_more_than_a_session_has_is_refused(
     result = pytester.runpytest(*(["--device-test-minutes=11"] if given == "option" else []))
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    rule = "must not be above max_duration_minutes=10, its session's limit"
+    rule = "must not exceed max_duration_minutes=10"
     result.stderr.fnmatch_lines([f"ERROR: test_it.py:5: test_one: {told} {rule}", f"*: test_two: {told} {rule}"])
     assert sharing.sessions() == []
 
@@ -327,7 +327,7 @@ def test_a_boot_that_fails_is_tried_again_by_default_and_told(
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["  device android agent-device: *did not start*", "sessions: created 3, *"])
+    result.stdout.fnmatch_lines(["  device android agent-device: *failed to start*", "devices: 3 created, *"])
     assert sorted(sharing.statuses()) == ["errored", "stopped", "stopped"]
 
 
@@ -493,7 +493,7 @@ def test_a_session_that_is_gone_is_not_kept(pytester: pytest.Pytester, sharing: 
     result = pytester.runpytest("--device-keep-on-failure")
 
     result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(["sessions: created 2, proven stopped 2, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
     assert sharing.statuses() == ["stopped", "stopped"]
 
 
@@ -520,7 +520,7 @@ def test_a_test_does_not_wait_for_a_session_that_its_own_fixtures_hold(
 
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(["config: 1 more beside 1 of this process*--device-max-sessions allows (1)*"])
-    result.stdout.fnmatch_lines(["config: device_lease() gives a session of one's own: leave out share"])
+    result.stdout.fnmatch_lines(["config: device_lease() sessions are never shared: remove share"])
     assert set(sharing.statuses()) == {"stopped"}
 
 

@@ -27,7 +27,7 @@ def test_a_service_without_capacity_is_waited_for_and_the_run_says_so(
     result.stdout.fnmatch_lines(
         [
             f"*device android agent-device: after 0 s the service has no capacity ({status}), asked again in 0 s",
-            "*sessions: created 1, proven stopped 1, unknown 0;*",
+            "*devices: 1 created, 1 stopped (confirmed);*",
         ]
     )
     assert [status for operation, status in service.requests() if operation == "create"] == [status, status, 200]

@@ -46,14 +46,14 @@ def test_the_next_run_begins_with_the_device_of_the_one_before(pytester: pytest.
     first = pytester.runpytest(KEEP)
     first.assert_outcomes(passed=2)
     assert first.ret == pytest.ExitCode.OK  # what is kept warm is no leak
-    first.stdout.fnmatch_lines(["sessions: created 1, proven stopped 0, kept warm 1, unknown 0; *"])
+    first.stdout.fnmatch_lines(["devices: 1 created, 0 stopped (confirmed), 1 kept warm; *"])
     first.stdout.re_match_lines([r"android agent-device: kept warm until \d\d:\d\d: http"])
     assert [entry.state for entry in entries()] == [WARM]
 
     second = pytester.runpytest(KEEP)
 
     second.assert_outcomes(passed=2)
-    second.stdout.fnmatch_lines(["sessions: created 0, taken over 1, proven stopped 0, kept warm 1, unknown 0; *"])
+    second.stdout.fnmatch_lines(["devices: 0 created, 1 taken over, 0 stopped (confirmed), 1 kept warm; *"])
     assert warm.statuses() == ["in-progress"]
 
 
@@ -64,7 +64,7 @@ def test_a_run_that_is_not_told_to_keeps_nothing_and_takes_nothing(
 
     result = pytester.runpytest()
 
-    result.stdout.fnmatch_lines(["sessions: created 1, proven stopped 1, unknown 0; *"])
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
     assert warm.statuses() == ["in-progress", "stopped"]
 
 
@@ -106,7 +106,7 @@ def test_workers_leave_up_what_they_have_and_share_what_is_there(
     result.assert_outcomes(passed=4)
     assert result.ret == pytest.ExitCode.OK
     (receipt,) = (line for line in result.outlines if line.startswith("sessions: "))
-    assert re.match(r"sessions: created \d, taken over [12], proven stopped 0, kept warm [12], unknown 0;", receipt)
+    assert re.match(r"devices: \d created, [12] taken over, 0 stopped \(confirmed\), [12] kept warm;", receipt)
     assert warm.statuses() == ["in-progress"] * len(warm.sessions())
     assert len(warm.sessions()) <= max(left, 2)
 
@@ -216,7 +216,7 @@ def test_under_a_limit_a_device_of_another_kind_takes_the_place_of_a_warm_one_an
     first = pytester.runpytest(KEEP, "--device-max-sessions=1")
     first.stdout.fnmatch_lines(
         [
-            "sessions: created 2, proven stopped 1, kept warm 1, unknown 0; *",
+            "devices: 2 created, 1 stopped (confirmed), 1 kept warm; *",
             "stopped *, which was kept warm: it made *",
         ]
     )
@@ -225,7 +225,7 @@ def test_under_a_limit_a_device_of_another_kind_takes_the_place_of_a_warm_one_an
 
     second.stdout.fnmatch_lines(
         [
-            "sessions: created 1, proven stopped 0, kept warm 1, unknown 0; *",
+            "devices: 1 created, 0 stopped (confirmed), 1 kept warm; *",
             "stopped *, which was kept warm: it made *",
         ]
     )
@@ -243,7 +243,7 @@ def test_under_a_limit_a_warm_device_of_an_earlier_run_that_cannot_be_stopped_tu
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
-        ["sessions: created 1, proven stopped 0, kept warm 1, unknown 0; *", "*: NOT PROVEN STOPPED: *not yours*"]
+        ["devices: 1 created, 0 stopped (confirmed), 1 kept warm; *", "*: NOT CONFIRMED AS STOPPED: *not yours*"]
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 

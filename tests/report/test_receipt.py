@@ -51,7 +51,7 @@ def test_what_tests_wait_in_the_queue_of_sessions_is_a_figure_of_its_own() -> No
         receipt.add(Queued(seconds))
     receipt.add(Created(SessionRef("android appium", "one")))
 
-    assert "waited 0.0 s, queued 29.2 s" in next(receipt.lines()).text
+    assert "0 s waiting for devices, 29 s queued" in next(receipt.lines()).text
     assert receipt.to_json()["queued_seconds"] == 29.2
 
 
@@ -62,8 +62,8 @@ def test_a_run_without_sessions_says_nothing() -> None:
 def test_sessions_that_are_all_stopped_are_told_in_one_green_line() -> None:
     receipt = receipt_of(Created(ref()), Ready(ref(waited=4)), Stopped(ref(waited=70), "stopped", running_seconds=66))
 
-    told = "sessions: created 1, proven stopped 1, unknown 0; device time 1.1 min, waited 4.0 s"
-    assert list(receipt.lines()) == [(told, "green")]
+    text = "devices: 1 created, 1 stopped (confirmed); 1 min 6 s of device time, 4 s waiting for devices"
+    assert list(receipt.lines()) == [(text, "green")]
 
 
 def test_what_may_still_run_is_red() -> None:
@@ -71,7 +71,7 @@ def test_what_may_still_run_is_red() -> None:
     lost = receipt_of(CreateUnknown(ref(""), ""))
 
     assert {line.colour for line in left.lines()} == {line.colour for line in lost.lines()} == {"red"}
-    assert f"ios appium: NOT PROVEN STOPPED: one; {PAGE}; 500" in [line.text for line in left.lines()]
+    assert f"ios appium: NOT CONFIRMED AS STOPPED: one; {PAGE}; 500" in [line.text for line in left.lines()]
 
 
 def test_what_was_kept_is_yellow_until_it_is_stopped_after_all() -> None:
@@ -82,7 +82,7 @@ def test_what_was_kept_is_yellow_until_it_is_stopped_after_all() -> None:
     receipt.add(Stopped(ref(), "stopped"))
 
     (line,) = receipt.lines()
-    assert line.text.startswith("sessions: created 1, proven stopped 1, unknown 0; ")
+    assert line.text.startswith("devices: 1 created, 1 stopped (confirmed); ")
     assert line.colour == "green"
 
 
@@ -126,7 +126,7 @@ def test_what_was_kept_warm_and_could_not_be_stopped_is_not_called_warm() -> Non
 
     values = receipt.to_json()
     assert (values["created"], values["kept_warm"]) == (1, 0)
-    assert f"ios appium: NOT PROVEN STOPPED: one; {PAGE}; 403" in [line.text for line in receipt.lines()]
+    assert f"ios appium: NOT CONFIRMED AS STOPPED: one; {PAGE}; 403" in [line.text for line in receipt.lines()]
 
 
 def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_told_while_it_may_run() -> None:
@@ -151,8 +151,8 @@ def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
     )
 
     counted, named = receipt.lines()
-    assert counted.text.endswith(", 1 did not start")
-    assert named == (f"did not start: ios appium: no booted device ({PAGE})", "yellow")
+    assert counted.text.startswith("devices: 2 created, 2 stopped (confirmed), 1 failed to start; ")
+    assert named == (f"failed to start: ios appium: no booted device ({PAGE})", "yellow")
     assert colour_of(StartFailed(ref(), "")) == "yellow"
 
 
@@ -164,7 +164,7 @@ def test_what_was_booted_ahead_and_used_by_nobody_is_counted() -> None:
     )
 
     (line,) = receipt.lines()
-    assert line.text.endswith("waited 0.0 s, booted ahead and unused 1")
+    assert line.text.startswith("devices: 1 created, 1 stopped (confirmed), 1 unused; ")
     assert receipt.to_json()["unused"] == 1
 
 

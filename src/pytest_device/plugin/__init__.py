@@ -60,9 +60,9 @@ __all__ = [
 _NEED_A_DEVICE = OF_ONE | OF_SEVERAL
 _FIXTURES = _NEED_A_DEVICE | MAKING
 _MARKER_LINE = (
-    "device([name], platform, type, ...): run the test on a remote device; the arguments are the fields of a create "
-    "request in snake_case, platform='android', 'ios' or both in a list, type='agent-device' (default), 'appium', "
-    "'argent', 'web-preview-only'; share='run', 'module', 'class' or 'test' says which tests share the session"
+    "device([name], platform, type, ...): run the test on a remote device; the arguments are the fields of the create "
+    "request in snake_case: platform='android', 'ios' or a list of both, type='agent-device' (default), 'appium', "
+    "'argent' or 'web-preview-only'; share='run', 'module', 'class' or 'test' sets which tests share a session"
 )
 
 

@@ -23,7 +23,7 @@ from pytest_device.plugin.markers import (
 )
 from pytest_device.plugin.options import is_dry_run, settings_of, usage_error, will_run
 from pytest_device.plugin.shard import select
-from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of
+from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of, several_devices
 from pytest_device.plugin.xdist.worker import WorkerLink
 from pytest_device.scheduling.history import History
 from pytest_device.scheduling.sizing import Use, sized
@@ -151,7 +151,7 @@ def _rivals(config: pytest.Config) -> list[str]:
     if not config.pluginmanager.has_plugin("appium_scheduler"):
         return []
     return [
-        "pytest-appium-scheduler has a marker 'device' too: switch one off with -p no:appium_scheduler or -p no:device"
+        "pytest-appium-scheduler also has a marker 'device': disable one plugin, -p no:appium_scheduler or -p no:device"
     ]
 
 
@@ -198,27 +198,27 @@ def _wrong_fixtures(
     item: pytest.Item, devices: Collection[str], needs: Mapping[str, "DeviceRequirement"]
 ) -> Iterator[str]:
     if not isinstance(item, pytest.Function):
-        yield "device() needs a test function: this kind of test has no fixtures"
+        yield "device() needs a test function, since this kind of test has no fixtures"
         return
     asked = set(item.fixturenames)
     types = {need.request.type for need in needs.values()}
     if ONLY not in devices:
         for name in sorted(OF_ONE & asked - {PLATFORM_ARGUMENT}):
-            named = ", ".join(devices)
-            yield f"{name} is for tests with one device, this one has {named}: use device_sessions, by name"
+            instead = f"{name}s" if f"{name}s" in OF_SEVERAL else "device_sessions"
+            yield several_devices(name, instead, devices)
     # Of a fixture and the one that it is built on one report will do.
     fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
     for needed, name in fixtures.items():
         if others := {kind.value for kind in types} - {needed}:
             yield f"{name} needs type={needed!r}, not {min(others)!r}: add type={needed!r} to the marker"
     if _ENVIRONMENTS & asked and SessionType.WEB_PREVIEW_ONLY in types:
-        yield f"{min(_ENVIRONMENTS & asked)} needs a controller, type='web-preview-only' has none"
+        yield f"{min(_ENVIRONMENTS & asked)} needs a controller, but type='web-preview-only' has none"
 
 
 def _too_many(needs: Mapping[str, "DeviceRequirement"], settings: "Settings") -> Iterator[str]:
     most = settings.max_sessions
     if most is not None and len(needs) > most:
-        yield f"needs {len(needs)} devices at once, and {settings.source('max_sessions')} allows {most}"
+        yield f"needs {len(needs)} devices at once, but {settings.source('max_sessions')} allows only {most}"
 
 
 def _provide(item: pytest.Item) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.options import Options
 from pytest_device.plugin.packages import adopt_package_marks
 from pytest_device.spec import DURATION_MAX_MINUTES, NAME_MAX_LENGTH, Platform, SessionType, Share
 
@@ -83,8 +84,8 @@ def _name_of(mark: pytest.Mark) -> str:
             return name
         case _:
             raise ConfigError(
-                "device() takes keyword arguments, such as device(platform='android'); before them only a name, "
-                "where a test has several devices: device('alice', platform='android')"
+                "device() takes keyword arguments, for example device(platform='android'); in a test with several "
+                "devices, a name comes first: device('alice', platform='android')"
             )
 
 
@@ -141,8 +142,8 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
     marks = marks_of(item)
     if not marks and not settings.platform:
         raise ConfigError(
-            "asks for a device without saying which: add @pytest.mark.device(platform=...), or set --device-platform, "
-            "DEVICE_PLATFORM or device_platform in the ini file"
+            "requests a device but no platform is set: add @pytest.mark.device(platform=...), or set "
+            f"{Options.platform.spellings}"
         )
     devices = arguments_by_name(marks)
     problems: list[str] = []
@@ -163,15 +164,14 @@ def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: 
     chosen = parameters.get(PLATFORM_ARGUMENT)
     if len(platforms) == 1 and name == ONLY and chosen not in {None, platforms[0]}:
         raise ConfigError(
-            f"platform={platforms[0]!r} of one set of parameters, and [{chosen}] of the test's own marker: a set of "
-            "parameters cannot have a platform of its own where the test runs on several"
+            f"platform={platforms[0]!r} of a parameter set conflicts with [{chosen}] of the test's own marker: in a "
+            "test for several platforms, a parameter set can't have its own"
         )
     if len(platforms) < 2:  # noqa: PLR2004
         return {"platform": platforms[0]} if platforms else {}
     if name != ONLY or chosen is None:
-        shown = f"platform={list(platforms)!r}"
-        where = f"the device {name!r} of several has one platform" if name != ONLY else "this test has one platform"
-        raise ConfigError(f"{shown}: {where}, since pytest cannot parametrize it; give one of them")
+        what = f"a device of several ({name!r})" if name != ONLY else "this test"
+        raise ConfigError(f"platform={list(platforms)!r}: {what} can't be parametrized by platform; choose one")
     return {"platform": str(chosen)}
 
 
@@ -219,9 +219,7 @@ def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int
         problems.append(f"test_minutes={minutes!r} must be a whole number of minutes from 1 to {DURATION_MAX_MINUTES}")
         return 0
     if minutes > duration:
-        problems.append(
-            f"test_minutes={minutes} must not be above max_duration_minutes={duration}, its session's limit"
-        )
+        problems.append(f"test_minutes={minutes} must not exceed max_duration_minutes={duration}")
     return minutes
 
 
@@ -237,7 +235,7 @@ def _minutes_of_setting(settings: "Settings", share: str, duration: int, problem
         return min(minutes, duration // 2)
     if minutes > duration and share != Share.TEST:
         given = as_given(settings.source("test_minutes"), minutes)
-        problems.append(f"{given} must not be above max_duration_minutes={duration}, its session's limit")
+        problems.append(f"{given} must not exceed max_duration_minutes={duration}")
     return min(minutes, duration)
 
 

@@ -79,7 +79,7 @@ def _facts(settings: "Settings") -> Iterator[str]:
         yield f"local service ({settings.source('local')})"
     else:
         yield f"{settings.url} ({settings.source('url')})"
-        yield f"app {settings.app_id or 'not set'}"
+        yield f"app ID {settings.app_id or 'not set'}"
     yield f"sessions up to {settings.max_duration_minutes} min (idle {settings.max_idle_time_minutes})"
     if settings.max_sessions:
         yield f"at most {settings.max_sessions} at once"

@@ -113,7 +113,7 @@ class DeviceTests:
         attach(report, self._log.take(), verdict, waited=item.stash.get(WAITED, 0.0))
         item.stash[WAITED] = 0.0
         if self._signals.exit_status is not None:  # and yet here: the test has caught what should have ended the run
-            item.session.shouldstop = "a signal asked the run to end"
+            item.session.shouldstop = "terminated by a signal"
         return report
 
     def _look_up(
@@ -127,7 +127,7 @@ class DeviceTests:
         problem = self.devices.loss(item, excinfo.value)
         if problem is None or (error and not isinstance(error, ControllerLostError)):
             return error
-        report.sections.append(("What the test saw", str(report.longrepr)))
+        report.sections.append(("Error in the test", str(report.longrepr)))
         report.longrepr = self._plain(excinfo, f"{Verdict.INFRASTRUCTURE}: {problem}")
         return problem
 

@@ -23,9 +23,9 @@ UNKNOWN_WITH_DEVICE: Final = 10_000
 UNKNOWN_WITHOUT: Final = 1_000
 _LONGEST_SECONDS: Final = 86_400.0
 _LOSES_TESTS: Final = {
-    "lf": "--lf leaves out tests by what this machine remembers, and the others know nothing of it",
-    "stepwise": "--stepwise leaves out tests by what this machine remembers, and the others know nothing of it",
-    "splits": "--splits leaves out tests, too: what is a part of a part is lost",
+    "lf": "--lf, which selects other tests on each machine",
+    "stepwise": "--stepwise, which selects other tests on each machine",
+    "splits": "--splits, which splits the suite, too",
 }
 """Options that do not go with shards."""
 
@@ -42,7 +42,7 @@ def select(
         return
     number, count = map(int, shard.split("/"))
     if problems := [why for option, why in _LOSES_TESTS.items() if config.getoption(option, default=None)]:
-        raise ConfigError(*(f"{settings.source('shard')}={shard}: {problem}" for problem in problems))
+        raise ConfigError(*(f"{settings.source('shard')}={shard} can't be used with {problem}" for problem in problems))
     known = read_durations(config.rootpath / DURATIONS_FILE)
     tests = [(item.nodeid, tuple(needs_of(item).values()) or None) for item in items]
     parts = split(weighed(tests, known), count)
@@ -77,9 +77,9 @@ def read_durations(path: Path) -> Mapping[str, int]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path.name} decides about shards, and cannot be read: {error}") from None
+        raise ConfigError(f"{path.name}, which shards are balanced by, cannot be read: {error}") from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path.name} decides about shards, and holds no durations by node id")
+        raise ConfigError(f"{path.name}, which shards are balanced by, must be an object of durations by node ID")
     known = cast("dict[str, object]", values)
     return {
         nodeid: round(seconds * 1000)

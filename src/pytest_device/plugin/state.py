@@ -1,7 +1,8 @@
 """What rooms of the plugin know of a test in common: the keys of its stash, and of what pytest-xdist hands around."""
 
+import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,10 +82,15 @@ def session_of(sessions: "Mapping[str, Session]") -> "Session":
     """Return the session of a test with one device."""
     if ONLY in sessions:
         return sessions[ONLY]
-    raise ConfigError(f"this test has the devices {', '.join(sessions)}: use device_sessions, by name")
+    raise ConfigError(several_devices("device_session", "device_sessions", sessions))
+
+
+def several_devices(fixture: str, instead: str, names: Collection[str]) -> str:
+    """Return the error of a test with several devices that uses a fixture of one."""
+    return f"{fixture} can't be used with several devices ({', '.join(names)}); use {instead}[{json.dumps(min(names))}]"
 
 
 def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
     """Raise ConfigError when a fixture does not go with a session's type."""
     if session.type != needed:
-        raise ConfigError(f"{fixture} needs type={needed.value!r}, the marker says type={str(session.type)!r}")
+        raise ConfigError(f"{fixture} needs type={needed.value!r}, but the marker has type={str(session.type)!r}")

@@ -55,16 +55,16 @@ def _start_line(event: SessionEvent, *, verbose: bool) -> str | None:
     of, device = event.session, f" on {detail_of(event)}" if detail_of(event) else ""
     match event:
         case Created():
-            return of.url
+            return f"session page: {of.url}"
         case StateChanged():
-            return f"after {of.waited_seconds:.0f} s {event.state}"
+            return f"{event.state} after {of.waited_seconds:.0f} s"
         case Ready():
             slow = verbose or of.waited_seconds > PATIENCE_SECONDS
-            return f"in progress after {of.waited_seconds:.1f} s{device}" if slow else None
+            return f"ready after {of.waited_seconds:.1f} s{device}" if slow else None
         case TakenOver():
             return f"taken over from an earlier run{device}: {_where(of)}"
         case StartFailed():
-            return f"did not start, another session is tried: {event.reason}"
+            return f"failed to start, retrying with a new session: {event.reason}"
         case _:
             return _end_line(event, verbose=verbose)
 
@@ -82,10 +82,10 @@ def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown, *, ve
             how = f"warm until {event.until}" if isinstance(event, KeptWarm) else f"for up to {of.minutes} minutes"
             return f"kept {how}: {_where(of)} (pytest-device stop {of.session_id})"
         case Unused():
-            return "booted ahead, and no test has had it"
+            return "booted ahead, but no test used it"
         case CreateUnknown():
-            what = f"a session named {event.name!r} may be running, for up to {of.minutes} minutes"
-            return f"the answer to create was lost, {what}"
+            what = f"a session named {event.name!r} may be running for up to {of.minutes} minutes"
+            return f"the response to the create call was lost: {what}"
         case _:
             assert_never(event)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
+from pytest_device.report.figures import counted, duration
 from pytest_device.report.lines import colour_of, line_of
 from pytest_device.sessions.events import (
     Created,
@@ -168,12 +169,13 @@ class Receipt:
             yield Line(_not_stopped(event), "red")
         yield from _of_events(self.lost)
         failed = [
-            f"did not start: {e.session.label}: {_with_pages(e.reason, [e.session.url])}" for e in self._not_started
+            f"failed to start: {e.session.label}: {_with_pages(e.reason, [e.session.url])}" for e in self._not_started
         ]
         yield from _listed(failed, "yellow")
         yield from map(Line, self._notes)
         for verdict, count in self._errors().items():
-            yield Line(f"errors of the {verdict}, not of the tests: {count}", "red")
+            tests = "not a test failure" if count == 1 else "not test failures"
+            yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
             yield from _listed([one.line() for one in self.incidents if one.verdict == verdict], "red")
 
     def to_json(self) -> dict[str, Any]:
@@ -199,18 +201,20 @@ class Receipt:
 
     def _counted(self) -> str:
         ran, waited = self._seconds()
-        kept, warm = len(self._of_outcome(Outcome.KEPT, Kept)), len(self._of_outcome(Outcome.WARM, KeptWarm))
-        taken_over = self._taken_over()
-        parts = [f"created {self._created()}"]
-        parts += [f"taken over {taken_over}"] if taken_over else []
-        parts += [f"proven stopped {self._stopped()}"]
-        parts += [f"kept {kept}"] if kept else []
-        parts += [f"kept warm {warm}"] if warm else []
-        parts += [f"unknown {len(self.lost)}; device time {_time(ran)}", f"waited {_time(waited)}"]
-        parts += [f"queued {_time(self._queued_seconds)}"] if self._queued_seconds >= _SHOWN_SECONDS else []
-        parts += [f"{len(self._not_started)} did not start"] if self._not_started else []
-        parts += [f"booted ahead and unused {unused}"] if (unused := self._unused()) else []
-        return f"sessions: {', '.join(parts)}"
+        if_any = {
+            "kept": len(self._of_outcome(Outcome.KEPT, Kept)),
+            "kept warm": len(self._of_outcome(Outcome.WARM, KeptWarm)),
+            "unknown": len(self.lost),
+            "failed to start": len(self._not_started),
+            "unused": self._unused(),
+        }
+        numbers = [f"{self._created()} created"]
+        numbers += [f"{taken_over} taken over"] if (taken_over := self._taken_over()) else []
+        numbers += [f"{self._stopped()} stopped (confirmed)"]
+        numbers += [f"{number} {what}" for what, number in if_any.items() if number]
+        times = [f"{duration(ran)} of device time", f"{duration(waited)} waiting for devices"]
+        times += [f"{duration(self._queued_seconds)} queued"] if self._queued_seconds >= _SHOWN_SECONDS else []
+        return f"devices: {', '.join(numbers)}; {', '.join(times)}"
 
     def _own(self) -> list[_Record]:
         """Return the records of the sessions that this run has had."""
@@ -249,9 +253,9 @@ def _sum(seconds: Sequence[float | None]) -> float:
 
 def _not_stopped(event: SessionEvent) -> str:
     of = event.session
-    cost = f"it may cost up to {of.minutes} more minutes" if of.minutes else ""
+    cost = f"it may be billed for up to {of.minutes} more minutes" if of.minutes else ""
     facts = filter(None, (of.session_id, of.url, detail_of(event), cost))
-    return f"{of.label}: NOT PROVEN STOPPED: {'; '.join(facts)}"
+    return f"{of.label}: NOT CONFIRMED AS STOPPED: {'; '.join(facts)}"
 
 
 def _of_events(events: Sequence[Event]) -> Iterator[Line]:
@@ -271,7 +275,3 @@ def _with_pages(text: str, pages: Sequence[str]) -> str:
     """Return a text with the pages behind it; most errors that have a page name the right one themselves."""
     pages = list(filter(None, dict.fromkeys(pages)))
     return text if not pages or any(page in text for page in pages) else f"{text} ({' '.join(pages)})"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"  # noqa: PLR2004

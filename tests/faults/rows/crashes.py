@@ -114,7 +114,7 @@ ROWS: Final = (
         "a forked child continues into pytest's own shutdown",
         "Two processes now end the run: the session is stopped once or twice.",
         suite("reached()\nos.fork()"),
-        told="proven stopped 1",
+        told=r"1 stopped \(confirmed\)",
     ),
     Row(
         "a child of multiprocessing ends",

@@ -51,7 +51,7 @@ ROWS: Final = (
                 raise SystemError("a hook of the suite")
             """
         ),
-        told="proven stopped 1",
+        told=r"1 stopped \(confirmed\)",
         status=1,
     ),
     Row(

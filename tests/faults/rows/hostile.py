@@ -74,7 +74,7 @@ ROWS: Final = (
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("create", "change", fields={"id": _STRANGER}),
-        told="unknown 1|NOT PROVEN",
+        told="1 unknown|NOT CONFIRMED",
         status=1,
     ),
     Row(
@@ -91,7 +91,7 @@ ROWS: Final = (
         "Not used, and stopped.",
         PASSES,
         arm=service_fault("create", "change", fields={"platform": "ios", "type": "argent"}),
-        told="proven stopped 1",
+        told=r"1 stopped \(confirmed\)",
         status=1,
     ),
     Row(
@@ -114,7 +114,7 @@ ROWS: Final = (
         arm=service_fault(
             "create", "change", fields={"maxDurationMinutes": -5, "maxIdleTimeMinutes": -1, "createdAt": "0000-99-99"}
         ),
-        told="proven stopped 1",
+        told=r"1 stopped \(confirmed\)",
     ),
     Row(
         "the service's clock is a century ahead",

@@ -169,7 +169,7 @@ ROWS: Final = (
         "sys.executable is not a Python (an embedded interpreter)",
         "No reaper can start; the run itself stops the session and reports what is missing.",
         suite(conftest="sys.executable = '/bin/false'"),
-        told=r"proven stopped 1",
+        told=r"1 stopped \(confirmed\)",
         status=0,
     ),
 )

@@ -28,7 +28,7 @@ from tests.faults.row import NOBODY, Act, Promise, Row
 from tests.faults.suites import HOLDS, PASSES, suite
 
 _UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
-_LOST: Final = "created 0, proven stopped 0, unknown 1"
+_LOST: Final = r"0 created, 0 stopped \(confirmed\), 1 unknown"
 
 
 def _down_at_teardown(state: str, seconds: float) -> Act:
@@ -72,7 +72,7 @@ ROWS: Final = (
         settings={"DEVICE_STOP_TIMEOUT_SECONDS": "2"},
         when=in_test,
         fault=_down_at_teardown("refused", 8.0),
-        told="NOT PROVEN STOPPED",
+        told="NOT CONFIRMED AS STOPPED",
         status=1,
         limit=40,
     ),
@@ -154,7 +154,7 @@ ROWS: Final = (
         PASSES,
         network=True,
         arm=trick("create", cut_in_half),
-        told="proven stopped 1",
+        told=r"1 stopped \(confirmed\)",
         status=1,
     ),
     Row(
@@ -175,7 +175,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=trick("create", never),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        told="unknown 1",
+        told="1 unknown",
         status=1,
         limit=80,
     ),

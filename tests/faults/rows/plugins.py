@@ -76,7 +76,7 @@ ROWS: Final = (
         PASSES,
         options=_SIGNAL,
         arm=slow("stop", 2.5),
-        told="proven stopped 1",
+        told=r"1 stopped \(confirmed\)",
     ),
     Row(
         "pytest-timeout (thread) inside stop",
@@ -117,7 +117,7 @@ ROWS: Final = (
         suite(),
         options=("--reruns=1",),
         arm=lambda room: room.service.add_fault("boot", "fail"),
-        told="proven stopped 2",
+        told=r"2 stopped \(confirmed\)",
         sessions=2,
         status=0,
     ),

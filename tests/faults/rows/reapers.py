@@ -63,7 +63,7 @@ ROWS: Final = (
         many(3, "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"),
         when=in_test,
         fault=at_once(sends_reapers(KILL), waits(1.0), touches("go")),
-        told="created 3, proven stopped 3",
+        told=r"3 created, 3 stopped \(confirmed\)",
         sessions=3,
     ),
     Row(
@@ -75,7 +75,7 @@ ROWS: Final = (
         arm=trick("create", late(3.0)),
         when=network_strikes,
         fault=sends_reapers(KILL),
-        told="unknown 1",
+        told="1 unknown",
         status=1,
     ),
     Row(

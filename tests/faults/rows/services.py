@@ -99,7 +99,7 @@ ROWS: Final = (
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("stop", "reply", status=403, times=None),
-        told="NOT PROVEN STOPPED",
+        told="NOT CONFIRMED AS STOPPED",
         status=1,
     ),
     Row(

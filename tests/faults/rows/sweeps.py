@@ -22,7 +22,7 @@ from tests.faults.acts import (
 )
 from tests.faults.network import late
 from tests.faults.room import PATIENCE_SECONDS, Room
-from tests.faults.row import NOBODY, Promise, Row
+from tests.faults.row import NOBODY, NONE_KEPT_OR_UNKNOWN, Promise, Row
 from tests.faults.suites import HOLDS, PASSES, many, suite
 
 _SWEPT: Final = "stopped 1 session"
@@ -195,7 +195,7 @@ ROWS: Final = (
         "The same.",
         many(3, "time.sleep(0.1)"),
         fault=_four_runs_beside,
-        told=r"created 3, proven stopped 3, unknown 0",
+        told=rf"3 created, 3 stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         sessions=15,
         status=0,
     ),
@@ -223,7 +223,7 @@ ROWS: Final = (
         _FAILS,
         promise=Promise.KEPT,
         settings=_KEEPS,
-        told="kept 1",
+        told="1 kept",
         status=1,
     ),
     Row(
@@ -233,7 +233,7 @@ ROWS: Final = (
         promise=Promise.KEPT,
         settings=_KEEPS,
         fault=at_once(_first_has_ended, _next_run),
-        told="kept 1",
+        told="1 kept",
         sessions=2,
         status=1,
     ),

@@ -23,7 +23,7 @@ from tests.faults.acts import (
     waits,
 )
 from tests.faults.network import late
-from tests.faults.row import NOBODY, Row, stopped
+from tests.faults.row import NOBODY, NONE_KEPT_OR_UNKNOWN, Row, stopped
 from tests.faults.suites import HOLDS, PASSES, many, suite
 
 _ONE: Final = ("-n1",)
@@ -174,7 +174,7 @@ ROWS: Final = (
         arm=slow("stop", 13.0),
         when=inside("stop"),
         fault=sends(INT),
-        told="proven stopped",
+        told=r"stopped \(confirmed\)",
         limit=40,
     ),
     Row(
@@ -203,7 +203,7 @@ ROWS: Final = (
         "The other worker's session is stopped too.",
         many(6, "time.sleep(0.2)\nassert n"),
         options=(*_TWO, "-x"),
-        told=r"created (\d), proven stopped \1, unknown 0",
+        told=rf"(\d) created, \1 stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         status=2,
     ),
     Row(

@@ -84,7 +84,7 @@ def _file_name(name: str) -> str:
 def _not_saved(root: Path, error: OSError) -> str:
     """Return the same text for all tests, so that the run notes it once."""
     reason = error.strerror or error
-    return f"artifacts cannot be saved in {root} ({reason}): make it writable, or change {Options.artifacts_dir.flag}"
+    return f"cannot save artifacts in {root} ({reason}): make it writable or change {Options.artifacts_dir.flag}"
 
 
 def _write(place: Path, evidence: Iterator[tuple[str, bytes]], redactor: Redactor) -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from pytest_device.plugin.state import needs_of
 from pytest_device.redact import shown
+from pytest_device.report.figures import counted
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _HIDDEN: Final = frozenset({"launch_args", "open_url"})
 """What an app is given at launch may be a credential anywhere in it."""
-NO_DEVICE: Final = "no test needs a device, as far as markers tell; nothing was sent"
+NO_DEVICE: Final = "no test needs a device by its markers; nothing was sent"
 
 
 def show(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
@@ -22,7 +23,7 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
     if reporter is None:
         return
     needs = Counter(need for test in tests for need in needs_of(test).values())
-    reporter.section("devices of a dry run")
+    reporter.section("device dry run")
     for line in _lines(needs):
         reporter.write_line(line)
 
@@ -39,14 +40,13 @@ def _lines(needs: Counter[DeviceRequirement]) -> Iterator[str]:
         more = ", ".join(
             f"{name}={_value(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
         )
-        tests = "1 test" if count == 1 else f"{count} tests"
-        yield f"{request.platform} {request.type} for {tests} ({need.sharing_key}): {more}"
+        yield f"{request.platform} {request.type} ({need.sharing_key}): {counted(count, 'test')}, {more}"
     minutes = sum(_longest(need) for need in needs)
-    sessions = "1 session" if len(needs) == 1 else f"{len(needs)} sessions"
-    yield f"{sessions}, up to {minutes} minutes with {CLEANUP_MINUTES} each for cleaning up; nothing was sent"
+    sessions = counted(len(needs), "session")
+    yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
     yield (
-        "for one process: each worker of pytest-xdist has sessions of its own; not counted are boots that are tried "
-        "again, what follows a session that has reached its limit, and device_lease"
+        "for one process: each pytest-xdist worker has its own sessions; not included: retried starts, replacements "
+        "of expired sessions, device_lease"
     )
 
 

@@ -38,9 +38,9 @@ class Pause:
         for name, session in sessions.items():
             preview = session.remote_config.web_preview_url if session.remote_config else None
             shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
-            self._terminal.show(f"{shown}: its page: {session.url}")
+            self._terminal.show(f"{shown}: session page: {session.url}")
             if preview:
-                self._terminal.show(f"{shown}: live picture: {preview}")
+                self._terminal.show(f"{shown}: live preview: {preview}")
         if keep and not debugger:
             self._wait(min(session.max_duration_minutes for session in sessions.values()))
         return keep
@@ -49,7 +49,7 @@ class Pause:
         """Wait for the return key, for as long as the session may last at most."""
         if self._terminal is None:
             return
-        self._terminal.show(f"kept for up to {minutes} minutes: press Enter to stop it and go on")
+        self._terminal.show(f"kept for up to {minutes} minutes: press Enter to stop it and continue")
         with self._keyboard() as keyboard:
             if keyboard and select.select([keyboard], [], [], minutes * 60)[0]:
                 keyboard.readline()

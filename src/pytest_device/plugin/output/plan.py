@@ -14,6 +14,7 @@ from pytest_device.plugin.options import WIDTH, others_that_assign
 from pytest_device.plugin.output import dry_run
 from pytest_device.plugin.output.dry_run import NO_DEVICE
 from pytest_device.plugin.state import history_of
+from pytest_device.report.figures import counted, duration
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.simulation import Step, simulated
 from pytest_device.scheduling.test_plan import TestPlan
@@ -56,8 +57,7 @@ def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings
     if reporter is None:
         return
     width = max(1, config.stash.get(WIDTH, 0))
-    workers = "1 process" if width == 1 else f"{width} workers"
-    reporter.section(f"plan for {workers}")
+    reporter.section(f"device plan for {'1 process' if width == 1 else f'{width} workers'}")
     for line in _lines(tests, config, settings, width):
         reporter.write_line(line)
 
@@ -88,17 +88,17 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
     takes = max((step.ends for step in steps), default=0.0)
     minutes = sum(one.ends - one.begins for one in sessions) / _MINUTE
     yield (
-        f"{_number(len(sessions), 'boot')}, at most {most_at_once} at once; about {_time(takes)} in all, "
-        f"{minutes:.1f} device minutes with boots; nothing was sent"
+        f"{counted(len(sessions), 'boot')}, at most {most_at_once} at once; about {duration(takes)} in total, "
+        f"{minutes:.1f} device minutes including boots; nothing was sent"
     )
     if others := others_that_assign(config, workers=config.stash.get(WIDTH, 0) > 0):
-        yield f"this is how tests are dealt without {' and '.join(others)}"
+        yield f"assuming a run without {' and '.join(others)}"
     known = sum(history.test_seconds(nodeid) is not None for nodeid in nodeids)
     booted = sum(bool(history.boots(model)) for model in plan.models)
     yield (
-        f"known from earlier runs: {known} of {_number(len(nodeids), 'test')}, {booted} of "
-        f"{_number(len(boots), 'kind')} of device; else a test with a device is taken for {TEST_SECONDS:.0f} s, "
-        f"one without for {PLAIN_SECONDS:g} s, a boot for {BOOT_SECONDS:.0f} s"
+        f"known from earlier runs: {known} of {counted(len(nodeids), 'test')}, {booted} of "
+        f"{counted(len(boots), 'device model')}; otherwise assuming {TEST_SECONDS:.0f} s per device test, "
+        f"{PLAIN_SECONDS:g} s per other test, {BOOT_SECONDS:.0f} s per boot"
     )
 
 
@@ -113,8 +113,8 @@ def _devices(needs: Sequence[DeviceRequirement], plan: TestPlan, sessions: Seque
         of_line = [one for one in sessions if one.need in numbers]
         minutes = sum(one.ends - one.begins for one in of_line) / _MINUTE
         yield (
-            f"{line}: {_number(sum(tests[number] for number in numbers), 'test')}, {_number(len(of_line), 'device')}, "
-            f"{minutes:.1f} min"
+            f"{line}: {counted(sum(tests[number] for number in numbers), 'test')}, "
+            f"{counted(len(of_line), 'device')}, {minutes:.1f} min"
         )
 
 
@@ -163,12 +163,3 @@ def _counted(needs: Sequence[int]) -> Iterator[tuple[int, int]]:
     for need in needs:
         yield need, seen[need]
         seen[need] += 1
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), _MINUTE)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

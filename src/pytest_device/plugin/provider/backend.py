@@ -188,7 +188,7 @@ class RemoteBackend:
             from pytest_device.sessions.quota import leases
         except ImportError as error:
             raise ConfigError(
-                f"{source} needs the client of Redis ({error}): pip install 'pytest-device[redis]'"
+                f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
         return leases.LeaseStore(
             leases.Terms(str(self._settings.slots_url), source, key_of(self.service.url), warn=self._reporter.note)
@@ -224,9 +224,7 @@ def _slots_in(state_dir: Path | None, settings: Settings, url: str, holder: str,
     if settings.max_sessions is None:
         return None
     if state_dir is None:
-        raise ConfigError(
-            f"{settings.source('max_sessions')} needs a directory to count in: set {Options.state_dir.flag}"
-        )
+        raise ConfigError(f"{settings.source('max_sessions')} needs a state directory: set {Options.state_dir.flag}")
     return _slots_of(slots_directory(state_dir, url), settings, holder, reporter)
 
 
@@ -244,5 +242,5 @@ def joined(settings: Settings, run_name: str, owner: str, note: Callable[[str], 
             return OwnRun.join(Path(state_dir), run_name, owner)
         except OSError as error:
             reason = str(error)
-    note(f"no ledger ({reason}): what this run cannot stop, no later run will. Set {Options.state_dir.flag}")
+    note(f"no ledger ({reason}): no later run can stop what this one leaves running. Set {Options.state_dir.flag}")
     return None

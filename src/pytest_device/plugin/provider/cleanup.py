@@ -29,19 +29,20 @@ class Cleanup:
                 with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
                     self._start_urls[str(session.id)] = url_of(argent)
             except ControllerError as error:
-                _logger.info("it is not known where the device was at first: %s", error)
+                _logger.info("could not read the start page of the device: %s", error)
 
     def reset(self, session: Session, use: Use) -> bool:
         """Reset a device after a test; False when the next test would not find the device clean and free."""
         try:
             unable = self._reset(session, use)
         except ControllerError as error:
-            _logger.warning("the device is not given to another test: %s", error)
+            _logger.warning("the device could not be reset and is not used for other tests: %s", error)
             return False
         if unable and unable not in self._warned:
             self._warned.add(unable)
             _logger.warning(
-                "%s: tests that share the device see what earlier ones left (share='test' gives a fresh one)", unable
+                "%s: tests on this device see what earlier tests left behind (share='test' gives each a fresh device)",
+                unable,
             )
         return True
 

@@ -18,6 +18,7 @@ from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
 from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
+from pytest_device.report.figures import counted
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
@@ -100,7 +101,7 @@ class Connection:
             if self._devices:
                 self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
         except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
-            self._log.note(f"pytest_device_stopping at the end of the run: {type(error).__name__}: {error}")
+            self._log.note(f"pytest_device_stopping failed at the end of the run: {type(error).__name__}: {error}")
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def _closed(self, backend: Backend) -> list[Event]:
@@ -108,6 +109,6 @@ class Connection:
         if not self._terminal:
             return backend.close(min(seconds, WORKER_STOP_SECONDS))
         if pending := backend.pending():
-            stops = "1 stop" if pending == 1 else f"{pending} stops"
-            self._terminal.show(f"waiting for {stops}, up to {seconds:.0f} s: Ctrl-C cuts it short")
+            sessions = counted(pending, "session")
+            self._terminal.show(f"waiting up to {seconds:.0f} s for {sessions} to stop (Ctrl-C to skip)")
         return backend.close(seconds)

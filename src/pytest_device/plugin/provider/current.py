@@ -29,7 +29,7 @@ def devices_of(request: pytest.FixtureRequest) -> Devices:
     run = request.config.stash.get(CURRENT_RUN, None)
     if run is None:
         raise ConfigError(
-            f"{request.node.nodeid} asks for a device while it runs, and no test did before: mark it with "
+            f"{request.node.nodeid} requests a device while it runs, but no test did at collection: mark it with "
             "@pytest.mark.device(platform=...)"
         )
     return run.devices

@@ -128,7 +128,7 @@ class Devices:
         """Provide a session of one's own, for as long as the block lasts."""
         item = self.item
         if item is None:
-            raise RuntimeError("device_lease() is used outside of tests and their fixtures")
+            raise RuntimeError("device_lease() was called outside of tests and their fixtures")
         with providing(item):
             need = self._requirements.of_ones_own(item, arguments)
             (held,) = self._taken(item, self._requirements.lasting(item, [need]), self.policy())

@@ -21,7 +21,10 @@ from pytest_device.sessions.sweep import LEAST_SECONDS, reconcile, stop_all, swe
 from pytest_device.settings import Settings
 from pytest_device.spec import LONGEST_MINUTES
 
-_WITHOUT_INIT: Final = "with the reaper too: start the container with an init process (docker run --init)"
+_IS_INIT: Final = (
+    "pytest was process 1 of its container, so the reaper ended with it: start the container with an init process "
+    "(docker run --init)"
+)
 
 
 class Sweeper:
@@ -45,7 +48,7 @@ class Sweeper:
                 timeout_seconds=self._settings.stop_timeout_seconds,
             )
         except OSError as error:
-            self._notes.append(f"what earlier runs have left could not be looked at: {error}")
+            self._notes.append(f"could not check for sessions of earlier runs: {error}")
         else:
             self._notes += swept.notes()
 
@@ -86,7 +89,7 @@ class Housekeeping:
         if self._sweeper:
             self._notes += self._sweeper.notes(until)
         if os.getpid() == 1:
-            self._notes.append(f"pytest was process 1 of its container, which ends with it, {_WITHOUT_INIT}")
+            self._notes.append(_IS_INIT)
         self._count([Note(text) for text in self._notes])
         if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -98,7 +101,7 @@ class Housekeeping:
             events = reconcile(run, self._service, known=known, until=until, leaves_warm=leaves_warm)
             run.leave()
         except OSError as error:
-            self._notes.append(f"the ledger cannot be read any more: {error}")
+            self._notes.append(f"the ledger is no longer readable: {error}")
             return set()
         self._count(events)
         return {event.session.session_id for event in events}

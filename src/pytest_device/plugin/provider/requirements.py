@@ -40,13 +40,15 @@ class Requirements:
             item.stash[NEEDS] = planned
             item.stash[NOT_LEFT] = True
         if not isinstance(cast("object", defaults), Mapping):  # a suite's fixture may return anything
-            raise ConfigError(f"device_request_defaults gives {defaults!r}, which is no mapping of arguments")
+            raise ConfigError(
+                f"device_request_defaults returned {defaults!r}; it must return a mapping of marker arguments"
+            )
         if not defaults:
             return planned
         if wrong := sorted(_DECIDED.intersection(defaults)):
             raise ConfigError(
-                f"device_request_defaults gives {', '.join(wrong)}, which is needed before tests run: use the marker, "
-                "an option or the hook pytest_device_request"
+                f"device_request_defaults can't set {', '.join(wrong)}, which must be known at collection: use the "
+                "marker, an option or the hook pytest_device_request"
             )
         arguments = item.stash[ARGUMENTS]
         needs = {
@@ -59,10 +61,10 @@ class Requirements:
     def of_ones_own(self, item: pytest.Item, arguments: Mapping[str, Any]) -> DeviceRequirement:
         """Return the need of a session that no other test gets; raises ConfigError."""
         if wrong := sorted(set(SHARING).intersection(arguments)):
-            raise ConfigError(f"device_lease() gives a session of one's own: leave out {' and '.join(wrong)}")
+            raise ConfigError(f"device_lease() sessions are never shared: remove {' and '.join(wrong)}")
         platforms = platforms_of(arguments, self._settings)
         if len(platforms) > 1:
-            raise ConfigError(f"device_lease() gives one session: name one platform, not {' and '.join(platforms)}")
+            raise ConfigError(f"device_lease() creates one session: pass one platform, not {' and '.join(platforms)}")
         chosen = dict(zip(["platform"], platforms, strict=False))
         return need_of(item, {"share": Share.TEST, **arguments, **chosen}, self._settings, self._names)
 

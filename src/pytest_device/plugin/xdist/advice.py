@@ -6,11 +6,11 @@ from typing import Final
 from pytest_device.scheduling.test_plan import TestPlan
 
 _TRAPS: Final = {
-    "each": "runs every test on every worker, each with devices of its own",
-    "load": "deals tests as they come, so that workers change devices: half as long again as it need be, and as dear",
-    "loadscope": "keeps modules and classes on one worker, whatever their devices: half as long again as it need be",
-    "loadfile": "keeps files on one worker, whatever their devices: half as long again as it need be",
-    "loadgroup": "with a group for each device has one worker at each, of however many: twice as long as it need be",
+    "each": "runs every test on every worker, each with its own devices",
+    "load": "assigns tests in order, so workers change devices: about 1.5 times the duration and cost",
+    "loadscope": "keeps modules and classes on one worker, whatever their devices: about 1.5 times the duration",
+    "loadfile": "keeps files on one worker, whatever their devices: about 1.5 times the duration",
+    "loadgroup": "with one group per device runs all tests of a device on one worker: about twice the duration",
 }
 """By the value of ``--dist``; benchmarks/makespan.py measures it."""
 

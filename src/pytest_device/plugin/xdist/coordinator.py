@@ -47,7 +47,7 @@ def _is_here(node: _Worker) -> bool:
 
 def _check_place(settings: "Settings", node: _Worker) -> None:
     if settings.local and not _is_here(node):
-        raise ConfigError(f"{settings.source('local')} serves this machine alone, and --tx names another one")
+        raise ConfigError(f"{settings.source('local')} only serves this machine, but --tx names another one")
 
 
 def _new_run() -> str:
@@ -151,7 +151,7 @@ class Coordinator:
         dist = f"--dist {self._chosen}"
         decides = len(self._channels) > 1 and others_that_assign(self._config) == [dist]
         if decides and (costs := trap(self._chosen, plan, ids)):
-            self._terminal.show(f"{dist} {costs}. Without --dist, tests are dealt by their devices")
+            self._terminal.show(f"{dist} {costs}. Without --dist, tests are assigned by device")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Let workers stop the devices that no test will need that has not begun."""

@@ -57,12 +57,12 @@ class DeviceScheduling(LoadScheduling):
         if self._dispatcher is None or self.collection is None or node in self.node2collection:
             return
         name = str(node.gateway.id)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        difference = report_collection_diff(self.collection, collection, "the others", name) or "another order"
+        difference = report_collection_diff(self.collection, collection, "the others", name) or "different order"
         report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=difference, result=[])
         self.config.hook.pytest_collectreport(report=report)
         node.shutdown()
         if all(other.shutting_down for other in self._joined):
-            raise pytest.Session.Interrupted(f"{name} takes the place of a worker and has collected other tests")
+            raise pytest.Session.Interrupted(f"{name} replaced a worker, but collected different tests")
 
     def schedule(self) -> None:
         """Begin when all workers have collected; count on those that come later, too."""
