@@ -83,12 +83,7 @@ class Connection:
     def close(self, session: pytest.Session, *, by_signal: bool) -> None:
         """Stop what is left, and report what happened since the last report: an interrupted test has none."""
         until = time.monotonic() + self._settings.stop_timeout_seconds.value
-        try:
-            if self._devices:
-                self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
-        except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
-            self._log.note(f"pytest_device_stopping at the end of the run: {type(error).__name__}: {error}")
-            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        self._close_devices(session, by_signal=by_signal)
         for event in self._closed(self._backend) if self._backend else ():
             self._log.event(event)
         for text in self._sweeper.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeper else ():
@@ -99,6 +94,14 @@ class Connection:
                 self._housekeeping.finish(session, until=until, others=False, by_signal=by_signal)
             if note := save_receipt(self._settings, self._terminal.receipt, self._config):
                 self._terminal.note(note)
+
+    def _close_devices(self, session: pytest.Session, *, by_signal: bool) -> None:
+        try:
+            if self._devices:
+                self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
+        except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
+            self._log.note(f"pytest_device_stopping at the end of the run: {type(error).__name__}: {error}")
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def _closed(self, backend: Backend) -> list[Event]:
         seconds = self._settings.stop_timeout_seconds.value
