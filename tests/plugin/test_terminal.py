@@ -311,7 +311,7 @@ def test_a_boot_that_was_tried_again_is_counted_and_named(
     result.stdout.fnmatch_lines(
         [
             "sessions: created 2, proven stopped 2, unknown 0; device time *, waited *, 1 did not start",
-            "did not start: android agent-device: the session became errored *http://127.0.0.1:*/sessions/*",
+            "did not start: android agent-device: the session failed to start, *http://127.0.0.1:*/sessions/*",
         ]
     )
 

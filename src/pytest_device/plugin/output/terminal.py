@@ -55,6 +55,10 @@ class Terminal:
             reporter.write_line(f"  device {line}", **_markup(colour))
             reporter.flush()  # a CI log must have it while the run still waits
 
+    def progress(self, text: str) -> None:
+        """Write one line now."""
+        self.show(text)
+
     def announce(self, line: str) -> None:
         """Write one line as it is, also under ``-q``."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
@@ -102,11 +106,18 @@ class Terminal:
     def count(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events, as plain values, to the receipt."""
         for values in events:
-            event = from_plain(values)
-            self.receipt.add(event)
-            if isinstance(event, Ready):
-                seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
-                self.history.add_boot(event.boot_key or event.session.label, seconds)
+            self.event(from_plain(values))
+
+    def event(self, event: Event) -> None:
+        """Add an event to the receipt."""
+        self.receipt.add(event)
+        if isinstance(event, Ready):
+            seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
+            self.history.add_boot(event.boot_key or event.session.label, seconds)
+
+    def note(self, text: str) -> None:
+        """Add a line to the receipt."""
+        self.event(Note(text))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries, and show what a worker could not show."""

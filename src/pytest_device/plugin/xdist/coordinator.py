@@ -17,8 +17,6 @@ from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
 from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, Left, WorkerChannel
-from pytest_device.sessions.event_codec import to_plain
-from pytest_device.sessions.events import Note
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Housekeeping
@@ -82,7 +80,7 @@ class Coordinator:
     def pytest_configure_node(self, node: _Worker) -> None:
         """Give the worker a channel to here, and the run's local service, started with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
-        self._channels[node] = WorkerChannel(channel, self._terminal.show)
+        self._channels[node] = WorkerChannel(channel, self._terminal)
         try:
             settings = settings_of(self._config)
             if not (settings.local or settings.url):
@@ -100,7 +98,7 @@ class Coordinator:
     def _started(self, settings: "Settings") -> dict[str, str]:
         if self._service is None:
             self._service = LocalService.start(
-                progress=self._terminal.show,
+                progress=self._terminal.progress,
                 types=[],  # the workers alone know which
                 **settings.of_local_service(),
             )
@@ -188,7 +186,7 @@ class Coordinator:
         from pytest_device.plugin.output.artifacts import save_receipt
 
         if note := save_receipt(settings_of(self._config), self._terminal.receipt, self._config):
-            self._terminal.count([to_plain(Note(note))])
+            self._terminal.note(note)
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Say what was wrong."""
