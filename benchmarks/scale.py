@@ -125,11 +125,21 @@ class Run:
         settings = resolve(lambda _name: None, environ, lambda _name: None)
         state_dir = Path(environ["DEVICE_STATE_DIR"])
         self.events: list[Event] = []
-        self._relay = Relay(self.events.append)
+        self._relay = Relay(self)
         self.backend = RemoteBackend(
             settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, reporter=self
         )
         self.pool = Pool(self, self, clock=time.monotonic, sleep=time.sleep, relay=self._relay)
+
+    def event(self, event: Event) -> None:
+        """Remember it."""
+        self.events.append(event)
+
+    def note(self, text: str) -> None:
+        """Show it."""
+        print(text, file=sys.stderr)
+
+    progress = note
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
@@ -142,16 +152,6 @@ class Run:
 
     def before_stop(self, session: DeviceSession) -> None:
         """Do nothing: no hook wants to know."""
-
-    def event(self, event: Event) -> None:
-        """Take an event."""
-        self.events.append(event)
-
-    def note(self, text: str) -> None:
-        """Print what makes the run less safe: it changes what is measured."""
-        print(text, file=sys.stderr)
-
-    progress = note
 
     def hand_over(self, session: DeviceSession) -> str | None:
         """Leave nothing up."""

@@ -37,8 +37,7 @@ class DeviceRun:
         self._terminal = None if hasattr(config, "workerinput") else Terminal(config)
         self._pause = Pause(config, self._terminal)
         self._link = WorkerLink.of(config)
-        show = self._terminal.show if self._terminal else self._link.show if self._link else print
-        self._log = EventLog(config, self._redactor, self._terminal, show)
+        self._log = EventLog(config, self._redactor, self._terminal, self._link)
         self._connection = Connection(config, settings, self.name, self._log, self._terminal)
         self._lookahead: WorkerLookahead | None = None
         self._grouping = Grouping()

@@ -66,7 +66,7 @@ class Attempt:
         self.session, self.session_id = warm.session, str(warm.session.id)
         self.is_known = True
         self.ready_at, self.had_since = warm.ready_at, self._config.clock()
-        self._config.relay(TakenOver(self.ref(), named_device(warm.session)))
+        self._config.relay.event(TakenOver(self.ref(), named_device(warm.session)))
         return Step.TAKEN_OVER
 
     def create(self) -> Step | None:
@@ -90,7 +90,7 @@ class Attempt:
             raise
         self._created = self._last_seen = self._config.clock()
         self._reported = (described(self.session), self._created)
-        self._config.relay(Created(self.ref()))
+        self._config.relay.event(Created(self.ref()))
         return Step.CREATED
 
     def _note_broken(self, error: BaseException) -> None:
@@ -98,9 +98,9 @@ class Attempt:
         if self.session_id is None and isinstance(error, UnexpectedReplyError):
             self.session_id = error.session_id
         if self.session_id is not None:
-            self._config.relay(Created(self.ref()))
+            self._config.relay.event(Created(self.ref()))
         elif self._config.leaves_unknown(error):
-            self._config.relay(CreateUnknown(self.ref(), self._request.name or ""))
+            self._config.relay.event(CreateUnknown(self.ref(), self._request.name or ""))
             error.add_note(session_errors.lost_answer(self._request.name, self._bound_minutes()))
 
     def refresh(self) -> None:
@@ -114,7 +114,7 @@ class Attempt:
             self._tolerate(error, known)
             return
         if session.id != known.id:
-            raise UnexpectedReplyError(f"get: asked for session {known.id}, the service answered with {session.id}")
+            raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
         self.is_known = self._is_answered = True
         self.session = session
 
@@ -155,7 +155,7 @@ class Attempt:
         problem = None if limit is None else self._config.problem_of(session)
         if limit is None or problem is None:
             device, seconds = named_device(session), boot_seconds(session)
-            self._config.relay(Ready(self.ref(), device, boot_key(self._request), seconds))
+            self._config.relay.event(Ready(self.ref(), device, boot_key(self._request), seconds))
             return 0.0
         if self._config.clock() - self._checked_since >= limit:
             raise session_errors.unreachable(self.ref(), problem)
@@ -167,7 +167,7 @@ class Attempt:
         reported, at = self._reported
         if state != reported or self._config.clock() - at >= HEARTBEAT_SECONDS:
             self._reported = (state, self._config.clock())
-            self._config.relay(StateChanged(self.ref(), text or state))
+            self._config.relay.event(StateChanged(self.ref(), text or state))
 
     def ref(self) -> SessionRef:
         """Return what events name it by."""

@@ -37,7 +37,7 @@ class CapacityBackoff:
         delay = self._delay_after(refusal)
         self._due, self.refusals = waited_seconds + delay, self.refusals + 1
         self._last = str(refusal)
-        return f"the service has no capacity ({refusal.status}), asked again in {delay:.0f} s"
+        return f"the service has no capacity ({refusal.status}), retrying in {delay:.0f} s"
 
     def pass_over(self, seconds: float) -> None:
         """Count from a later moment on; it is asked for at the same time."""
@@ -52,8 +52,8 @@ class CapacityBackoff:
         left = self._policy.timeout_seconds - waited_seconds
         if left <= 0:
             raise LeaseTimeoutError(
-                f"the service had no capacity for {waited_seconds:.0f} s. Its last answer: {self._last}. Wait longer "
-                f"({Options.wait_timeout_seconds.flag}), or use fewer sessions at once ({Options.max_sessions.flag})"
+                f"the service had no capacity for {waited_seconds:.0f} s. Last answer: {self._last}. Increase "
+                f"{Options.wait_timeout_seconds.flag}, or lower {Options.max_sessions.flag}"
             )
         return max(min(self._due - waited_seconds, left), _SOON_SECONDS)
 

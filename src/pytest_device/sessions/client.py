@@ -219,7 +219,7 @@ class DeviceClient:
 
 def _body_of(operation: str, reply: httpx.Response) -> bytes:
     if reply.headers.get("content-encoding", "identity") != "identity":
-        raise UnexpectedReplyError(f"{operation}: the answer is packed, though the request forbids it")
+        raise UnexpectedReplyError(f"{operation}: the answer is compressed, although the request forbids it")
     body = bytearray()
     try:
         for chunk in reply.iter_bytes():

@@ -164,7 +164,7 @@ class DeviceSession:
     def _retry(self, error: SessionFailedError) -> None:
         """Request another session in the place of one that failed to start, after its stop."""
         began = self._config.clock() if self._count_from is None else self._count_from
-        self._config.relay(StartFailed(self.ref(), str(error)))
+        self._config.relay.event(StartFailed(self.ref(), str(error)))
         self.stop(then=Step.RETRIED)
         self._attempts_left -= 1
         self._attempt, self.outcome = Attempt(self.requirement.request, self._policy, self._config), None
@@ -186,7 +186,7 @@ class DeviceSession:
                 except ServiceError as error:
                     answer = error
                 except BaseException:  # an interrupt in the middle of the stop: the session comes first
-                    self._config.relay(stop_event(of, lambda: client.stop(of.session_id)))
+                    self._config.relay.event(stop_event(of, lambda: client.stop(of.session_id)))
                     raise
                 self._conclude(of, answer)
         if then is Step.RETRIED:
@@ -197,7 +197,7 @@ class DeviceSession:
         if isinstance(event, Gone) and not self._attempt.is_known:
             event = StopFailed(of, session_errors.NEVER_THERE)
         self.outcome = outcome_of(event)
-        self._config.relay(event)
+        self._config.relay.event(event)
         if isinstance(event, StopFailed):
             raise session_errors.not_stopped(of, event.reason, self._config.client.base_url)
 
@@ -215,7 +215,7 @@ class DeviceSession:
         try:
             with self._config.relay.aside(self.deferred):
                 if self.is_unused and self.is_created and not (self.is_over or self.error):
-                    self._config.relay(Unused(self.ref()))
+                    self._config.relay.event(Unused(self.ref()))
                 yield
         finally:
             self._end()
@@ -237,14 +237,14 @@ class DeviceSession:
     def keep(self) -> None:
         """Let go of it: it is left running on purpose."""
         self.outcome = Outcome.KEPT
-        self._config.relay(Kept(self.ref()))
+        self._config.relay.event(Kept(self.ref()))
         self._end()
 
     def hand_over(self, until: str) -> None:
         """Let go of it: it is left up for the next run, until that time of day."""
         self.outcome = Outcome.WARM
         since = self._attempt.had_since if self._attempt.had_since is not None else self.ready_at
-        self._config.relay(KeptWarm(self.ref(), until, None if since is None else self._config.clock() - since))
+        self._config.relay.event(KeptWarm(self.ref(), until, None if since is None else self._config.clock() - since))
         self._end()
 
     def check_alive(self) -> SessionError | None:

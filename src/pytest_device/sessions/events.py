@@ -64,7 +64,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class StartFailed:
-    """A session turned errored before it was ready, and another one is requested in its place."""
+    """A session failed to start, and another one is requested in its place."""
 
     session: SessionRef
     reason: str
@@ -180,12 +180,6 @@ _OUTCOMES: Final[Mapping[type[Event], Outcome]] = {
     KeptWarm: Outcome.WARM,
 }
 
-Report = Callable[[Event], None]
-
-
-def ignore(_event: Event) -> None:
-    """Report to nobody."""
-
 
 def session_id_of(event: Event) -> str:
     """Return the id of the session that an event is about, empty where there is none."""
@@ -277,7 +271,7 @@ def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent
         case ServiceError():
             return StopFailed(of, str(answer))
         case _ if str(answer.id) != of.session_id:
-            return StopFailed(of, f"the service answered with session {answer.id}")
+            return StopFailed(of, f"the service returned session {answer.id}")
         case _ if answer.status not in TERMINAL:
             return StopFailed(of, f"its status is {described(answer)}")
         case _:

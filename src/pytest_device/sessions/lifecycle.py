@@ -14,7 +14,7 @@ from pytest_device.spec import POLL_INTERVAL_SECONDS, Status
 class WaitPolicy:
     """How long to wait for a session, and how often to ask.
 
-    The time-out is generous because a service may hold a session in ``new`` while others run, and no state tells
+    The time-out is generous because a service may hold a session in ``new`` while others run, and no state separates
     queueing from booting. The interval is the one the document recommends. A session in progress may have a controller
     that is not reachable yet: so long it is polled. Half a minute leaves room for a slow tunnel.
 
@@ -77,7 +77,7 @@ def next_step(
         case Status.IN_PROGRESS if session.remote_config is not None:
             return Ready(session)
         case Status.ERRORED:
-            return GiveUp(_gone(SessionFailedError, session, "became errored before it was ready"))
+            return GiveUp(_gone(SessionFailedError, session, "failed to start"))
         case Status.STOPPED:
             return GiveUp(_gone(SessionStoppedError, session, "was stopped before it was ready"))
         case _:  # new, in progress without connection details, or a status the document does not know
@@ -91,13 +91,13 @@ def timed_out(session: Session, waited_seconds: float, *, last_answer: str = "")
     """Compose the error of a wait that was too long; ``last_answer`` is what the service failed with at the end."""
     if last_answer:
         return SessionTimeoutError(
-            f"the session was not ready after {waited_seconds:.0f} s ({session.url}). The last answer: {last_answer}",
+            f"the session was not ready after {waited_seconds:.0f} s ({session.url}). Last answer: {last_answer}",
             session_id=str(session.id),
             url=session.url,
         )
     return SessionTimeoutError(
         f"the session was not ready after {waited_seconds:.0f} s, its status is {described(session)} ({session.url}). "
-        "Queueing and booting cannot be told apart from outside: allow more with device_wait_timeout_seconds",
+        "It may be queued or still booting. Increase device_wait_timeout_seconds",
         session_id=str(session.id),
         url=session.url,
     )
@@ -112,5 +112,5 @@ def described(session: Session) -> str:
 
 
 def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
-    message = f"the session {what}, its page tells why: {session.url}"
+    message = f"the session {what}, see the session page for the reason: {session.url}"
     return kind(message, session_id=str(session.id), url=session.url)

@@ -91,8 +91,7 @@ class PendingSession:
         if isinstance(self.last, Gone) or (self.is_claim and self.last is None):  # it is another's
             return
         if self.is_claim:
-            named = f"{entry.label} {entry.session_id}, which was kept warm,"
-            text = f"{named} was to be stopped: its take-over was broken off"
+            text = f"stopping {entry.label} {entry.session_id}, which was kept warm: its take-over was interrupted"
             yield Note(text, session_id=entry.session_id)
         of = SessionRef(entry.label, entry.session_id, entry.url, minutes=self._minutes_left())
         match self.last:

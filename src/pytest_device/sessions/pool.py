@@ -243,14 +243,14 @@ class Pool:
         try:
             return slots.take(count, self._roster.give_way)
         finally:
-            self._relay(Queued(self._clock() - since))
+            self._relay.event(Queued(self._clock() - since))
 
     def _check(self, parts: Parts, missing: int, most: int) -> None:
         in_use = sum(session.in_use and session not in parts for session in self._roster.sessions)
         if in_use + len(parts) > most:
             raise ConfigError(
-                f"{missing} more beside {in_use + len(parts) - missing} of this process that are in use would be more "
-                f"sessions than {Options.max_sessions.flag} allows ({most}), and none of them ends before: allow more"
+                f"{missing} more sessions are needed while {in_use + len(parts) - missing} of this process are in use, "
+                f"but {Options.max_sessions.flag} allows {most}: increase it"
             )
 
     def _part_with(self, parts: Parts, but: Sequence[DeviceSession] = ()) -> None:

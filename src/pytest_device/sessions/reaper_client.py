@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,8 @@ from pytest_device.sessions.ledger import LIVE, Entry, Ledger
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pending import PendingSession, read_created, read_stop
 from pytest_device.sessions.reaper import messages
-from pytest_device.sessions.reaper.channel import ReaperChannel
+from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
+from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.session_client import may_have_created
@@ -45,8 +46,7 @@ class ReaperConfig:
 class ReaperClient:
     """Creates, gets and stops sessions, so that they end with this process, however that ends.
 
-    One for each process: a forked child makes its own. ``warn`` gets what makes the run less safe. ``client`` is closed
-    with it.
+    One for each process: a forked child makes its own. ``client`` is closed with it.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class ReaperClient:
         vendor: str,
         run: OwnRun | None,
         config: ReaperConfig,
-        warn: Callable[[str], None],
+        reporter: Reporter,
     ) -> None:
         self.base_url = client.base_url
         self.pid = os.getpid()
         self._stop_seconds = config.stop_seconds
-        self._client, self._vendor, self._run, self._warn = client, vendor, run, warn
+        self._client, self._vendor, self._run, self._reporter = client, vendor, run, reporter
         self._sessions: dict[str, PendingSession] = {}
-        self._warned: set[str] = set()
+        self._is_damage_reported = False
         self._change = threading.Condition()
         self._is_ending = False
         ledger = run.ledger.directory if run else None
@@ -73,7 +73,6 @@ class ReaperClient:
             detached=config.detached,
             on_report=self._on_report,
             restore=self._restore,
-            warn=self._warn_once,
         )
 
     def create(self, request: SessionRequest) -> Session:
@@ -234,11 +233,11 @@ class ReaperClient:
 
     # The reaper's side, in a thread of the channel.
 
-    def _on_report(self, report: messages.SessionReport | messages.LedgerFailed) -> None:
+    def _on_report(self, report: messages.SessionReport | messages.LedgerFailed | NoReaper) -> None:
         if isinstance(report, messages.LedgerFailed):
-            self._warn_once(
-                f"the ledger cannot be written ({report.problem}): a later run cannot stop what this one leaves"
-            )
+            self._report_damage(report.problem)
+        elif isinstance(report, NoReaper):
+            self._reporter.note(report.problem)
         elif pending := self._sessions.get(report.intent):
             self._note(pending, report)
 
@@ -277,10 +276,12 @@ class ReaperClient:
         else:
             yield messages.Stop(entry.intent)
 
-    def _warn_once(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            self._warn(text)
+    def _report_damage(self, problem: str) -> None:
+        if not self._is_damage_reported:
+            self._is_damage_reported = True
+            self._reporter.note(
+                f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
+            )
 
 
 R = TypeVar("R", bound=messages.SessionReport)

@@ -1,21 +1,33 @@
-"""Where a process reports what happens while it has sessions: one place for events and texts."""
+"""Who is informed of what happens to sessions."""
 
 from typing import Protocol
 
 from pytest_device.sessions.events import Event
 
 
-class Reporter(Protocol):
-    """Is reported to from one thread; what happens in others waits in a ``Relay``, or is a note."""
+class ProgressReporter(Protocol):
+    """Shows lines to a person who waits."""
+
+    def progress(self, text: str) -> None:
+        """Show a line at once."""
+        ...
+
+
+class Reporter(ProgressReporter, Protocol):
+    """Gets what happens while sessions are provided; each call may come from another thread."""
 
     def event(self, event: Event) -> None:
-        """Report what happened to a session."""
+        """Take an event of a session."""
         ...
 
     def note(self, text: str) -> None:
-        """Report something about the run as a whole, for its end."""
+        """Take a line for the summary at the end of the run."""
         ...
 
-    def progress(self, text: str) -> None:
-        """Report at once what a test waits for."""
-        ...
+
+class SilentReporter:
+    """Reports nothing."""
+
+    def event(self, event: Event) -> None: ...
+    def note(self, text: str) -> None: ...
+    def progress(self, text: str) -> None: ...

@@ -39,6 +39,7 @@ from pytest_device.sessions.ledger import (
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
 from pytest_device.spec import TERMINAL, Status
 
@@ -73,25 +74,24 @@ class Swept:
         proven = [event.session.session_id for event in self.stopped if is_proof(event)]
         if proven:
             ids = ", ".join([*proven[:NAMED], *("…" for _ in proven[NAMED : NAMED + 1])])
-            yield f"stopped {counted(len(proven))} that earlier runs left: {ids}"
+            yield f"stopped {counted(len(proven))} left by earlier runs: {ids}"
         for event in self.stopped:
             if not is_proof(event):
                 of = event.session
                 where = of.url or of.session_id
-                yield f"left by an earlier run and not stopped: {of.label} {where}: {detail_of(event)}"
+                yield f"could not stop a session left by an earlier run: {of.label} {where}: {detail_of(event)}"
         if self.already:
-            yield f"{counted(self.already)} of runs that were cut off had been stopped already"
+            yield f"already stopped: {counted(self.already)} of interrupted runs"
         for entry in self.unknown:
             yield (
-                f"an earlier run never heard the answer to a create call: {entry.label} named {entry.name!r}, asked "
-                f"for at {date_and_time(entry.asked_at)}, may be running; it ends by itself {entry.minutes} minutes "
-                "after that"
+                f"an earlier run lost the response to a create call: {entry.label} named {entry.name!r}, created "
+                f"{date_and_time(entry.asked_at)}, may be running; it ends after at most {entry.minutes} minutes"
             )
         if self.elsewhere:
             services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
-            yield f"{counted(len(self.elsewhere))} of earlier runs at another service ({services}) not looked at"
+            yield f"skipped {counted(len(self.elsewhere))} of earlier runs at another service ({services})"
         for path, reason in self.damaged.items():
-            yield f"damaged ledger file {path} ({reason}): a session may be running that nobody stops"
+            yield f"damaged ledger file {path} ({reason}): its session may still be running"
 
 
 def counted(number: int) -> str:
@@ -212,7 +212,7 @@ def stop_all(endpoint: Endpoint, entries: Iterable[Entry], timeout_seconds: floa
         return []
     client = DeviceClient(endpoint.url, endpoint.token)
     config = ReaperConfig(detached=False)
-    reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, warn=lambda _text: None)
+    reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter())
     for entry in entries:
         reaper.register(entry)
     return [event for event in reaper.close(max(timeout_seconds, LEAST_SECONDS)) if isinstance(event, StopEvent)]

@@ -33,10 +33,11 @@ from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.events import Note, Report, SessionRef, StopEvent, is_proof, stop_event
+from pytest_device.sessions.events import Note, SessionRef, StopEvent, is_proof, stop_event
 from pytest_device.sessions.ledger import WARM, Entry, Ledger, time_of, time_of_day
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper_client import ReaperClient
+from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import past_runs
@@ -60,7 +61,7 @@ class WarmConfig:
     owner: Callable[[], ReaperClient]
     """Returns the owner of the sessions of this process: a forked child has its own."""
     problem_of: ProblemOf
-    report: Report
+    relay: Relay
     has_room: Callable[[int], bool] = lambda _sessions: True
     """Returns whether there may be so many sessions besides those in use: else one makes room for one to be created."""
     clock: Callable[[], float] = time.monotonic
@@ -105,7 +106,7 @@ class WarmStore:
         if self._config.has_room(len(spare)):
             return
         for one in spare:
-            if self._end(one, "it made room"):
+            if self._end(one, "to make room"):
                 return
 
     def _spare(self, coming: Sequence[DeviceRequirement]) -> Iterator["Left"]:
@@ -163,9 +164,9 @@ class WarmStore:
         """Report it as a note, with the session's id where an earlier run has had it: it is not of this one then."""
         of, done = event.session, "stopped" if is_proof(event) else "tried to stop"
         text = f"{done} {of.label} {of.session_id}, which was kept warm: {reason}"
-        self._config.report(Note(text, session_id="" if is_own else of.session_id))
+        self._config.relay.event(Note(text, session_id="" if is_own else of.session_id))
         if is_own or not is_proof(event):
-            self._config.report(event)
+            self._config.relay.event(event)
 
     def hand_over(self, held: DeviceSession) -> str | None:
         """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""

@@ -11,18 +11,20 @@ from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.redact import Redactor
 from pytest_device.sessions.event_codec import to_plain
 from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
+from pytest_device.sessions.reporter import ProgressReporter
 
 
 class EventLog:
-    """A process's reporter: masks events, shows them at once where the terminal is; the next test report carries them.
+    """The reporter of a process: masks events and shows them where the terminal is; the next test report carries them.
 
-    ``show`` writes a line for a person at once, from a worker too.
+    ``link`` shows lines in the place of a terminal.
     """
 
     def __init__(
-        self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None, show: Callable[[str], None]
+        self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None, link: ProgressReporter | None
     ) -> None:
-        self._config, self._redactor, self._terminal, self._show = config, redactor, terminal, show
+        self._config, self._redactor, self._terminal = config, redactor, terminal
+        self._link = terminal or link
         self._progress = Progress(config, terminal) if terminal else None
         self._events: list[Event] = []
         self.item: pytest.Item | None = None
@@ -50,8 +52,11 @@ class EventLog:
         self.event(Note(text))
 
     def progress(self, text: str) -> None:
-        """Show what a test waits for."""
-        self._show(text)
+        """Show a line to a person who waits."""
+        if self._link:
+            self._link.progress(text)
+        else:
+            print(text)  # noqa: T201  # a worker without a channel to the coordinator
 
     def session_ids(self) -> set[str]:
         """Return the sessions that the events are about."""

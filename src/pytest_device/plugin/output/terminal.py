@@ -57,6 +57,10 @@ class Terminal:
             reporter.write_line(f"  device {line}", **_markup(colour))
             reporter.flush()  # a CI log must have it while the run still waits
 
+    def progress(self, text: str) -> None:
+        """Write one line now."""
+        self.show(text)
+
     def announce(self, line: str) -> None:
         """Write one line as it is, also under ``-q``."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
@@ -103,12 +107,6 @@ class Terminal:
         self._receipt = self._receipt or Receipt()
         return self._receipt
 
-    def note(self, text: str) -> None:
-        """Add a note to the receipt."""
-        from pytest_device.sessions.events import Note
-
-        self.receipt.add(Note(text))
-
     def show_event(self, event: "Event", worker: str = "") -> None:
         """Write what a watching person wants to know of an event, of a pytest-xdist worker's with its name."""
         from pytest_device.report.lines import colour_of, line_of
@@ -120,15 +118,22 @@ class Terminal:
     def count(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events, as plain values, to the receipt."""
         for values in events:
-            self._count(_read(values))
+            self.event(_read(values))
 
-    def _count(self, event: "Event") -> None:
+    def event(self, event: "Event") -> None:
+        """Add an event to the receipt."""
         from pytest_device.sessions.events import Ready
 
         self.receipt.add(event)
         if isinstance(event, Ready):
             seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
             self.history.add_boot(event.boot_key or event.session.label, seconds)
+
+    def note(self, text: str) -> None:
+        """Add a line to the receipt."""
+        from pytest_device.sessions.events import Note
+
+        self.event(Note(text))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries, and show what a worker could not show."""
@@ -148,7 +153,7 @@ class Terminal:
         for event in events:
             if worker and not isinstance(event, Note):  # which the receipt lists
                 self.show_event(event, worker)
-            self._count(event)
+            self.event(event)
 
     def _note_incident(self, report: pytest.TestReport, verdict: str, events: "Sequence[Event]") -> None:
         from pytest_device.report.receipt import Incident

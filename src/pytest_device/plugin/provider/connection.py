@@ -68,15 +68,14 @@ class Connection:
         settings = self._settings
         worker: str | None = given.get("workerid")
         if settings.local:
-            show = self._terminal.show if self._terminal else print
             requests = [need.request for item in items for need in needs_of(item).values()]
-            return LocalBackend(settings, given.get(LOCAL), show, requests)
+            return LocalBackend(settings, given.get(LOCAL), self._log, requests)
         if self._terminal:
             service = endpoint_at(str(settings.url), settings.token)
             self._housekeeping = Housekeeping(settings, service, self._run_name, self._terminal)
             run = self._housekeeping.run
         else:
-            run = joined(settings, self._run_name, str(worker), self._log.note)
+            run = joined(settings, self._run_name, str(worker), self._log)
             if run and not run.is_joined_by(MAIN):  # on a machine of its own
                 self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
         return RemoteBackend(settings, run=run, worker=worker, reporter=self._log)

@@ -64,8 +64,8 @@ class Devices:
         lookahead: Lookahead,
     ) -> None:
         self.settings, self.backend, self._names = settings, backend, names
-        self._redactor, self._sleep, self._reporter = redactor, sleep, reporter
-        self._relay = Relay(reporter.event)
+        self._redactor, self._sleep = redactor, sleep
+        self._relay = Relay(reporter)
         self._pid = os.getpid()
         self._is_forked = False
         self._lookahead = lookahead
@@ -75,7 +75,7 @@ class Devices:
         self._plan: _Plan | None = None
         self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
-        self.warm = WarmDevices.of(settings, backend, reporter, self._relay)
+        self.warm = WarmDevices.of(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
     def policy(self) -> WaitPolicy:
@@ -258,7 +258,7 @@ class Devices:
             clock=time.monotonic,
             sleep=self._sleep,
             relay=self._relay,
-            slots=self.backend.slots(self._names.holder(), self._reporter),
+            slots=self.backend.slots(self._names.holder()),
         )
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from pytest_device.plugin.provider.backend import Backend
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.events import Report
+from pytest_device.sessions.events import Note
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reaper_client import ReaperClient
-from pytest_device.sessions.reporter import Reporter
+from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import WarmSession
 from pytest_device.sessions.warm import WarmConfig, WarmStore
@@ -36,21 +36,21 @@ class WarmDevices:
         """Whether sessions are left up, and had from earlier runs."""
 
     @classmethod
-    def of(cls, settings: Settings, backend: Backend, reporter: Reporter, relay: Report) -> "WarmDevices":
+    def of(cls, settings: Settings, backend: Backend, *, relay: Relay) -> "WarmDevices":
         """Return what the settings make of it; report once why nothing is kept though that was requested."""
         from pytest_device.controllers.health import problem_of
 
         if settings.not_warm:
-            reporter.note(settings.not_warm)
+            relay.event(Note(settings.not_warm))
         if not settings.keep_warm or settings.state_dir is None or not _owner(backend):
             return cls()
-        slots = backend.slots("a look at warm devices", reporter)
+        slots = backend.slots("a look at warm devices")
         config = WarmConfig(
             settings.keep_warm,
             Path(settings.state_dir),
             owner=lambda: _owner_of(backend),
             problem_of=problem_of,
-            report=relay,
+            relay=relay,
             has_room=lambda sessions: _has_room(slots, sessions),
         )
         return cls(WarmStore(config))

@@ -10,7 +10,7 @@ class Slot(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Tell whether this process still has it."""
+        """Return whether this process still has it."""
         ...
 
     def release(self) -> None:
@@ -41,11 +41,11 @@ class Claim(Protocol):
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether another claim was to be served first when it looked last."""
+        """Return whether another claim was to be served first when it looked last."""
         ...
 
     def fill(self) -> bool:
-        """Take all that is wanted, if those who are to be served first leave as much; tell whether it did."""
+        """Take all that is wanted, if those who are to be served first leave as much; return whether it did."""
         ...
 
     def queue(self, *, urgent: bool) -> None:

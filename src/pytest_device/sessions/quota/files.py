@@ -29,7 +29,7 @@ def slots_directory(state_dir: Path, service_url: str) -> Path:
 
 
 def key_of(service_url: str) -> str:
-    """Return a name for a service that does not tell its address."""
+    """Return a name for a service that does not show its address."""
     return sha256(service_url.rstrip("/").lower().encode()).hexdigest()[:16]
 
 
@@ -53,11 +53,11 @@ class _Lock:
 
     @property
     def is_held(self) -> bool:
-        """Tell whether this process has it."""
+        """Return whether this process has it."""
         return self._lock.is_locked
 
     def try_lock(self, timeout_seconds: float = 0) -> bool:
-        """Tell whether it was free and is now this process's; raises OSError when the file cannot be."""
+        """Return whether it was free and is now this process's; raises OSError when the file cannot be."""
         try:
             self._lock.acquire(timeout=timeout_seconds, poll_interval=_TURN_PAUSE_SECONDS)
         except filelock.Timeout:
@@ -89,7 +89,7 @@ class FileSlot(_Lock):
         with suppress(OSError):
             if words := self._words.read_text(encoding="utf-8", errors="replace"):
                 return words
-        return "one who has not signed"  # somebody took the words away
+        return "an unknown process"  # somebody took the words away
 
     def release(self) -> None:
         """Give it back, with the words."""
@@ -138,7 +138,7 @@ class FileClaim:
         return self._slots
 
     def fill(self) -> bool:
-        """Take all that is wanted of the slots that no earlier ticket looks at; tell whether there was enough."""
+        """Take all that is wanted of the slots that no earlier ticket looks at; return whether there was enough."""
         return bool(self._in_turn(self._fill))
 
     def queue(self, *, urgent: bool) -> None:
@@ -149,7 +149,7 @@ class FileClaim:
 
     def obstacle(self) -> Obstacle:
         """Return who has the first ``most`` slots, and how many tickets are before this claim's."""
-        return self._in_turn(self._obstacle) or Obstacle(("one that was halted while it looked",), 0)
+        return self._in_turn(self._obstacle) or Obstacle(("a suspended process",), 0)
 
     def leave(self) -> None:
         """Give the ticket back."""
@@ -170,8 +170,8 @@ class FileClaim:
             return act() if self._turn.try_lock(_TURN_SECONDS) else None
         except OSError as error:
             raise ConfigError(
-                f"{Options.max_sessions.flag} cannot be kept: {self._directory} cannot be used ({error}). "
-                f"Name another place with {Options.state_dir.flag}"
+                f"{Options.max_sessions.flag} cannot be enforced: {self._directory} cannot be used ({error}). "
+                f"Set another directory with {Options.state_dir.flag}"
             ) from error
         finally:
             self._turn.release()
@@ -225,7 +225,7 @@ class FileClaim:
                 yield urgency, number, most
 
     def _was_free(self, lock: _Lock) -> bool:
-        """Tell whether nobody has it; then take away what is left of who had it."""
+        """Return whether nobody has it; then take away what is left of who had it."""
         self._probe = lock  # where an interrupt finds it
         try:
             return lock.try_lock()

@@ -25,6 +25,7 @@ from pytest_device.options import Options
 from pytest_device.redact import Redactor
 from pytest_device.sessions.quota.claim import Obstacle
 from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
+from pytest_device.sessions.reporter import Reporter
 
 LEASE_SECONDS: Final = 30.0
 """How long a machine that dies keeps its slots, and how long the server may be away unnoticed."""
@@ -40,7 +41,7 @@ class Terms:
     url: str = field(repr=False)
     source: str
     key: str
-    warn: Callable[[str], None]
+    reporter: Reporter
     lease_seconds: float = LEASE_SECONDS
     reply_seconds: float = _REPLY_SECONDS
     clock: Callable[[], float] = monotonic
@@ -79,8 +80,8 @@ class Server:
 
     def renew(self, slots: Iterable["LeaseSlot"]) -> Sequence[int]:
         """Return the numbers of those that are lost."""
-        told = [{"number": slot.number, "claim": slot.claim, "words": slot.words} for slot in slots]
-        lost: Sequence[int] = self._run(self._renew, self._lease_milliseconds, json.dumps(told))
+        renewed = [{"number": slot.number, "claim": slot.claim, "words": slot.words} for slot in slots]
+        lost: Sequence[int] = self._run(self._renew, self._lease_milliseconds, json.dumps(renewed))
         return lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
@@ -99,7 +100,7 @@ class Server:
         self.has_answered = True
         return answer
 
-    def told(self, error: RedisError) -> str:
+    def describe(self, error: RedisError) -> str:
         """Return an error in words, without secrets."""
         return self._redactor.text(f"the Redis server of {self.terms.source} does not answer ({error})")
 
@@ -108,7 +109,7 @@ class Server:
         try:
             self._run(self._drop, "nobody", "")
         except RedisError as error:
-            raise ConfigError(f"{Options.max_sessions.flag} cannot be kept: {self.told(error)}") from None
+            raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {self.describe(error)}") from None
 
 
 class LeaseSlot:
@@ -120,7 +121,7 @@ class LeaseSlot:
 
     @property
     def is_held(self) -> bool:
-        """Tell whether it is renewed."""
+        """Return whether it is renewed."""
         return self._heart.has(self)
 
     def release(self) -> None:
@@ -141,7 +142,7 @@ class Heart:
         self._is_warned = False
 
     def has(self, slot: LeaseSlot) -> bool:
-        """Tell whether a slot is this process's."""
+        """Return whether a slot is this process's."""
         return slot in self._slots and os.getpid() == self._pid
 
     def keep(self, slots: Iterable[LeaseSlot]) -> None:
@@ -156,7 +157,7 @@ class Heart:
     def release(self, slot: LeaseSlot) -> None:
         """Give a slot back, if it is this process's."""
         if self.has(slot):
-            with self._guard:  # also while the server is told: else a beat might take it up again
+            with self._guard:  # also while the server drops it: else a beat might take it up again
                 self._slots.pop(slot, None)
                 self._server.drop(slot.claim, slot.number)
 
@@ -181,18 +182,19 @@ class Heart:
                 self._slots.pop(slot)
         self._beat_at, self._is_warned = self._terms.clock(), False
         if lost:
-            self._terms.warn(
-                f"{len(lost)} of this run's slots went to others while {self._terms.source} was away for more than "
-                f"{self._terms.lease_seconds:g} s: there may be more sessions than {Options.max_sessions.flag} allows"
+            self._terms.reporter.note(
+                f"{len(lost)} of this run's slots went to other runs while {self._terms.source} was unreachable for more "
+                f"than {self._terms.lease_seconds:g} s: there may be more sessions than {Options.max_sessions.flag} "
+                "allows"
             )
         return True
 
     def _miss(self, error: RedisError) -> None:
         if self._terms.clock() - self._beat_at >= self._terms.lease_seconds and not self._is_warned:
             self._is_warned = True
-            self._terms.warn(
-                f"{Options.max_sessions.flag} is not kept for now: for {self._terms.lease_seconds:g} s "
-                f"{self._server.told(error)}"
+            self._terms.reporter.note(
+                f"{Options.max_sessions.flag} is not enforced for now: for {self._terms.lease_seconds:g} s "
+                f"{self._server.describe(error)}"
             )
 
 
@@ -249,10 +251,10 @@ class LeaseClaim:
         return False
 
     def _explain(self, error: RedisError) -> None:
-        told = self._server.told(error)
+        reason = self._server.describe(error)
         if not self._server.has_answered:
-            raise ConfigError(f"{Options.max_sessions.flag} cannot be kept: {told}") from None
-        self._obstacle = Obstacle((f"nobody knows whom, since {told}",), 0)
+            raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {reason}") from None
+        self._obstacle = Obstacle((f"unknown, because {reason}",), 0)
 
     def queue(self, *, urgent: bool) -> None:
         """Take a place with the next look, which is at once; become urgent if it was not."""

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_device.sessions.reaper.direct import DirectCalls
 from pytest_device.sessions.reaper.messages import (
@@ -39,6 +39,12 @@ _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_
 _WITHOUT: Final = "sessions are stopped by the run itself, and left to their limits if it is killed"
 
 
+class NoReaper(NamedTuple):
+    """No reaper process watches over the sessions any more."""
+
+    problem: str
+
+
 class ReaperChannel:
     """Sends requests to a reaper.
 
@@ -51,15 +57,14 @@ class ReaperChannel:
         start: Start,
         *,
         detached: bool,
-        on_report: Callable[[SessionReport | LedgerFailed], None],
+        on_report: Callable[[SessionReport | LedgerFailed | NoReaper], None],
         restore: Callable[[], Iterable[Request]],
-        warn: Callable[[str], None],
     ) -> None:
-        self._first, self._on_report, self._restore, self._warn = start, on_report, restore, warn
+        self._first, self._on_report, self._restore = start, on_report, restore
         self._ready = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
-        self._fate = "ended before its time"
+        self._fate = "ended unexpectedly"
         self._processes_left = 2 if detached else 0
         self._start()
 
@@ -122,7 +127,7 @@ class ReaperChannel:
             return _spawn(self._first)
         except OSError as error:
             self._processes_left = 0
-            self._warn(f"no reaper process can be started ({error}): {_WITHOUT}")
+            self._on_report(NoReaper(f"no reaper process can be started ({error}): {_WITHOUT}"))
             return None
 
     def _listen(self, channel: socket.socket) -> None:
@@ -149,7 +154,7 @@ class ReaperChannel:
     def _replace(self) -> None:
         self._ready.clear()
         if not self._processes_left:
-            self._warn(f"the reaper process {self._fate}: {_WITHOUT}")
+            self._on_report(NoReaper(f"the reaper process {self._fate}: {_WITHOUT}"))
         with self._lock:  # what is sent meanwhile comes after what the successor has to know
             self._start()
             for request in self._restore():
