@@ -183,9 +183,9 @@ class Heart:
         self._beat_at, self._is_warned = self._terms.clock(), False
         if lost:
             self._terms.reporter.note(
-                f"{len(lost)} of this run's slots went to other runs while {self._terms.source} was unreachable for more "
-                f"than {self._terms.lease_seconds:g} s: there may be more sessions than {Options.max_sessions.flag} "
-                "allows"
+                f"{len(lost)} of this run's slots went to other runs while {self._terms.source} was unreachable for "
+                f"more than {self._terms.lease_seconds:g} s: there may be more sessions than "
+                f"{Options.max_sessions.flag} allows"
             )
         return True
 
