@@ -454,7 +454,7 @@ def test_a_refused_stop_leaves_the_test_as_it_was_and_is_told_apart(
     result.stdout.fnmatch_lines(
         [
             "*ERROR at teardown of test_driven*",
-            "infrastructure: the session could not be stopped: *not yours. It may keep running for up to 35 *device stop*",
+            "infrastructure: the session could not be stopped: *not yours. It may keep running for*35 *device stop*",
             "sessions: created 1, proven stopped 0, unknown 0; *",
             "*: NOT PROVEN STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *not yours; *35 more minutes",
         ]
