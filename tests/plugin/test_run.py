@@ -454,7 +454,7 @@ def test_a_refused_stop_leaves_the_test_as_it_was_and_is_told_apart(
     result.stdout.fnmatch_lines(
         [
             "*ERROR at teardown of test_driven*",
-            "infrastructure: the session could not be stopped: *not yours. It may keep running *device stop*",
+            "infrastructure: the session could not be stopped: *not yours. It may keep running for*35 *device stop*",
             "devices: 1 created, 0 stopped (confirmed); *",
             "*: NOT CONFIRMED AS STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *not yours; *35 more minutes",
         ]

@@ -74,12 +74,12 @@ class Entry(NamedTuple):
 
     @classmethod
     def of_session(cls, session_id: str, *, label: str = "", url: str = "", minutes: int = LONGEST_MINUTES) -> Self:
-        """Return what there is to write of a session that runs and that no ledger here knows."""
+        """Return an entry for a running session that no ledger here knows."""
         return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the entry that ``to_json`` was asked of; raises DamagedEntryError for anything else."""
+        """Return the entry of a line; raises DamagedEntryError for anything else."""
         try:
             values: dict[str, Any] = json.loads(text)
             version = values.pop("version")
@@ -97,7 +97,6 @@ class Entry(NamedTuple):
         return entry
 
     def to_json(self) -> str:
-        """Return one line."""
         return json.dumps({"version": _VERSION, **self._asdict()})
 
 
@@ -108,7 +107,7 @@ class Ledger:
         self.directory = directory
 
     def write(self, entry: Entry) -> None:
-        """Put an entry in the place of its former self, durably; raises OSError and leaves that one if it cannot."""
+        """Replace an entry durably; raises OSError and keeps the former one if it cannot."""
         path = self._path(entry.intent)
         draft = f"{path}.{os.getpid()}.tmp"
         try:
@@ -123,7 +122,7 @@ class Ledger:
         self._sync()
 
     def keep_warm(self, entry: Entry) -> None:
-        """Write an entry down as free to be claimed; raises OSError unless it is."""
+        """Mark an entry as free to be claimed; raises OSError unless it is."""
         self.write(entry._replace(state=WARM))
         os.rename(self._path(entry.intent), self._path(entry.intent, _WARM_ENTRY))  # noqa: PTH104
         self._sync()
@@ -140,7 +139,7 @@ class Ledger:
         return True
 
     def keeps_warm(self, intent: str) -> bool:
-        """Return whether nobody has claimed an entry; what cannot be looked at nobody can have claimed."""
+        """Return whether an entry is unclaimed; one that cannot be read counts as unclaimed."""
         try:
             os.stat(self._path(intent, _WARM_ENTRY))  # noqa: PTH116
         except OSError as error:
@@ -163,15 +162,14 @@ class Ledger:
         return any(os.path.exists(f"{place}{suffix}") for place in places for suffix in (_ENTRY, _WARM_ENTRY))  # noqa: PTH110
 
     def remove(self, intent: str) -> None:
-        """Remove an entry; raises OSError unless it is gone. One that is kept warm has to be claimed before."""
+        """Remove an entry; raises OSError unless it is gone. A warm one has to be claimed first."""
         _unlink(self._path(intent))
 
     def holds(self, intent: str) -> bool:
-        """Return whether there is such an entry."""
         return os.path.exists(self._path(intent))  # noqa: PTH110
 
     def read(self) -> tuple[list[Entry], Mapping[str, str]]:
-        """Return the entries, and of each damaged one its path with what is wrong with it."""
+        """Return the entries, and the paths of damaged ones with the reason."""
         entries: list[Entry] = []
         damaged: dict[str, str] = {}
         for name in sorted(self._names()):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.options import Options
@@ -12,11 +12,10 @@ from pytest_device.sessions.background import Background
 from pytest_device.sessions.device_session import DeviceSession, advance_due
 from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.pool_protocols import PoolObserver, SessionFactory
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import Roster, is_good
+from pytest_device.sessions.roster import PoolObserver, Roster, is_good
 from pytest_device.sessions.session_config import Server
 from pytest_device.sessions.together import together
 from pytest_device.spec import DURATION_MAX_MINUTES
@@ -28,6 +27,20 @@ _TIME_OUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
 
 Parts = list[DeviceSession | None]
 """The sessions of one ``acquire``, in the order of its requirements; None where there is none yet."""
+
+
+class SessionFactory(Protocol):
+    """Makes the sessions of a pool. It may be called in another thread, too."""
+
+    def new_session(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> DeviceSession:
+        """Return a session that is not created yet; it is to report to the pool's ``relay``.
+
+        Before it is created it may take over one that an earlier run left up, but none that is needed for what is
+        ``coming``: the requirements of other sessions that look for one, too.
+        """
+        ...
 
 
 class Pool:
@@ -62,7 +75,6 @@ class Pool:
 
     @property
     def has_any(self) -> bool:
-        """Whether any session is there or on its way."""
         return bool(self._roster)
 
     def expect(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
@@ -129,12 +141,12 @@ class Pool:
                 together([session.stop for session in doomed])
 
     def keep(self, session: DeviceSession) -> None:
-        """Let go of a session that is left running on purpose."""
+        """Leave a session running on purpose."""
         self._roster.sessions.remove(session)
         session.keep()
 
     def close(self) -> None:
-        """Stop all that is left; what cannot be stopped is reported by its event."""
+        """Stop all sessions; an event reports each that could not be stopped."""
         for session in [session for session in self._roster.sessions if not session.is_ready]:
             self._roster.drop(session)
         try:
@@ -154,7 +166,7 @@ class Pool:
         return None
 
     def _expected(self, requirement: DeviceRequirement) -> DeviceSession | None:
-        """Return what starts ahead for a requirement; raises what it was given up for."""
+        """Return a session that starts ahead for a requirement; raises the error that ended its start."""
         session = next((one for one in self._roster.starting_ahead() if one.requirement == requirement), None)
         if session is None:
             return None
@@ -197,7 +209,7 @@ class Pool:
                     session.count_from(since)
 
     def _wait(self, parts: Parts, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
-        """Wait until all are ready; while the service has no capacity for one, give up what others may wait for."""
+        """Wait until all are ready; give sessions up while the service has no capacity for one of them."""
         patience = 1  # a single refusal may pass: the answer to the next call is worth waiting for
         since = self._clock()
         while waiting := [part for part in parts if part and not part.is_ready]:
@@ -211,7 +223,7 @@ class Pool:
                 self._part_with(parts, but=refused)
 
     def _start_ahead(self, requirement: DeviceRequirement, policy: WaitPolicy, begun: list[DeviceSession]) -> bool:
-        """Start a session behind the tests; False when there is no slot."""
+        """Start a session in the background; False when there is no slot."""
         slots = self._slots.try_take(1) if self._slots else [None]
         if slots is None:
             return False
@@ -227,7 +239,7 @@ class Pool:
         return session
 
     def _acquired_slots(self, parts: Parts) -> list[Slot | None]:
-        """Return a slot for each part that is missing; all of them are missing where there were too few at once."""
+        """Return a slot for each missing part; if there are too few, all parts are stopped and count as missing."""
         missing, slots = parts.count(None), self._slots
         if slots is None or not missing:
             return [None] * missing
@@ -254,7 +266,7 @@ class Pool:
             )
 
     def _part_with(self, parts: Parts, but: Sequence[DeviceSession] = ()) -> None:
-        """Stop what was meant to be used, too: whoever waits for slots, or for the service's capacity, holds none."""
+        """Stop sessions that were to be reused, too: while it waits for slots or capacity, a process holds none."""
         ending = [part for part in parts if part and part not in but]
         parts[:] = [part if part in but else None for part in parts]
         self._roster.end(ending)

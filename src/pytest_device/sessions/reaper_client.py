@@ -76,7 +76,7 @@ class ReaperClient:
         )
 
     def create(self, request: SessionRequest) -> Session:
-        """Create a session; an interrupt leaves it to the reaper to stop what comes of the call."""
+        """Create a session; after an interrupt the reaper stops what the call creates."""
         pending = self._add(self._intent(request))
         body = json.dumps(request.to_wire(self._vendor))
         try:
@@ -94,11 +94,10 @@ class ReaperClient:
         return read_created(report, self.base_url)
 
     def get(self, session_id: UUID | str) -> Session:
-        """Return the session as it is now."""
         return self._client.get(session_id)
 
     def stop(self, session_id: UUID | str) -> Session:
-        """Stop a session; raises StopDelayedError when that takes longer and goes on beside what follows."""
+        """Stop a session; raises StopDelayedError when that takes longer and continues in the background."""
         pending = self._of(session_id)
         if isinstance(pending.last, messages.Stopped):  # by an earlier call
             return read_stop(pending.last.answer)
@@ -110,14 +109,14 @@ class ReaperClient:
         raise StopDelayedError(pending.reason())
 
     def keep(self, session_id: UUID | str) -> None:
-        """Leave a session to its own limits, on purpose."""
+        """Leave a session running until its own limits, on purpose."""
         pending = self._of(session_id)
         self._channel.send(messages.Keep(pending.entry.intent))
         _first(pending, STOP_SECONDS, messages.Kept)
 
     @property
     def can_keep_warm(self) -> bool:
-        """Whether what is left up can be found again."""
+        """Whether later runs can find warm sessions."""
         return self._run is not None
 
     def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, request_digest: str) -> bool:
@@ -133,7 +132,7 @@ class ReaperClient:
         return isinstance(_first(pending, STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
 
     def take_over(self, entry: Entry, of: Ledger) -> bool:
-        """Have a session that another run has left up; False when it is somebody else's by now."""
+        """Take over a session that another run kept warm; False when it is no longer available."""
         if self._run is None:
             return False
         entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", request_digest="")
@@ -150,18 +149,18 @@ class ReaperClient:
         return not pending.is_claim
 
     def is_of_run(self, ledger: Ledger) -> bool:
-        """Return whether a ledger is that of the run which this process takes part in."""
+        """Return whether a ledger belongs to this process's run."""
         return self._run is not None and self._run.ledger.directory == ledger.directory
 
     def end_warm(self) -> None:
-        """Stop what this process has left up and nobody has taken over; ``close`` returns what came of it."""
+        """Stop this process's unclaimed warm sessions; ``close`` returns the results."""
         for pending in list(self._sessions.values()):
             if self._keeps_warm(pending):
                 pending.reopen()
                 self._request_stop(pending)
 
     def register(self, entry: Entry) -> PendingSession:
-        """Watch over a session that somebody else created: ``close`` stops it."""
+        """Watch over a session that was created elsewhere: ``close`` stops it."""
         pending = self._add(entry)
         self._channel.send(messages.Register(entry))
         return pending
@@ -174,7 +173,7 @@ class ReaperClient:
         return isinstance(error, ServiceError) and may_have_created(error)
 
     def pending(self) -> int:
-        """Return how many sessions are not done with."""
+        """Return how many sessions are not done."""
         return sum(not pending.is_done for pending in list(self._sessions.values()))
 
     def close(self, timeout_seconds: float) -> list[Event]:
@@ -224,7 +223,7 @@ class ReaperClient:
                 return
 
     def _keeps_warm(self, pending: PendingSession) -> bool:
-        """Return whether a session was left up here and nobody has claimed it."""
+        """Return whether this process keeps a session warm that is unclaimed."""
         return bool(self._run and pending.entry.until and self._run.ledger.keeps_warm(pending.entry.intent))
 
     def _request_stop(self, pending: PendingSession) -> None:
@@ -247,7 +246,7 @@ class ReaperClient:
             self._change.notify_all()
 
     def _restore(self) -> Iterator[messages.Request]:
-        """Yield what a new reaper has to know, the former one having been killed."""
+        """Yield the requests that a successor of a killed reaper needs."""
         for pending in list(self._sessions.values()):
             if self._keeps_warm(pending):
                 yield from self._restore_warm(pending)
@@ -268,7 +267,7 @@ class ReaperClient:
             self._note(pending, messages.Answered(entry.intent, messages.NoReply("the reaper was killed", sent=True)))
 
     def _restore_warm(self, pending: PendingSession) -> Iterator[messages.Request]:
-        """Yield what lets a new reaper keep a session warm that nobody else claims in this moment, or stop it."""
+        """Yield the requests that keep a session warm, or stop it, unless another run claims it."""
         entry = pending.entry._replace(state=LIVE)
         yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
         if pending.wanted:

@@ -29,7 +29,7 @@ class Relay:
         self._aside = _Aside()
 
     def event(self, event: Event) -> None:
-        """Report an event, or put it aside."""
+        """Report an event, or defer it."""
         if self._aside.deferred is None:
             self._reporter.event(event)
         else:
@@ -37,7 +37,7 @@ class Relay:
 
     @contextmanager
     def aside(self, deferred: Deferred) -> Generator[None]:
-        """Let this thread put aside what it reports in the block."""
+        """Defer this thread's events in the block."""
         before, self._aside.deferred = self._aside.deferred, deferred
         try:
             yield
@@ -45,7 +45,7 @@ class Relay:
             self._aside.deferred = before
 
     def deliver(self, deferred: Deferred) -> None:
-        """Report what was put aside, once."""
+        """Report deferred events, once."""
         while deferred:
             at, event = deferred.pop(0)
             self.event(late(event, self._clock() - at))

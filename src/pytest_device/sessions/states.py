@@ -91,7 +91,7 @@ class Outcome(StrEnum):
 
     @property
     def is_proven(self) -> bool:
-        """Return whether it certainly runs no more."""
+        """Return whether it is confirmed as ended."""
         return self in _PROVEN
 
     @property

@@ -101,7 +101,7 @@ class WarmStore:
         return None
 
     def _make_room(self, coming: Sequence[DeviceRequirement]) -> None:
-        """Stop one that is kept warm if there is no room for it beside one that is to be created."""
+        """Stop a warm session if there is no room for a new one beside it."""
         spare = list(self._spare(coming))
         if self._config.has_room(len(spare)):
             return
@@ -141,7 +141,7 @@ class WarmStore:
         return WarmSession(session, self._config.clock() + seconds - session.max_duration_minutes * 60)
 
     def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
-        """Return the session if it is what is needed; one that has ended, or is hidden from this run, is left alone."""
+        """Return the session if it matches; leave one alone that has ended or is hidden from this run."""
         request = need.request
         try:
             session = self._config.owner().get(left.entry.session_id)
@@ -161,7 +161,7 @@ class WarmStore:
         return True
 
     def _report_end(self, event: StopEvent, reason: str, *, is_own: bool) -> None:
-        """Report it as a note, with the session's id where an earlier run has had it: it is not of this one then."""
+        """Report it as a note; with the session's id if it belongs to an earlier run."""
         of, done = event.session, "stopped" if is_proof(event) else "tried to stop"
         text = f"{done} {of.label} {of.session_id}, which was kept warm: {reason}"
         self._config.relay.event(Note(text, session_id="" if is_own else of.session_id))
@@ -169,7 +169,7 @@ class WarmStore:
             self._config.relay.event(event)
 
     def hand_over(self, held: DeviceSession) -> str | None:
-        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        """Keep a session warm if the next run can use it; return until when, None when it cannot."""
         if not self.may_stay(held.requirement):
             return None
         ready_at = self._config.clock() if held.ready_at is None else held.ready_at
@@ -192,11 +192,11 @@ class WarmStore:
         return time_of_day(until)
 
     def may_stay(self, need: DeviceRequirement) -> bool:
-        """Return whether a session may go from run to run: not where each test asked for a fresh one."""
+        """Return whether a session may be used by several runs: not where each test requested a fresh one."""
         return not self._is_over and need.sharing_key.partition(" ")[0] != Share.TEST
 
     def end(self) -> None:
-        """Leave nothing up, also not what has been left up by now: the run was broken off."""
+        """Stop all warm sessions of this run: it was interrupted."""
         if not self._is_over:
             self._is_over = True
             self._config.owner().end_warm()
@@ -209,7 +209,7 @@ class Left(NamedTuple):
     ledger: Ledger
 
     def seconds_left(self, session: Session, now: datetime) -> float:
-        """Return how long it may still run: the less of what this machine's clock and the service's times say."""
+        """Return how long it may still run, by this machine's clock and the service's times: the shorter one."""
         ends = [time_of(self.entry.ends)]
         if session.started_at is not None:
             ends.append(session.started_at + timedelta(minutes=session.max_duration_minutes))

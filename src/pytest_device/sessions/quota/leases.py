@@ -75,17 +75,17 @@ class Server:
         self._keys = [f"{{pytest-device:{terms.key}}}:{name}" for name in ("slots", "queue", "count")]
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
-        """Return whether it took, the first slot it may look at, how many are before it, and numbers or holders."""
+        """Return whether it took slots, the first it may use, how many claims come first, and numbers or holders."""
         return self._run(self._look, claim, count, most, words, urgency, self._lease_milliseconds)
 
     def renew(self, slots: Iterable["LeaseSlot"]) -> Sequence[int]:
-        """Return the numbers of those that are lost."""
+        """Return the numbers of lost slots."""
         renewed = [{"number": slot.number, "claim": slot.claim, "words": slot.words} for slot in slots]
         lost: Sequence[int] = self._run(self._renew, self._lease_milliseconds, json.dumps(renewed))
         return lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
-        """Give back what a claim has, or one of its slots; what the server does not hear of ends by itself."""
+        """Release a claim's slots, or one of them; without an answer they expire by themselves."""
         try:
             self._run(self._drop, claim, "" if number is None else number)
         except RedisError:
@@ -121,11 +121,9 @@ class LeaseSlot:
 
     @property
     def is_held(self) -> bool:
-        """Return whether it is renewed."""
         return self._heart.has(self)
 
     def release(self) -> None:
-        """Give it back, once: later calls do nothing, nor does any in a forked child."""
         self._heart.release(self)
 
 
@@ -142,11 +140,10 @@ class Heart:
         self._is_warned = False
 
     def has(self, slot: LeaseSlot) -> bool:
-        """Return whether a slot is this process's."""
         return slot in self._slots and os.getpid() == self._pid
 
     def keep(self, slots: Iterable[LeaseSlot]) -> None:
-        """Renew these from now on."""
+        """Start renewing slots."""
         with self._guard:
             self._slots.update(dict.fromkeys(slots))
             if self._thread is None:
@@ -155,7 +152,7 @@ class Heart:
                 self._thread.start()
 
     def release(self, slot: LeaseSlot) -> None:
-        """Give a slot back, if it is this process's."""
+        """Release a slot of this process."""
         if self.has(slot):
             with self._guard:  # also while the server drops it: else a beat might take it up again
                 self._slots.pop(slot, None)
@@ -171,7 +168,7 @@ class Heart:
                 self._miss(error)
 
     def _beat(self) -> bool:
-        """Renew all; False when there are none, and the thread is to end."""
+        """Renew all slots; False when there are none, and the thread has to end."""
         with self._guard:
             if not self._slots:
                 self._thread = None
@@ -206,11 +203,9 @@ class LeaseStore:
         self._heart = Heart(self._server)
 
     def check(self) -> None:
-        """Raise ConfigError when the server cannot be used."""
         self._server.check()
 
     def claim(self, count: int, most: int, holder: str) -> "LeaseClaim":
-        """Return a claim that has taken nothing yet."""
         return LeaseClaim(self._server, self._heart, count, most, f"{holder} (process {os.getpid()} on {node()})")
 
 
@@ -226,7 +221,6 @@ class LeaseClaim:
 
     @property
     def slots(self) -> Sequence[LeaseSlot]:
-        """Return what it has taken."""
         return self._slots
 
     def fill(self) -> bool:
@@ -257,21 +251,19 @@ class LeaseClaim:
         self._obstacle = Obstacle((f"unknown, because {reason}",), 0)
 
     def queue(self, *, urgent: bool) -> None:
-        """Take a place with the next look, which is at once; become urgent if it was not."""
+        """Queue with the next call, which is made at once; become urgent."""
         urgency = _URGENT if urgent else _ORDINARY
         if not self._urgency or urgency < self._urgency:
             self._urgency = urgency
             self.fill()
 
     def obstacle(self) -> Obstacle:
-        """Return what was in the way at the last look."""
         return self._obstacle
 
     def leave(self) -> None:
-        """Do nothing: the place ended with the look that took the slots."""
+        """Do nothing: taking the slots ended the place in the queue."""
 
     def withdraw(self) -> None:
-        """Give back whatever it has, whether or not its answer came."""
         for slot in self._slots:
             self._heart.release(slot)
         self._server.drop(self._name)

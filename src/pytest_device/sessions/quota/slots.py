@@ -38,8 +38,8 @@ class Slots:
     which may be waiting for these very slots. Two tests that each use sessions and together want more than there may be
     are ended by the time-out.
 
-    Runs with different limits use the first ``most`` slots each. So none exceeds its own limit, and all together not
-    the greatest one; but a run with a lower limit waits while others hold the first slots.
+    Runs with different limits use the first ``most`` slots each. So none exceeds its own limit, and all together do not
+    exceed the greatest one; but a run with a lower limit waits while others hold the first slots.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Slots:
         sleep: Callable[[float], None] = time.sleep,
         reporter: ProgressReporter,
     ) -> None:
-        """Look at the slots in a directory or store; ``holder`` names the user of the slots to others: no secret."""
+        """Use the slots in a directory or store; ``holder``, no secret, names this process to others."""
         self.most = most
         self._store: Store = FileStore(place) if isinstance(place, Path) else place
         self._holder, self._timeout = holder, timeout_seconds
@@ -121,7 +121,7 @@ class Slots:
         return slots
 
     def _has_some(self) -> bool:
-        """Return whether this process has slots of earlier calls; forget those that it has given back."""
+        """Return whether this process holds slots of earlier calls; forget those it has released."""
         for slot in tuple(self._given):  # a copy, since another thread may add to it
             if not slot.is_held:
                 self._given.discard(slot)

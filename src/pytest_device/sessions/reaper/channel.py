@@ -10,19 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.direct import DirectCalls
-from pytest_device.sessions.reaper.messages import (
-    Decoder,
-    Ended,
-    LedgerFailed,
-    MessageError,
-    Ready,
-    Report,
-    Request,
-    SessionReport,
-    Start,
-    encode,
-)
+from pytest_device.sessions.reaper.messages import Decoder, MessageError, Report, Request, Start, encode
 from pytest_device.sessions.reaper.sender import received
 
 NAME: Final = "pytest-device-reaper"
@@ -57,7 +47,7 @@ class ReaperChannel:
         start: Start,
         *,
         detached: bool,
-        on_report: Callable[[SessionReport | LedgerFailed | NoReaper], None],
+        on_report: Callable[[messages.SessionReport | messages.LedgerFailed | NoReaper], None],
         restore: Callable[[], Iterable[Request]],
     ) -> None:
         self._first, self._on_report, self._restore = start, on_report, restore
@@ -69,7 +59,7 @@ class ReaperChannel:
         self._start()
 
     def await_ready(self) -> None:
-        """Wait until a reaper takes requests; one that does not start in time is done without."""
+        """Wait until a reaper takes requests; replace one that does not start in time."""
         if not self._ready.wait(READY_SECONDS):
             self._processes_left = 0
             self._fate = f"did not start within {READY_SECONDS:.0f} s"
@@ -99,7 +89,7 @@ class ReaperChannel:
         return True
 
     def close(self) -> None:
-        """Let go: what a process still has to do it does alone."""
+        """Close the channel: a reaper process finishes alone."""
         self._closed = True
         self._hang_up()
 
@@ -144,9 +134,9 @@ class ReaperChannel:
 
     def _receive(self, report: Report) -> None:
         match report:
-            case Ready():
+            case messages.Ready():
                 self._ready.set()
-            case Ended():
+            case messages.Ended():
                 self._closed = True
             case _:
                 self._on_report(report)
