@@ -43,7 +43,7 @@ class WarmDevices:
             report(Note(settings.not_warm))
         if not settings.keep_warm or settings.state_dir is None or not _owner(backend):
             return cls()
-        slots = backend.slots("a look at warm devices", lambda _text: None)
+        slots = backend.slots("a check for warm devices", lambda _text: None)
         config = WarmConfig(
             settings.keep_warm,
             Path(settings.state_dir),
