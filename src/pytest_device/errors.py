@@ -5,24 +5,24 @@ DeviceError
 ├── ServiceError
 │   ├── TransportError          no answer
 │   ├── UnexpectedReplyError    an answer that is not in the document
-│   ├── StopDelayedError        a stop that takes longer, and goes on by itself
+│   ├── StopDelayedError        a stop that takes longer, and continues by itself
 │   └── StatusError             a refusal
 │       ├── InvalidRequestError 400
 │       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
 │       ├── ForbiddenError      403
 │       ├── NotFoundError       404
 │       └── NoCapacityError     429 or 503 to a create call: nothing was created, later it may be
-├── LeaseTimeoutError           as many sessions as may be are running, or the service has no capacity
-├── SessionError                a session that went wrong; has its id and page
+├── LeaseTimeoutError           the session limit is reached, or the service has no capacity
+├── SessionError                a session that failed; has its ID and session page
 │   ├── SessionFailedError      errored
 │   ├── SessionStoppedError     stopped by someone else, or by a limit
 │   ├── SessionTimeoutError     not ready in time
 │   └── StopFailedError         may still be running
-├── ControllerError             the session is fine, its controller is not, or did not do what it was asked
+├── ControllerError             the session is fine, but its controller failed or refused
 │   ├── ControllerLostError     no answer of the controller's own
 │   ├── AgentDeviceError        a refusal by agent-device
 │   └── ArgentError             a refusal by argent
-└── AppError                    both are fine, the app under test is not
+└── AppError                    both are fine, but the app under test failed
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class ConfigError(DeviceError):
 
 
 class ServiceError(DeviceError):
-    """The service did not do what it was asked."""
+    """A call to the service failed."""
 
 
 class TransportError(ServiceError):
@@ -68,13 +68,13 @@ class UnexpectedReplyError(ServiceError):
 
 
 class StopDelayedError(ServiceError):
-    """The session is not stopped yet; its reaper goes on trying, and the end of the run tells what came of it."""
+    """The session is not stopped yet; its reaper keeps trying, and the end of the run reports the outcome."""
 
 
 class StatusError(ServiceError):
-    """A refusal: ``status`` is the HTTP status, ``detail`` what the service said, in whatever shape.
+    """A refusal: ``status`` is the HTTP status, ``detail`` the service's explanation, in any format.
 
-    ``retry_after_seconds`` is when it asked to be asked again, None when it did not say.
+    ``retry_after_seconds`` is the service's ``Retry-After``, None without one.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ class NoCapacityError(StatusError):
 
 
 class LeaseTimeoutError(DeviceError):
-    """No session was to be had for as long as a test may wait.
+    """No session became available in time.
 
-    As many as ``device_max_sessions`` allows at once were running, or the service had no capacity.
+    As many as ``device_max_sessions`` allows were running, or the service had no capacity.
     """
 
 
 class SessionError(DeviceError):
-    """A session went wrong. ``session_id`` names it, ``url`` is its page (None when it never became known)."""
+    """A session failed. ``session_id`` is its ID, ``url`` its session page (None if it never became known)."""
 
     def __init__(self, message: str, *, session_id: str, url: str | None = None) -> None:
         super().__init__(message)
@@ -147,11 +147,11 @@ class ControllerError(DeviceError):
 
 
 class ControllerLostError(ControllerError):
-    """The controller did not answer, or something else did in its place: never the fault of the test."""
+    """The controller did not answer, or something else did: never the fault of the test."""
 
 
 class AgentDeviceError(ControllerError):
-    """agent-device did not do what it was asked: ``code``, ``hint`` and ``details`` are its own."""
+    """agent-device refused a command: ``code``, ``hint`` and ``details`` are its own."""
 
     def __init__(
         self, message: str, *, code: str = "", hint: str = "", details: Mapping[str, Any] | None = None
@@ -163,7 +163,7 @@ class AgentDeviceError(ControllerError):
 
 
 class ArgentError(ControllerError):
-    """argent did not do what it was asked: ``code`` is its own, ``issues`` say which arguments are wrong and how."""
+    """argent refused a call: ``code`` is its own, ``issues`` describe the wrong arguments."""
 
     def __init__(self, message: str, *, code: str = "", issues: Sequence[str] = ()) -> None:
         super().__init__(message)

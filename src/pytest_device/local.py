@@ -1,4 +1,4 @@
-"""The local service as a child of this run: started, spoken to over its pipes, ended."""
+"""Runs the local service as a child process of this run."""
 
 import json
 import secrets
@@ -38,8 +38,8 @@ class LocalService:
     def start(cls, *, app_id: str, progress: Callable[[str], None], **more: Any) -> Self:
         """Start the service on a free port of 127.0.0.1 with a fresh token; return when it answers.
 
-        ``progress`` hears what is being installed the first time. ``more`` goes into the service's configuration as it
-        is. Raises ConfigError naming cause and fix when it cannot start.
+        ``progress`` reports what is installed the first time. ``more`` is added to the service's configuration. Raises
+        ConfigError with cause and fix if it cannot start.
         """
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:
@@ -85,7 +85,7 @@ def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
 
 def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:
     stdin, stdout = _pipes(process)
-    with suppress(BrokenPipeError):  # it has ended already: its output tells why
+    with suppress(BrokenPipeError):  # it has ended already: its output has the reason
         stdin.write(json.dumps(config) + "\n")
         stdin.flush()
     for line in stdout:

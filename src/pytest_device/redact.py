@@ -1,4 +1,4 @@
-"""Secrets -> *** in text."""
+"""Replaces secrets in text by ***."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _DOTS: Final = re.compile(r"(\.\.\.|…)")
 
 
 class Redactor:
-    """Mask the secrets it has been told, authorization headers and credentials inside URLs."""
+    """Masks known secrets, authorization headers and credentials in URLs."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Learn values that must not be shown from here on, also as reprs, JSON and addresses spell them."""
+        """Mask values from here on, also as reprs, JSON and URLs spell them."""
         spellings = {spelling for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for spelling in _spelt(secret)}
         for secret in spellings.difference(self._secrets):
             head, tail = secret[:MIN_SECRET_LENGTH], secret[-MIN_SECRET_LENGTH:]
@@ -101,7 +101,7 @@ def shown(text: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host name or address, without brackets, means this machine."""
+    """Return whether a host name or address, without brackets, is this machine."""
     import ipaddress  # here, since a run that only has a token to hide needs the rest of this module alone
 
     try:
@@ -111,7 +111,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_loopback_authority(authority: str) -> bool:
-    """Tell whether a host with or without a port, as a Host header has it, means this machine."""
+    """Return whether a host with or without a port, as in a Host header, is this machine."""
     try:
         return is_loopback(urlsplit(f"//{authority}").hostname or "")
     except ValueError:  # a bracket without its other half

@@ -35,7 +35,7 @@ class Status(StrEnum):
 
 
 class Share(StrEnum):
-    """How far a session is shared by the tests of a run. A word of this package, not of the document."""
+    """The scope in which tests share a session. A word of this package, not of the document."""
 
     RUN = "run"
     MODULE = "module"
@@ -65,7 +65,7 @@ DURATION_MAX_MINUTES: Final = 115
 CLEANUP_MINUTES: Final = 5
 """Reserved after the maximum duration, not part of it."""
 LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
-"""What a session of which nothing else is known lasts at most."""
+"""The maximum lifetime of a session with unknown limits."""
 IDLE_MIN_MINUTES: Final = 1
 IDLE_MAX_MINUTES: Final = 114
 POLL_INTERVAL_SECONDS: Final = 5.0

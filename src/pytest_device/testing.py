@@ -1,7 +1,7 @@
 """Tools for the tests of suites and plugins that build on this one: a clock, and the local service with faults.
 
-Nothing here is imported by the plugin itself. The faults and what they do are told in
-``pytest_device.service.faults``.
+Nothing here is imported by the plugin itself. ``pytest_device.service.faults`` describes the
+faults.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class FaultyService:
 def faulty_service(
     *, runner: str = "simulated", progress: Callable[[str], None] = print, **config: Any
 ) -> Generator[FaultyService]:
-    """Run a local service with its test interface; with simulated devices unless told ``runner="real"``."""
+    """Run a local service with its test interface; with simulated devices unless ``runner="real"``."""
     service = LocalService.start(app_id=LOCAL_APP_ID, progress=progress, runner=runner, testing=True, **config)
     try:
         faulty = FaultyService(service)

@@ -1,4 +1,4 @@
-"""What is decided while tests are collected: platforms, needs, order; and all mistakes, reported at once."""
+"""Turns collected tests into needs and orders them; reports all mistakes at once."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -54,10 +54,10 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         devices = arguments_by_name(marks_of(metafunc.definition))
         platforms = platforms_of(devices.get(ONLY, {}), settings) if ONLY in devices else ()
     except ConfigError:
-        return  # reported with all others
+        return  # reported with all other mistakes
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
         return
-    if settings.spread and settings.is_of_this_run("platform"):  # what the run is not for is not chosen
+    if settings.spread and settings.is_of_this_run("platform"):  # other platforms are deselected
         platforms = tuple(platform for platform in platforms if platform in settings.platform) or platforms
     if settings.spread:  # by the test's name: the same one in every process, and in a run of this test alone
         platforms = (platforms[crc32(metafunc.definition.nodeid.encode()) % len(platforms)],)
@@ -94,7 +94,7 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
 
 
 def _register_dry_run(config: pytest.Config, settings: "Settings") -> bool:
-    """Let a run that is only to say what it would do say that, in place of running; return whether it is such a one."""
+    """Replace the run by a dry run or plan if requested; return whether it was."""
     if not (will_run(config) and is_dry_run(config)):
         return False
     from pytest_device.plugin.output.plan import DryRunReporter
@@ -113,7 +113,7 @@ def _report_problems(config: pytest.Config, items: list[pytest.Item], problems: 
 
 
 def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
-    """Leave out what this run is not for, and size the sessions of the rest."""
+    """Deselect what this run is not for, and size the sessions of the rest."""
     _deselect(config, items, settings)
     select(config, items, settings, needs_of)
     if settings.size_durations:
@@ -121,7 +121,7 @@ def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings
 
 
 def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run a shard of tests of which none needs a device, or say that none does; raises pytest.UsageError."""
+    """Run a shard, or a dry run, of tests without devices; raises pytest.UsageError."""
     try:
         settings = settings_of(config)
         select(config, items, settings, needs_of)
@@ -134,7 +134,7 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
-    """Ask for sessions that last as long as their tests took in earlier runs."""
+    """Request sessions only as long as their tests took in earlier runs."""
     uses = [
         Use(item.nodeid, need, is_fixed="max_duration_minutes" in item.stash[ARGUMENTS][name])
         for item in items
@@ -167,7 +167,7 @@ def _read(wanted: list[pytest.Item], run: "DeviceRun") -> list[str]:
 
 
 def _place(item: pytest.Item) -> str:
-    """Return where a test is written, as far as that is known: what a plugin has made is defined in its files."""
+    """Return where a test is defined, as far as that is known: a plugin's tests are defined in its own files."""
     path, line, _ = item.location
     if (item.config.rootpath / path).resolve() != item.path.resolve():
         return item.nodeid
@@ -206,7 +206,7 @@ def _wrong_fixtures(
         for name in sorted(OF_ONE & asked - {PLATFORM_ARGUMENT}):
             instead = f"{name}s" if f"{name}s" in OF_SEVERAL else "device_sessions"
             yield several_devices(name, instead, devices)
-    # Of a fixture and the one that it is built on one report will do.
+    # One report is enough for a fixture and the one it is built on.
     fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
     for needed, name in fixtures.items():
         if others := {kind.value for kind in types} - {needed}:
@@ -222,14 +222,14 @@ def _too_many(needs: Mapping[str, "DeviceRequirement"], settings: "Settings") ->
 
 
 def _provide(item: pytest.Item) -> None:
-    """Let a test that has only the marker get its sessions all the same."""
+    """Request the sessions of a test that only has the marker."""
     if isinstance(item, pytest.Function) and "device_sessions" not in item.fixturenames:
         # A list of its own, since pytest shares one among the items of a function; and last, after whatever may skip.
         item.fixturenames = [*item.fixturenames, "device_sessions"]
 
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
-    """Leave out tests for other platforms than those that the command line or the environment names."""
+    """Deselect tests for platforms that the command line or the environment does not name."""
     if not settings.platform or not settings.is_of_this_run("platform"):
         return
     others = [item for item in items if _platforms(item) - set(settings.platform)]
@@ -244,7 +244,7 @@ def _platforms(item: pytest.Item) -> set[str]:
 
 
 def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) -> None:
-    """Put tests with equal needs next to each other, as far as the fixtures allow that they share."""
+    """Group tests with identical needs, as far as shared fixtures allow."""
     plan = grouping.plan(items, may_order=True)
     if not plan.has_devices():  # all that need one are deselected
         return

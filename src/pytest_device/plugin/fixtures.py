@@ -40,18 +40,18 @@ OF_ONE: Final = frozenset(
 OF_SEVERAL: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
 """The fixtures of a test with several devices."""
 MAKING: Final = frozenset({"device_client", "device_lease"})
-"""The fixtures that make sessions without a marker."""
+"""The fixtures that create sessions without a marker."""
 
 
 @pytest.fixture
 def device_request_defaults() -> "DeviceArguments":
-    """Say what markers leave out and is known only while tests run: override it to return arguments of the marker."""
+    """Return marker arguments that are only known while tests run; override it in a conftest."""
     return {}
 
 
 @pytest.fixture
 def device_wait_policy(request: pytest.FixtureRequest) -> "WaitPolicy":
-    """Say how to wait for a session: override it to return another policy."""
+    """Return how to wait for a session; override it to change timeouts."""
     from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).policy()
@@ -59,16 +59,16 @@ def device_wait_policy(request: pytest.FixtureRequest) -> "WaitPolicy":
 
 @pytest.fixture
 def device_appium_options() -> "Options | Mapping[str, Options]":
-    """Say what the suite wants of Appium: override it to return capabilities or one of the client's option classes.
+    """Return capabilities or an Appium option class; override it in a conftest.
 
-    They win over the capabilities that the service gives for its device.
+    They take precedence over the capabilities that the service returns for its device.
     """
     return {}
 
 
 @pytest.fixture
 def device_driver_policy() -> "DriverPolicy":
-    """Say how Appium drivers talk to their servers: override it to return another policy."""
+    """Return timeouts and retries of Appium drivers; override it to change them."""
     from pytest_device.controllers.appium import DriverPolicy
 
     return DriverPolicy()
@@ -78,7 +78,7 @@ def device_driver_policy() -> "DriverPolicy":
 def device_sessions(
     request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
 ) -> "Mapping[str, Session]":
-    """Provide the sessions of a test by the names of its markers: in progress, booted side by side."""
+    """Provide the test's sessions by the names of their markers; they boot in parallel."""
     from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).acquire(
@@ -88,7 +88,7 @@ def device_sessions(
 
 @pytest.fixture
 def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
-    """Provide the test's device session: in progress, with its connection details; stopped when no test needs it."""
+    """Provide the test's device session, ready to use; it is stopped when no test needs it."""
     from pytest_device.plugin.state import session_of
 
     return session_of(device_sessions)
@@ -96,7 +96,7 @@ def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
 
 @pytest.fixture
 def device_platform(device_session: "Session") -> "Platform":
-    """Provide what the test's device runs: ``Platform.ANDROID`` or ``Platform.IOS``."""
+    """Provide the platform of the test's device: ``Platform.ANDROID`` or ``Platform.IOS``."""
     from pytest_device.spec import Platform
 
     return Platform(device_session.platform)
@@ -104,7 +104,7 @@ def device_platform(device_session: "Session") -> "Platform":
 
 @pytest.fixture
 def device_preview_url(device_session: "Session") -> str | None:
-    """Provide the address of the live picture of the test's device, None when the service gives none."""
+    """Provide the URL of the live preview of the test's device, None if the service has none."""
     config = device_session.remote_config
     return config.web_preview_url if config else None
 
@@ -116,7 +116,7 @@ def device_drivers(
     device_appium_options: "Options | Mapping[str, Options]",
     device_driver_policy: "DriverPolicy",
 ) -> "Generator[Mapping[str, WebDriver]]":
-    """Provide an Appium driver on each device of the test, by its marker's name; quit after the test."""
+    """Provide an Appium driver for each device of the test, by its marker's name; quit after the test."""
     from pytest_device.plugin.provider.drivers import started
 
     with started(request, device_sessions, device_appium_options, device_driver_policy) as drivers:
@@ -125,10 +125,10 @@ def device_drivers(
 
 @pytest.fixture
 def device_driver(device_session: "Session", device_drivers: "Mapping[str, WebDriver]") -> "WebDriver":
-    """Provide an Appium driver on the test's device (``type="appium"``); quit after the test."""
+    """Provide an Appium driver for the test's device (``type="appium"``); quit after the test."""
     from pytest_device.plugin.markers import ONLY
 
-    del device_session  # whose error for a test with several devices comes first
+    del device_session  # raises for a test with several devices before a client starts
     return device_drivers[ONLY]
 
 
@@ -138,7 +138,7 @@ def device_agent_devices(
     device_sessions: "Mapping[str, Session]",
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, AgentDevice]]":
-    """Provide agent-device on each device of the test, by its marker's name; its session is closed after the test."""
+    """Provide an agent-device client for each device of the test, by its marker's name; closed after the test."""
     from pytest_device.plugin.provider.agents import agent_devices
 
     with agent_devices(request.node, device_sessions, tmp_path_factory) as clients:
@@ -147,10 +147,10 @@ def device_agent_devices(
 
 @pytest.fixture
 def device_agent_device(device_session: "Session", device_agent_devices: "Mapping[str, AgentDevice]") -> "AgentDevice":
-    """Provide agent-device on the test's device (``type="agent-device"``); its session is closed after the test."""
+    """Provide an agent-device client for the test's device (``type="agent-device"``); closed after the test."""
     from pytest_device.plugin.markers import ONLY
 
-    del device_session  # whose error for a test with several devices comes first
+    del device_session  # raises for a test with several devices before a client starts
     return device_agent_devices[ONLY]
 
 
@@ -160,7 +160,7 @@ def device_argents(
     device_sessions: "Mapping[str, Session]",
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, Argent]]":
-    """Provide argent on each device of the test, by its marker's name."""
+    """Provide an argent client for each device of the test, by its marker's name."""
     from pytest_device.plugin.provider.agents import argents
 
     with argents(request.node, device_sessions, tmp_path_factory) as clients:
@@ -169,10 +169,10 @@ def device_argents(
 
 @pytest.fixture
 def device_argent(device_session: "Session", device_argents: "Mapping[str, Argent]") -> "Argent":
-    """Provide argent on the test's device (``type="argent"``)."""
+    """Provide an argent client for the test's device (``type="argent"``)."""
     from pytest_device.plugin.markers import ONLY
 
-    del device_session  # whose error for a test with several devices comes first
+    del device_session  # raises for a test with several devices before a client starts
     return device_argents[ONLY]
 
 
@@ -180,7 +180,7 @@ def device_argent(device_session: "Session", device_argents: "Mapping[str, Argen
 def device_environment(
     request: pytest.FixtureRequest, device_session: "Session", tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, str]:
-    """Provide the variables by which the controller's own tools find the test's device: to hand to a subprocess."""
+    """Provide environment variables with which the controller's own tools find the test's device."""
     from pytest_device.plugin.markers import ONLY
     from pytest_device.plugin.provider.agents import variables
 
@@ -199,7 +199,7 @@ def device_process_environment(
 
 @pytest.fixture
 def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Provide a directory for what the test leaves behind: below ``--device-artifacts-dir``, else ``tmp_path``."""
+    """Provide a directory for the test's artifacts: below ``--device-artifacts-dir``, else ``tmp_path``."""
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.output.artifacts import directory_of
 
@@ -210,7 +210,7 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
 
 @pytest.fixture(scope="session")
 def device_client(request: pytest.FixtureRequest) -> "SessionClient":
-    """Provide the client itself, for special needs; what it creates is stopped at the end of the run at the latest."""
+    """Provide the client of the service; sessions that it creates are stopped at the end of the run at the latest."""
     from pytest_device.plugin.provider.current import devices_of
 
     return devices_of(request).backend.sessions()
@@ -218,9 +218,9 @@ def device_client(request: pytest.FixtureRequest) -> "SessionClient":
 
 @pytest.fixture(scope="session")
 def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
-    """Provide sessions of one's own, in fixtures of any scope, each for the length of a ``with`` block.
+    """Provide a session for a ``with`` block, also in fixtures of any scope.
 
-    It is called with the arguments of the marker: ``with device_lease(platform="ios") as session:``.
+    Call it with marker arguments: ``with device_lease(platform="ios") as session:``.
     """
     from pytest_device.plugin.provider.current import devices_of
 

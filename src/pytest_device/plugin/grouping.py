@@ -1,4 +1,4 @@
-"""Tests by the devices that they need and the fixtures that they share, as the plan of a run has them."""
+"""Groups tests by the devices that they need and the fixtures that they share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,7 @@ _SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("clas
 
 
 class Grouping:
-    """Tests in groups, each looked at once however often they are planned: a suite may have tens of thousands."""
+    """Tests in groups, each examined only once: a suite may have tens of thousands."""
 
     def __init__(self) -> None:
         self.needs = Numbers()
@@ -28,7 +28,7 @@ class Grouping:
         self._known: dict[pytest.Item, tuple[int, int]] = {}
 
     def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
-        """Return what tests add up to."""
+        """Return the plan of tests."""
         tests = [self._known.get(item) or self._place(item) for item in items]
         return TestPlan(tuple(self._groups), tuple(self._models), tests, may_order)
 
@@ -55,7 +55,7 @@ class Grouping:
 
 
 def _bond(item: pytest.Item) -> str | None:
-    """Return the node in which the fixtures live that a test shares with others, None when it has none such."""
+    """Return the node of the fixtures that a test shares with others, None if it shares none."""
     info = getattr(item, "_fixtureinfo", None)
     if info is None or not info.name2fixturedefs:
         return None
@@ -69,7 +69,7 @@ def _bond(item: pytest.Item) -> str | None:
 
 
 def _parameter_of_run(item: pytest.Item, definitions: Mapping[str, Sequence[Any]]) -> str | None:
-    """Return the parameters of fixtures of the whole run, which are set up again for each change of a parameter."""
+    """Return the parameters of session-scoped fixtures, which are set up again for each change of a parameter."""
     callspec = getattr(item, "callspec", None)
     if callspec is None:
         return None

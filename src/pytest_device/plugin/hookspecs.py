@@ -10,28 +10,28 @@ if TYPE_CHECKING:
 
 
 def pytest_device_request(item: pytest.Item, name: str, arguments: dict[str, Any]) -> None:
-    """Change what a test asks of a device: the arguments of its markers, in place.
+    """Change the marker arguments of a test's device in place.
 
-    Called at collection, for each device of each test. ``name`` is the device's, empty when its marker has none.
-    ``arguments`` hold what the markers say, with one platform; the project's defaults come below them.
+    Called at collection, for each device of each test. ``name`` is the device's name, empty if its marker has none.
+    ``arguments`` are those of the markers, with one platform; they take precedence over the settings.
     """
 
 
 def pytest_device_ready(item: pytest.Item, device_session: "Session") -> None:
-    """React to a session that is in progress, before its first test gets it."""
+    """React to a session that is ready, before its first test gets it."""
 
 
 def pytest_device_stopping(item: pytest.Item, device_session: "Session") -> None:
-    """React to a session that was in progress, before it is stopped: the time to save what it recorded.
+    """Save what a session recorded, before it is stopped.
 
-    ``item`` is the last test that had it. What is raised is an error of that test; the session is stopped all the same.
+    ``item`` is the last test that used it. An exception is an error of that test; the session is still stopped.
     """
 
 
 def pytest_device_infrastructure_error(
     item: pytest.Item, error: "DeviceError", device_session: "Session | None"
 ) -> None:
-    """React to an error that is not the test's. ``device_session`` is None when there was none yet.
+    """React to an infrastructure error, after the test's teardown.
 
-    Called when the test has been torn down.
+    ``device_session`` is None if there was none yet.
     """

@@ -1,4 +1,4 @@
-"""Marker arguments -> what a test needs of each of its devices."""
+"""Turns marker arguments into the requirements of a test's devices."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ Arguments = Mapping[str, Any]
 
 
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
-    """Return the device markers of a test, the closest first: those of its set of parameters before its own."""
+    """Return the device markers of a test, the closest first: those of its parameter set before its own."""
     adopt_package_marks(node)
     if node.get_closest_marker("device") is None:
         return []
@@ -49,9 +49,9 @@ def _own_marks(node: object) -> list[pytest.Mark]:
 
 
 def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]:
-    """Return for each device of a test, by its name, what the markers say, the closest winning argument by argument.
+    """Return the marker arguments of each device of a test by its name; closer markers take precedence.
 
-    What markers without a name say holds for each device; None counts as left out. Raises ConfigError.
+    Markers without a name apply to each device; None counts as omitted. Raises ConfigError.
     """
     names = list(dict.fromkeys(_name_of(mark) for mark in reversed(marks)))
     named = [name for name in names if name != ONLY] or [ONLY]
@@ -65,7 +65,7 @@ def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]
 
 
 def _over(outer: Arguments, closer: Arguments) -> dict[str, Any]:
-    """Return the arguments of a closer marker over those of an outer one, without what these cannot go with."""
+    """Return the arguments of a closer marker over those of an outer one, without those that it excludes."""
     from pytest_device.sessions.request import SOURCES
 
     dropped: set[str] = set()
@@ -90,7 +90,7 @@ def _name_of(mark: pytest.Mark) -> str:
 
 
 def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
-    """Return the platforms that a device may have, by its marker, else by the settings, right or wrong."""
+    """Return the platforms of a device by its marker, else by the settings, valid or not."""
     match arguments.get("platform", settings.platform):
         case str(platform):
             return (platform,)
@@ -104,22 +104,22 @@ def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a session's name is made of besides the test."""
+    """The parts of a session's name besides the test."""
 
     environ: Mapping[str, str]
     run: str = ""
-    """Stands where no CI service names the run."""
+    """Used if no CI service names the run."""
     needs: "dict[str, DeviceRequirement]" = field(
         default_factory=dict[str, "DeviceRequirement"], compare=False, repr=False
     )
-    """What was made before: many tests ask for the same."""
+    """The requirements so far: many tests have the same."""
 
     def holder(self) -> str:
-        """Return what others read of who holds a session."""
+        """Return the name of this process as the holder of a session."""
         return f"run {self.run} {self.environ.get('PYTEST_XDIST_WORKER', '')}".strip()
 
     def of(self, item: pytest.Item, share: str) -> str:
-        """Return a name that distinguishes sessions where about 40 characters are read: who shares it comes first."""
+        """Return a name whose first 40 characters distinguish sessions: who shares it comes first."""
         path, _, test = item.nodeid.partition("::")
         ci_run = next((self.environ[name] for name in CI_RUN_VARIABLES if self.environ.get(name)), self.run)
         worker = self.environ.get("PYTEST_XDIST_WORKER", "")
@@ -135,7 +135,7 @@ def _class_of(item: pytest.Item) -> str:
 
 
 def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, Any]]:
-    """Return what a test asks of each of its devices: its markers' arguments, one platform, what hooks have changed.
+    """Return the arguments of each device of a test: of its markers, with one platform, changed by hooks.
 
     Raises ConfigError.
     """
@@ -178,7 +178,7 @@ def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: 
 def need_of(
     item: pytest.Item, arguments: Arguments, settings: "Settings", names: Names, defaults: Arguments | None = None
 ) -> "DeviceRequirement":
-    """Return the need that arguments make, over ``defaults``, over the settings; raises ConfigError."""
+    """Return the requirement of arguments over ``defaults`` over the settings; raises ConfigError."""
     from pytest_device.sessions.request import SHARING, SessionRequest, whole_minutes
     from pytest_device.sessions.requirement import DeviceRequirement
 
@@ -211,7 +211,7 @@ def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
 
 
 def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
-    """Return how many minutes have to be left for the test; problems are added to ``problems``."""
+    """Return how many minutes the session must have left; add mistakes to ``problems``."""
     if "test_minutes" not in sharing:
         return _minutes_of_setting(settings, share, duration, problems)
     minutes = sharing["test_minutes"]
@@ -224,9 +224,9 @@ def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int
 
 
 def _minutes_of_setting(settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
-    """Return what the setting says; the default, and any where nothing is shared, gives way to sessions that are short.
+    """Return the setting; the default, and any without sharing, is reduced for short sessions.
 
-    What somebody has set and a session cannot give would boot a device for each test.
+    A chosen value above the session's duration is an error: it would boot a device for each test.
     """
     from pytest_device.settings import as_given
 
@@ -240,7 +240,7 @@ def _minutes_of_setting(settings: "Settings", share: str, duration: int, problem
 
 
 def _among(item: pytest.Item, share: str) -> str:
-    """Name those who may share a session; a function outside of a class is a class of its own, as for fixtures."""
+    """Return the sharing key; as for fixtures, a function outside of a class is its own class."""
     match Share(share):
         case Share.RUN:
             return share
@@ -253,7 +253,7 @@ def _among(item: pytest.Item, share: str) -> str:
 
 
 def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]:
-    """Return what the settings say, with the limits that every session carries: one that is lost ends by itself."""
+    """Return the arguments of the settings, with the limits at which a lost session ends by itself."""
     from pytest_device.sessions.request import SOURCES
 
     fallback: dict[str, Any] = {
@@ -268,7 +268,7 @@ def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]
 
 
 def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, int]]:
-    """Yield the limits; no idle limit where the document forbids it: without a controller, or with a short duration."""
+    """Yield the limits; no idle limit where the document forbids it: without a controller or with 1 minute."""
     longest = arguments.get("max_duration_minutes", settings.max_duration_minutes)
     yield "max_duration_minutes", longest
     if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and isinstance(longest, int) and longest > 1:

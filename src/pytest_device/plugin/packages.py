@@ -22,5 +22,5 @@ def adopt_package_marks(node: pytest.Item) -> None:
         package.stash[_READ] = True
         marks: object = getattr(sys.modules.get(name), "pytestmark", [])
         for mark in cast("list[object]", marks if isinstance(marks, list) else [marks]):
-            if isinstance(mark, pytest.MarkDecorator) and mark.name == "device":  # others are not ours to read
+            if isinstance(mark, pytest.MarkDecorator) and mark.name == "device":  # others don't belong to this plugin
                 package.add_marker(mark)

@@ -1,4 +1,4 @@
-"""What happens around each test of a run with devices: its devices are given back, its report says what it met."""
+"""Wraps each test of a run with devices: releases its devices, completes its report."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
 
 _BLAMED: Final = pytest.StashKey[DeviceError]()
-"""An error of the infrastructure that a test has met and that no hook was notified of yet."""
+"""An infrastructure error of a test that hooks were not notified of yet."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
-"""What a controller says of what a suite asked of it, in a fixture as in a test: its own affair."""
+"""A controller's refusal of a call by the suite, in a fixture as in a test: the suite's own error."""
 
 
 class DeviceTests:
@@ -38,12 +38,12 @@ class DeviceTests:
         self._log, self._redactor, self._pause, self._signals = log, redactor, pause, signals
 
     def keeps(self, item: pytest.Item) -> bool:
-        """Return whether the sessions of a test are to be left running because it failed."""
+        """Return whether to leave the sessions of a failed test running."""
         return self._settings.keep_on_failure and item.stash.get(FAILED, False) and not self._pause.is_possible()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Remember which test is at hand, and let the devices of others boot beside it."""
+        """Note the current test, and boot devices of later tests in parallel."""
         self._log.item = self.devices.item = item
         self.devices.look_ahead(item)
 
@@ -51,7 +51,7 @@ class DeviceTests:
     def pytest_runtest_teardown(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Give the test's sessions back when all that used them has been torn down."""
+        """Release the test's sessions after all fixtures that use them were torn down."""
         with self._given_back(item, nextitem):
             return (yield)
 
@@ -81,7 +81,7 @@ class DeviceTests:
             self._notify_hooks(item, sessions)
 
     def _notify_hooks(self, item: pytest.Item, sessions: "Mapping[str, Session]") -> None:
-        """Let hooks know of an error of the infrastructure, once."""
+        """Notify hooks of an infrastructure error, once."""
         error = item.stash.get(_BLAMED, None)
         if error is None:
             return
@@ -95,7 +95,7 @@ class DeviceTests:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Say plainly what is not the test's fault, and add what the local service logged."""
+        """Mark errors that are not the test's fault, and add the log of the local service."""
         report = yield
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         error, verdict = _device_error(item, call), None
@@ -112,7 +112,7 @@ class DeviceTests:
             self._add_log(item, report)
         attach(report, self._log.take(), verdict, waited=item.stash.get(WAITED, 0.0))
         item.stash[WAITED] = 0.0
-        if self._signals.exit_status is not None:  # and yet here: the test has caught what should have ended the run
+        if self._signals.exit_status is not None:  # still here: the test has caught the KeyboardInterrupt
             item.session.shouldstop = "terminated by a signal"
         return report
 
@@ -123,7 +123,7 @@ class DeviceTests:
         excinfo: pytest.ExceptionInfo[BaseException],
         error: DeviceError | None,
     ) -> DeviceError | None:
-        """Look at the sessions of a test that failed; return what is to blame if it is not the test."""
+        """Check the sessions of a failed test; return the error that is to blame instead of the test."""
         problem = self.devices.loss(item, excinfo.value)
         if problem is None or (error and not isinstance(error, ControllerLostError)):
             return error
@@ -132,7 +132,7 @@ class DeviceTests:
         return problem
 
     def _plain(self, error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
-        """Return the error as its message alone: a traceback through the plugin would say nothing to a user."""
+        """Return the error as its message alone: users cannot do anything with a traceback through the plugin."""
         message = self._redactor.text(message)
         shown = error.getrepr(style="value", chain=False)
         if shown.reprcrash:
@@ -148,11 +148,11 @@ class DeviceTests:
 
     @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
-        """Show a person where the device of a failed test is, and wait for them when asked to."""
+        """Show a person where the device of a failed test is, and wait if requested."""
         if not isinstance(node, pytest.Item) or not (taken := self.devices.taken(node)):
             return
         if self._pause.offer(taken, keep=self._settings.keep_on_failure):
-            self.devices.spend(node)  # whoever looked at it may have left anything behind
+            self.devices.spend(node)  # the person may have changed anything on it
 
 
 def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:

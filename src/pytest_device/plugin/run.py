@@ -1,4 +1,4 @@
-"""What one pytest process does with a run that has device tests: its part of it, the way to the service, its end."""
+"""Takes one pytest process through a run with device tests: connection, tests, end."""
 
 import os
 from collections.abc import Sequence
@@ -44,16 +44,16 @@ class DeviceRun:
         self._ordered: Sequence[pytest.Item] = ()
 
     def missing(self) -> list[str]:
-        """Return what is missing to run the tests."""
+        """Return which settings the tests still need."""
         if not will_run(self._config) or is_dry_run(self._config):
             return []
         attended = self.settings.keep_on_failure and self._pause.is_possible()
         return list(self.settings.service_problems(attended=attended))
 
     def register(self, ordered: Sequence[pytest.Item], grouping: Grouping) -> None:
-        """Take part in the run from here on; ``ordered`` are the tests, none where somebody else has ordered them.
+        """Register for the run; ``ordered`` are the tests, none if another plugin ordered them.
 
-        An earlier run in this process ends (``--looponfail``).
+        Ends an earlier run in this process (``--looponfail``).
         """
         self._grouping = grouping
         self._ordered = ordered
@@ -76,7 +76,7 @@ class DeviceRun:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Open the way to the service."""
+        """Open the connection to the service."""
         if not will_run(self._config):
             return
         try:
@@ -89,20 +89,20 @@ class DeviceRun:
         self._config.pluginmanager.register(tests, "device-tests")
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Let the end take its time."""
+        """Shut down in order."""
         self._signals.close()
 
     @pytest.hookimpl(trylast=True)  # after pytest has torn down what an interrupt left
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Stop what is left."""
-        if os.getpid() != self._pid:  # a forked child that runs on to the end: the end is its parent's to settle
+        """Stop the remaining sessions."""
+        if os.getpid() != self._pid:  # a forked child that runs on to the end: its parent reconciles
             return
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
         self._connection.close(session, by_signal=self._signals.exit_status is not None)
 
     def pytest_unconfigure(self) -> None:
-        """Give the signals back."""
+        """Restore the signal handlers."""
         self._signals.restore()
 
 

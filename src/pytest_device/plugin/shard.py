@@ -1,4 +1,4 @@
-"""One part of the suite out of several, each for a CI machine of its own; the same parts on every machine."""
+"""Selects the tests of one shard; all machines split the suite identically."""
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -27,7 +27,7 @@ _LOSES_TESTS: Final = {
     "stepwise": "--stepwise, which selects other tests on each machine",
     "splits": "--splits, which splits the suite, too",
 }
-"""Options that do not go with shards."""
+"""Options that can't be used with shards, with the reason."""
 
 
 def select(
@@ -36,7 +36,7 @@ def select(
     settings: "Settings",
     needs_of: Callable[[pytest.Item], Mapping[str, "DeviceRequirement"]],
 ) -> None:
-    """Leave the tests of other shards out of ``items``; raises ConfigError where shards would lose or repeat tests."""
+    """Deselect the tests of other shards; raises ConfigError if shards would lose or repeat tests."""
     shard = settings.shard
     if shard is None:
         return
@@ -57,14 +57,14 @@ def select(
 
 
 class _ShardReporter:
-    """Says which part of which split runs here."""
+    """Reports which shard runs here."""
 
     def pytest_report_collectionfinish(self, config: pytest.Config) -> str:
         return config.stash[SHARD_LINE]
 
 
 def _fingerprint(tests: Sequence[tuple[str, object]], parts: Sequence[int]) -> str:
-    """Return what differs when another machine splits otherwise."""
+    """Return a text that differs if another machine splits differently."""
     lines = sorted(f"{part} {nodeid}" for (nodeid, _), part in zip(tests, parts, strict=True))
     digest = sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()
     return f"split {digest[:8]}"
@@ -89,7 +89,7 @@ def read_durations(path: Path) -> Mapping[str, int]:
 
 
 def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[Work]:
-    """Return what tests, given as node id and group, add; those of unknown duration are taken for average ones."""
+    """Return tests, given as node id and group, with their durations; unknown ones get the average."""
     found = [known[nodeid] for nodeid, _ in tests if nodeid in known]
     average = sum(found) // len(found) if found else None
 

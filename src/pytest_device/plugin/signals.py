@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a run in order: CI services and closed terminals send the latter two."""
+"""Lets Ctrl-C, SIGTERM and SIGHUP end a run in order: CI services and closed terminals send the latter two."""
 
 import signal
 import threading
@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any, Final
 
 OBEYED: Final = 3
-"""While a run is closing signals are only noted, but for the third: it breaks the closing off, too."""
+"""The number of signals that interrupt even a run that is shutting down; earlier ones are only counted."""
 
 TOGETHER_SECONDS: Final = 0.5
 """Signals so close to each other are one: a second KeyboardInterrupt would strike while the first one unwinds."""
@@ -49,11 +49,11 @@ class EndInOrder:
                 self._replaced[number] = present
 
     def close(self) -> None:
-        """Let what ends the run take its time from here on."""
+        """Don't interrupt from here on: the run is shutting down."""
         self._closing = True
 
     def restore(self) -> None:
-        """Set again what was there."""
+        """Restore the previous handlers."""
         for number, former in self._replaced.items():
             signal.signal(number, former)
         self._replaced.clear()

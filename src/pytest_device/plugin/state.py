@@ -1,4 +1,4 @@
-"""What rooms of the plugin know of a test in common: the keys of its stash, and of what pytest-xdist hands around."""
+"""Keys of a test's stash and of pytest-xdist's messages that several rooms of the plugin use."""
 
 import json
 from collections import Counter
@@ -27,22 +27,22 @@ LOCAL: Final = "device_local"
 RUN: Final = "device_run"
 """Key of a worker's input: the name that all processes of the run share."""
 PROBLEMS: Final = "device_problems"
-"""Key of a worker's output: what is wrong with the configuration."""
+"""Key of a worker's output: its usage errors."""
 
 ARGUMENTS: Final = pytest.StashKey[dict[str, dict[str, Any]]]()
-"""What a test asks of each of its devices, by their names."""
+"""The marker arguments of a test's devices, by their names."""
 NEEDS: Final = pytest.StashKey[dict[str, "DeviceRequirement"]]()
-"""The same as needs, as far as they are known before the test runs."""
+"""The requirements made of them, as far as they are known at collection."""
 NOT_LEFT: Final = pytest.StashKey[bool]()
-"""Whether a test is not to be counted among those that are left: it is done, or nobody knew that it needs a device."""
+"""Whether a test does not count as remaining: it is done, or did not request its device at collection."""
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """The Appium drivers that a test has, by its devices' names."""
 USES: Final = pytest.StashKey[dict[str, "Use"]]()
-"""What a test was given of agent-device or argent, by its devices' names."""
+"""The agent-device or argent access of a test, by its devices' names."""
 PROVIDING: Final = pytest.StashKey[DeviceError]()
-"""The error that was met last while a device or a driver was provided to a test."""
+"""The last error while a device or a driver was provided to a test."""
 FAILED: Final = pytest.StashKey[bool]()
-"""Whether the attempt at a test that is at hand has failed."""
+"""Whether the current attempt at a test has failed."""
 WAITED: Final = pytest.StashKey[float]()
 """For how many seconds a test waited for its devices, until its next report."""
 _HISTORY: Final = pytest.StashKey[History]()
@@ -50,7 +50,7 @@ _HISTORY: Final = pytest.StashKey[History]()
 
 @dataclass(slots=True)
 class Use:
-    """What a test was given of one device; ``client`` is None where it has the variables alone."""
+    """A test's access to one device; ``client`` is None if it only has the variables."""
 
     environment: "ControllerEnvironment"
     client: "AgentDevice | Argent | None" = None
@@ -67,12 +67,12 @@ def planned(item: pytest.Item) -> Counter["DeviceRequirement"]:
 
 
 def is_fresh(item: pytest.Item) -> bool:
-    """Return whether a test has a device of its own."""
+    """Return whether a test has an unshared device."""
     return any(need.sharing_key.startswith(Share.TEST) for need in needs_of(item).values())
 
 
 def history_of(config: pytest.Config) -> History:
-    """Return what this process remembers, empty where pytest's cache is switched off."""
+    """Return the history of this process, empty if pytest's cache is disabled."""
     if _HISTORY not in config.stash:
         config.stash[_HISTORY] = History(getattr(config, "cache", None))
     return config.stash[_HISTORY]
@@ -91,6 +91,6 @@ def several_devices(fixture: str, instead: str, names: Collection[str]) -> str:
 
 
 def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
-    """Raise ConfigError when a fixture does not go with a session's type."""
+    """Raise ConfigError if a fixture does not fit a session's type."""
     if session.type != needed:
         raise ConfigError(f"{fixture} needs type={needed.value!r}, but the marker has type={str(session.type)!r}")

@@ -27,7 +27,7 @@ from pytest_device.sessions.events import (
 )
 
 PATIENCE_SECONDS: Final = 5.0
-"""A shorter wait is one that nobody wonders about: it gets a line only with ``-v``."""
+"""A shorter wait needs no explanation: it gets a line only with ``-v``."""
 
 _COLOURS: Final[Mapping[type[Event], str]] = {
     StartFailed: "yellow",
@@ -42,7 +42,7 @@ def line_of(event: Event, *, verbose: bool = False) -> str | None:
     """Return the line that a watching person reads, None for what needs none."""
     match event:
         case Queued():
-            return f"queued for {event.waited_seconds:.1f} s" if verbose else None  # which was shown while it lasted
+            return f"queued for {event.waited_seconds:.1f} s" if verbose else None  # shown while it lasted
         case Note():
             return event.text
         case _:

@@ -1,4 +1,4 @@
-"""What a run did with sessions, counted from its events in a few lines."""
+"""Counts what a run did with sessions, from its events."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An error that is not the test's own, and the pages of the sessions that the test had."""
+    """An error that is not the test's own, and the session pages of the test."""
 
     verdict: str
     test: str
@@ -103,7 +103,7 @@ class _Record:
 
 
 class Receipt:
-    """Sessions created, proven stopped, unknown; seconds waited and run; errors that were not the tests' own.
+    """Sessions created, confirmed stopped, unknown; seconds waited and run; infrastructure errors.
 
     A fold over events: what came of a session is decided by ``states``.
     """
@@ -118,11 +118,11 @@ class Receipt:
         self._earlier: set[str] = set()
         """The ids of sessions that only earlier runs have had, and that this one has stopped."""
         self._queued_seconds = 0.0
-        """For how long tests waited until there might be sessions for them, before any was requested."""
+        """How long tests waited for a slot, before a session was requested."""
         self._not_started: list[StartFailed] = []
         """The sessions that failed to start and were tried again."""
         self._notes: dict[str, None] = {}
-        """What there is to say of the run as a whole, each once."""
+        """Notes about the run as a whole, each once."""
 
     def add(self, event: Event) -> None:
         """Count one event."""
@@ -150,7 +150,7 @@ class Receipt:
         return bool(self._records or self.lost)
 
     def not_stopped(self) -> list[SessionEvent]:
-        """Return the newest event of each session that is not proven stopped, and not kept on purpose."""
+        """Return the newest event of each session that is neither confirmed stopped nor kept on purpose."""
         return [one.not_stopped() for one in self._records.values() if not (one.outcome and one.outcome.is_over)]
 
     def known(self) -> set[str]:
@@ -227,7 +227,7 @@ class Receipt:
         return sum(record.outcome is not None and record.outcome.is_proven for record in self._own())
 
     def _of_outcome(self, outcome: Outcome, kind: type[_E]) -> list[_E]:
-        """Return for each session of which this came the event that says so."""
+        """Return the deciding event of each session with this outcome."""
         return [record.of(kind)[-1] for record in self._records.values() if record.outcome is outcome]
 
     def _taken_over(self) -> int:
@@ -272,6 +272,6 @@ def _listed(lines: Sequence[str], colour: str) -> Iterator[Line]:
 
 
 def _with_pages(text: str, pages: Sequence[str]) -> str:
-    """Return a text with the pages behind it; most errors that have a page name the right one themselves."""
+    """Append session pages to a text, unless it already names one."""
     pages = list(filter(None, dict.fromkeys(pages)))
     return text if not pages or any(page in text for page in pages) else f"{text} ({' '.join(pages)})"

@@ -1,4 +1,4 @@
-"""Who is to blame for an error: the test, the app under test, the infrastructure, or the configuration."""
+"""Decides what caused an error that is not the test's: app, configuration or infrastructure."""
 
 from enum import StrEnum
 from typing import Final
@@ -15,7 +15,7 @@ from pytest_device.errors import (
 
 
 class Verdict(StrEnum):
-    """Who has to act on an error."""
+    """The cause of an error."""
 
     APP = "app"
     CONFIG = "config"
@@ -27,7 +27,7 @@ _CONFIG: Final = (ConfigError, InvalidRequestError, UnauthorizedError, Forbidden
 
 
 def verdict_of(error: DeviceError) -> Verdict:
-    """Return what an error met while providing a device is about."""
+    """Return the cause of an error while a device was provided."""
     if isinstance(error, AppError):
         return Verdict.APP
     if isinstance(error, _CONFIG):

@@ -19,7 +19,7 @@ from pytest_device.scheduling.work import GroupQueue, WorkerState
 
 PENDING_SECONDS: Final = 0.25
 """A worker has at least so much to do behind its current test: longer than the way to the coordinator and back, also to
-another machine, so that it never idles; not much longer, since what is assigned early cannot go to whoever is free."""
+another machine, so that it never idles; not much longer, since what is assigned early cannot go to an idle worker."""
 _LONG_PLAIN: Final = 0.5
 """A test without a device comes before one more boot when it takes more than this share of the time until the end:
 begun later it would be the last to end."""
@@ -39,7 +39,7 @@ def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
     """Return whether the devices that a worker needs next should boot now, beside those that it has.
 
     Only when it will be done with its group before they are ready, and that is known: a device that waits is billed,
-    and where lengths are unknown it would wait for who knows how long.
+    and where lengths are unknown it would wait for an unknown time.
     """
     queue = run.group_of(worker)
     if worker.is_over or queue is None:

@@ -63,7 +63,7 @@ class Dispatcher(Generic[W]):
         self.wait, self.expected = self._run.wait, self._run.expected
 
     def add_worker(self, worker: W) -> None:
-        """Count on one more worker."""
+        """Add a worker."""
         self._workers[worker] = WorkerState()
         self._changed[worker] = None
 
@@ -76,7 +76,7 @@ class Dispatcher(Generic[W]):
                 self._run.wait_again(queue)
 
     def remove_worker(self, worker: W) -> list[int]:
-        """Count no more on a worker; take back what it had not begun, and return all that it had not done."""
+        """Remove a worker; take back what it had not begun, and return all that it had not done."""
         pending = self._workers.pop(worker).pending
         self._changed.pop(worker, None)
         for assignment in reversed(list(islice(pending, 1, None))):
@@ -90,7 +90,7 @@ class Dispatcher(Generic[W]):
         self._run.put_back(test)
 
     def done(self, worker: W, test: int, seconds: float | None, now: float) -> None:
-        """Take note of a test's end; ``seconds`` is how long it took, without the wait for its devices."""
+        """Count a test as done; ``seconds`` is how long it took, without the wait for its devices."""
         state = self._workers[worker]
         if state.pending and state.pending[0].test == test:
             state.pending.popleft()

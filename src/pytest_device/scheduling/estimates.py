@@ -37,7 +37,7 @@ class Estimates:
             self._sums[plain] = total + sum(known), number + len(known)
 
     def learn(self, test: int, seconds: float, *, plain: bool) -> None:
-        """Take note of how long a test took, unless that was known."""
+        """Note how long a test took, unless that was known."""
         if self._seconds[test] is None:
             self._seconds[test] = seconds
             self.add((test,), plain=plain)
@@ -47,16 +47,16 @@ class Estimates:
         return self._seconds[test] is not None
 
     def known(self, tests: Iterable[int]) -> Sequence[float]:
-        """Return how long tests take, of those of which it is known."""
+        """Return the durations of those tests whose duration is known."""
         return [seconds for test in tests if (seconds := self._seconds[test]) is not None]
 
     def of(self, test: int, *, plain: bool) -> float:
-        """Return how long a test takes, or is thought to."""
+        """Return the known or estimated duration of a test."""
         known = self._seconds[test]
         return self.guess(plain=plain) if known is None else known
 
     def guess(self, *, plain: bool) -> float:
-        """Return how long a test is thought to take of which nothing is known."""
+        """Return the estimated duration of an unknown test."""
         total, number = self._sums[plain]
         return total / number if number else PLAIN_SECONDS if plain else TEST_SECONDS
 
@@ -73,7 +73,7 @@ class Estimates:
         return others[len(others) // 2]
 
     def confirm(self, models: Iterable[int]) -> None:
-        """Take note that models have booted in the time that they were thought to take."""
+        """Count the estimated boot times of models as known."""
         for model in models:
             self._boots[model] = self.boot(model)
 
@@ -85,7 +85,7 @@ class Estimates:
 def turn_of(mine: float, others: list[float], lengths: Iterator[float]) -> int | None:
     """Return which piece of work is for one who is free in ``mine`` seconds, None when others get them all.
 
-    Each goes to whoever is free first.
+    Each goes to the worker that is free first.
     """
     heapify(others)
     place = None

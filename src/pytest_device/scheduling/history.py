@@ -20,10 +20,10 @@ _LONGEST_SECONDS: Final = 86_400.0
 
 
 class Cache(Protocol):
-    """What is used of pytest's."""
+    """The part of pytest's cache in use."""
 
     def get(self, key: str, default: Any, /) -> Any:
-        """Return what is stored."""
+        """Return the stored value."""
         ...
 
     def set(self, key: str, value: object, /) -> None:
@@ -46,7 +46,7 @@ class History:
         return self._tests.get(nodeid)
 
     def add_test(self, nodeid: str, seconds: float) -> None:
-        """Take note of one run of a test: the mean of what it took now and of what was known counts."""
+        """Add one run of a test: the mean of its duration and the known one counts."""
         if not 0 <= seconds < _LONGEST_SECONDS:
             return
         known = self._tests.pop(nodeid, seconds)  # to come last, as the newest
@@ -67,7 +67,7 @@ class History:
         return [seconds for other, boots in self._boots.items() if other.split()[:2] == label for seconds in boots]
 
     def add_boot(self, key: str, seconds: float) -> None:
-        """Take note of one boot."""
+        """Add one boot."""
         if not 0 <= seconds < _LONGEST_SECONDS:
             return
         self._boots[key] = [*self._boots.pop(key, ()), round(seconds, 3)][-_MOST_BOOTS:]
@@ -102,7 +102,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _sound(values: object, read: Callable[[object], T | None]) -> dict[str, T]:
-    """Return what is sound of a value that anybody may have written."""
+    """Return the valid entries of a stored value, which may be damaged."""
     if not isinstance(values, dict):
         return {}
     found = {name: read(value) for name, value in cast("dict[str, object]", values).items()}

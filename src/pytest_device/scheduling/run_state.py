@@ -1,4 +1,4 @@
-"""What is left of a run and what its workers have: the figures that decisions are made on. Pure."""
+"""The remaining work and the workers of a run: the figures behind decisions. Pure."""
 
 from bisect import insort
 from collections import Counter
@@ -88,7 +88,7 @@ class RunState:
         return any(queue.units for queue in self.queues)
 
     def plain_queues(self) -> Iterator[GroupQueue]:
-        """Yield what is left that needs no device."""
+        """Yield the remaining queues of tests without devices."""
         return (queue for queue in self.queues if queue.units and queue.is_plain)
 
     def unbegun(self) -> Iterator[GroupQueue]:
@@ -143,7 +143,7 @@ class RunState:
         return [self.remaining(worker, now) for worker in self.workers_of(queue)]
 
     def leaves_group_in(self, worker: WorkerState, now: float) -> float:
-        """Return in how many seconds a worker may be done with its group, of which it does an equal share."""
+        """Return in how many seconds a worker may be done with its share of its group."""
         queue = self.group_of(worker)
         share = 0.0 if queue is None else self.work(queue) / max(1, len(self.workers_of(queue)))
         return self.remaining(worker, now) + share

@@ -18,7 +18,7 @@ NO_BOND: Final = -1
 """The bond of a test that shares fixtures with nobody."""
 _UNITS_FOR_EACH: Final = 2
 """Into so many units at least, for each worker, goes the largest group of tests that share fixtures: with one for each,
-whoever ends first could take nothing over from the others."""
+the first idle worker could not take over tests of the others."""
 
 
 @dataclass(frozen=True, slots=True)

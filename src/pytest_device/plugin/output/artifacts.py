@@ -1,4 +1,4 @@
-"""What is left of failed tests, and of the run, in the artifacts directory."""
+"""Saves artifacts of failed tests and the receipt of the run."""
 
 import json
 import re
@@ -38,9 +38,9 @@ def save(
     redactor: Redactor,
     reporter: Reporter,
 ) -> None:
-    """Save what a failed test's devices show, while they can: screenshot, page source, facts of the session.
+    """Save screenshot, page source and session facts of a failed test's devices.
 
-    Where that cannot be written the reason becomes a note, so that the test's own error is not lost for it.
+    If they cannot be written, a note has the reason, so that it does not replace the test's own error.
     """
     directory = directory_of(item, settings)
     if directory is None or not sessions:
@@ -57,7 +57,7 @@ def save(
 
 
 def save_receipt(settings: Settings, receipt: "Receipt", config: pytest.Config) -> str | None:
-    """Save the receipt of the run; return what there is to note where it cannot be written."""
+    """Save the receipt of the run; return why it could not be written, else None."""
     root = _root(settings, config)
     if root is None or not receipt.has_sessions:
         return None

@@ -28,7 +28,7 @@ class EventLog:
         self._progress = Progress(config, terminal) if terminal else None
         self._events: list[Event] = []
         self.item: pytest.Item | None = None
-        """The test at hand, or the last one."""
+        """The current test, or the last one."""
 
     @property
     def sleep(self) -> Callable[[float], None]:

@@ -1,4 +1,4 @@
-"""A person at the terminal who wants to look at the device of a failed test."""
+"""Pauses a run so that a person can inspect the device of a failed test."""
 
 import select
 import sys
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Pause:
-    """Shows the addresses, and waits for a key."""
+    """Shows URLs, and waits for Enter."""
 
     def __init__(self, config: pytest.Config, terminal: "Terminal | None") -> None:
         self._config, self._terminal = config, terminal
 
     @cache  # noqa: B019  # one for each run
     def is_possible(self) -> bool:
-        """Return whether somebody can press a key: there is a terminal on both sides, and it can be waited for."""
+        """Return whether a person can press Enter: input and output are a terminal that select() supports."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if self._terminal is None or reporter is None or not reporter.isatty or sys.platform == "win32":
             return False
@@ -31,7 +31,7 @@ class Pause:
             return keyboard is not None and keyboard.isatty()
 
     def offer(self, sessions: Mapping[str, Session], *, keep: bool) -> bool:
-        """Show where the devices are, and wait when asked to keep them; return whether a person has had them."""
+        """Show where the devices are, and wait if they are to be kept; return whether a person had access."""
         debugger = bool(self._config.getoption("usepdb", default=False))
         if self._terminal is None or not (debugger or (keep and self.is_possible())):
             return False
@@ -56,7 +56,7 @@ class Pause:
 
     @contextmanager
     def _keyboard(self) -> Generator[TextIO | None]:
-        """Give the standard input, of which pytest's capturing puts nothing into its place meanwhile."""
+        """Provide the real standard input, without pytest's capturing."""
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         if capture:
             capture.suspend(in_=True)

@@ -1,4 +1,4 @@
-"""``--device-plan``: how a run would go, by what is known of earlier ones."""
+"""``--device-plan``: simulates a run from the durations of earlier ones."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +26,14 @@ _MINUTE: Final = 60
 
 
 class DryRunReporter:
-    """Registered where no test is to run: ``--device-dry-run``, ``--device-plan``."""
+    """Replaces the run: ``--device-dry-run``, ``--device-plan``."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Say what was asked for, in place of the tests."""
+        """Write dry run and plan instead of running the tests."""
         if self._settings.dry_run:
             dry_run.show(session.items, session.config)
         if self._settings.plan:
@@ -145,7 +145,7 @@ def sessions_of(
 
 
 def _room(need: DeviceRequirement, step: Step) -> float:
-    """Return for how many seconds a device may have been ready so that a test is given it."""
+    """Return how long a device may have been ready to be used for a test, in seconds."""
     longest = _MINUTE * (need.request.max_duration_minutes or DURATION_MAX_MINUTES)
     return longest - max(float(_MINUTE * need.minutes), step.ends - step.begins)
 
@@ -158,7 +158,7 @@ def at_once(sessions: Sequence[Lasting]) -> int:
 
 
 def _counted(needs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield needs so that one that is there twice counts twice."""
+    """Yield needs with their count, so that duplicates differ."""
     seen = Counter[int]()
     for need in needs:
         yield need, seen[need]

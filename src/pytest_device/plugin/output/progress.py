@@ -14,7 +14,7 @@ from pytest_device.sessions.events import Created, Event, Note, Queued, StateCha
 _STEP_SECONDS: Final = 1.0
 _STATE_LENGTH: Final = 40
 _KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
-"""Variables by which pytest, too, knows a CI service; some give a terminal, and put all that is drawn into a log."""
+"""Variables by which pytest detects CI services; some have a terminal, and log everything drawn on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class _Boot:
 
 
 class Progress:
-    """Shows sessions by their events while it sleeps in place of those who wait for them."""
+    """Shows starting sessions while it sleeps for the code that waits for them."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Progress:
         """Those that are not ready, by the id of their session; by their label where the service has no capacity."""
 
     def note(self, event: Event) -> None:
-        """Take note of an event, masked as it is to be shown."""
+        """Update the line by an event, which is already masked."""
         if isinstance(event, Note | Queued):
             return
         of = event.session
@@ -54,7 +54,7 @@ class Progress:
             self._boots.pop(of.session_id, None)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, and meanwhile show a person at a terminal what is waited for."""
+        """Sleep, and meanwhile show the awaited devices on a terminal."""
         if not (self._is_watched and self._boots):
             self._sleep(seconds)
             return
@@ -81,5 +81,5 @@ def _is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return the beginning of what a service said in signs that take one column each and move no cursor."""
+    """Return the start of a service's text in characters of one column that don't move the cursor."""
     return "".join(sign if " " <= sign <= "~" else "?" for sign in " ".join(text.split())[:_STATE_LENGTH])

@@ -55,7 +55,7 @@ class Secrets:
         logging.setLogRecordFactory(self._record)
 
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
-        """Make a log record. One that would show a secret is made of masked texts instead, whoever writes it down."""
+        """Create a log record, from masked texts if it would show a secret."""
         record = self._make_record(*args, **kwargs)
         try:
             message = record.getMessage()
@@ -63,7 +63,7 @@ class Secrets:
             TypeError,
             ValueError,
             LookupError,
-        ):  # arguments that do not fit: whoever handles it reports that
+        ):  # arguments that do not fit: reported by its handler
             return record
         if (masked := self.redactor.text(message)) != message:
             record.msg, record.args = masked, ()
@@ -80,7 +80,7 @@ class Secrets:
 
     @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Mask what is reported of a module that could not be collected."""
+        """Mask the report of a module that could not be collected."""
         _mask_attributes(report, self.redactor)
 
     @pytest.hookimpl(tryfirst=True)

@@ -177,7 +177,7 @@ class Terminal:
                 self.history.add_test(report.nodeid, self._seconds.pop(test))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Let what is not the test's fault be an error in the middle of a test, too."""
+        """Report an infrastructure error in a test's call as an error, not as a failure."""
         if report.when == "call" and report.failed and VERDICT in vars(report):
             return "error", "E", "ERROR"
         return None

@@ -1,4 +1,4 @@
-"""agent-device and argent for a test: their clients and variables, and the names they go by."""
+"""Clients and environment variables of agent-device and argent for a test."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -20,7 +20,7 @@ T = TypeVar("T", AgentDevice, Argent)
 def variables(
     item: pytest.Item, name: str, session: Session, directories: pytest.TempPathFactory
 ) -> ControllerEnvironment:
-    """Return the variables of one of a test's devices, the same ones each time."""
+    """Return the environment variables of one of a test's devices, always the same."""
     uses = item.stash.setdefault(USES, {})
     if name not in uses:
         with providing(item):
@@ -32,7 +32,7 @@ def variables(
 def agent_devices(
     item: pytest.Item, sessions: Mapping[str, Session], directories: pytest.TempPathFactory
 ) -> Generator[Mapping[str, AgentDevice]]:
-    """Give a client of agent-device on each session."""
+    """Provide an agent-device client for each session."""
 
     def client(name: str, session: Session) -> AgentDevice:
         return AgentDevice(session, variables(item, name, session, directories))
@@ -45,7 +45,7 @@ def agent_devices(
 def argents(
     item: pytest.Item, sessions: Mapping[str, Session], directories: pytest.TempPathFactory
 ) -> Generator[Mapping[str, Argent]]:
-    """Give a client of argent on each session."""
+    """Provide an argent client for each session."""
 
     def client(name: str, session: Session) -> Argent:
         variables(item, name, session, directories)

@@ -1,4 +1,4 @@
-"""What is done between two tests that share a device, so that the second finds no trace of the first."""
+"""Resets a device between two tests that share it."""
 
 import logging
 from typing import Final
@@ -15,7 +15,7 @@ _logger: Final = logging.getLogger("pytest_device")
 
 
 class Cleanup:
-    """One for all sessions of a process."""
+    """Resets the devices of all sessions of a process."""
 
     def __init__(self) -> None:
         self._start_urls: dict[str, str] = {}
@@ -23,7 +23,7 @@ class Cleanup:
         self._warned: set[str] = set()
 
     def note_start(self, session: Session) -> None:
-        """Note where the device of a new session is; only a browser that argent drives has to be led back there."""
+        """Note the page of a new session's device: a browser that argent drives is reset to it."""
         if session.type == SessionType.ARGENT:
             try:
                 with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
@@ -55,5 +55,5 @@ class Cleanup:
             case SessionType.ARGENT:
                 with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
                     return reset_argent(argent, self._start_urls.get(str(session.id), ""))
-            case _:  # what an app keeps is Appium's to clear, by appium:noReset and fullReset
+            case _:  # Appium clears the data of apps itself, by appium:noReset and fullReset
                 return ""

@@ -1,4 +1,4 @@
-"""The run that provides devices to the tests of this process, for those who have only a test at hand."""
+"""Finds the run of a test or fixture."""
 
 from typing import Final, Protocol
 
@@ -9,7 +9,7 @@ from pytest_device.plugin.provider.devices import Devices
 
 
 class CurrentRun(Protocol):
-    """What is asked of the run."""
+    """The part of the run that fixtures use."""
 
     @property
     def devices(self) -> Devices:
@@ -17,7 +17,7 @@ class CurrentRun(Protocol):
         ...
 
     def keeps(self, item: pytest.Item) -> bool:
-        """Return whether the sessions of a test are to be left running because it failed."""
+        """Return whether to leave the sessions of a failed test running."""
         ...
 
 
@@ -36,6 +36,6 @@ def devices_of(request: pytest.FixtureRequest) -> Devices:
 
 
 def keeps(item: pytest.Item) -> bool:
-    """Return whether the sessions of a test are to be left running because it failed."""
+    """Return whether to leave the sessions of a failed test running."""
     run = item.config.stash.get(CURRENT_RUN, None)
     return run is not None and run.keeps(item)

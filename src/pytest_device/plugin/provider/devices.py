@@ -1,4 +1,4 @@
-"""Sessions for tests: taken from the pool before one, given back after it, looked after in between."""
+"""Gives a test its sessions from the pool and takes them back afterwards."""
 
 import os
 import time
@@ -40,7 +40,7 @@ _TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a test will need, by its devices' names, and what those behind it need that should boot now."""
+    """The needs of a test by its devices' names, and those of later tests that should boot now."""
 
     item: pytest.Item
     needs: Mapping[str, DeviceRequirement]
@@ -50,7 +50,7 @@ class _Plan:
 
 
 class Devices:
-    """What the tests of this process have of devices; ``lookahead`` knows what those to come need."""
+    """The devices of the tests of this process; ``lookahead`` knows what later tests need."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Devices:
         self._lookahead = lookahead
         self._requirements = Requirements(settings, names, lookahead.history)
         self.item: pytest.Item | None = None
-        """The test at hand, or the last one."""
+        """The current test, or the last one."""
         self._plan: _Plan | None = None
         self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
@@ -102,7 +102,7 @@ class Devices:
         return {name: held.session for name, held in item.stash[_TAKEN].items()}
 
     def look_ahead(self, item: pytest.Item) -> None:
-        """Let what tests to come need boot beside a test; one with a device does so when it acquires its own."""
+        """Boot devices of later tests during a test; a test with a device does so when it acquires its own."""
         self._plan = self._plan_of(item, needs_of(item))
         if not (self._plan.needs or is_forked(item)):
             self._boot_ahead(self._plan, self.policy())
@@ -125,7 +125,7 @@ class Devices:
 
     @contextmanager
     def lease(self, arguments: Mapping[str, Any]) -> Generator[Session]:
-        """Provide a session of one's own, for as long as the block lasts."""
+        """Provide an unshared session for as long as the block lasts."""
         item = self.item
         if item is None:
             raise RuntimeError("device_lease() was called outside of tests and their fixtures")
@@ -164,7 +164,7 @@ class Devices:
             self._cleanup_of_all().note_start(held.session)
 
     def _reset(self, item: pytest.Item, taken: Mapping[str, DeviceSession], nextitem: pytest.Item | None) -> None:
-        """Let the devices that other tests will get forget what the test did there by the controller's own tools."""
+        """Reset the devices that other tests will get if the test used the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
             need = held.requirement
@@ -184,19 +184,16 @@ class Devices:
         return {name: held.session for name, held in _taken_by(item).items()}
 
     def requests(self, item: pytest.Item) -> "Mapping[str, SessionRequest]":
-        """Return what the sessions that a test has now were asked to be."""
+        """Return the requests of the sessions that a test has now."""
         return {name: held.requirement.request for name, held in _taken_by(item).items()}
 
     def spend(self, item: pytest.Item) -> None:
-        """Let no other test have the sessions of this one."""
+        """Give the sessions of a test to no other one."""
         for held in _taken_by(item).values():
             held.unusable = True
 
     def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
-        """Look once at the sessions of a test that failed; return what is wrong with one.
-
-        No other test gets that one.
-        """
+        """Check the sessions of a failed test once; return what is wrong with one, which no other test gets."""
         if isinstance(error, MemoryError):  # a call needs a thread, which reports its begin only if it finds memory
             return None
         for held in _taken_by(item).values():
@@ -206,7 +203,7 @@ class Devices:
         return None
 
     def close(self, *, broken_off: bool = False) -> None:
-        """Stop all sessions but those that are left up for the next run, which none is where this one is broken off."""
+        """Stop all sessions but those kept warm; after an interrupt, those too."""
         if os.getpid() != self._pid:
             return
         if broken_off:
@@ -244,7 +241,7 @@ class Devices:
             self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
     def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
-        """Return how many sessions of a need one of the tests to come has at once."""
+        """Return how many sessions of a need one of the later tests has at once."""
         if self._is_forked:  # for this test alone
             return 0
         return self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
@@ -264,7 +261,7 @@ class Devices:
 
 @contextmanager
 def providing(item: pytest.Item) -> Generator[None]:
-    """Note an error that is met while providing something to a test: it is not the test's, whenever it strikes."""
+    """Note an error while a test's device is provided: it is never the test's fault."""
     try:
         yield
     except DeviceError as error:

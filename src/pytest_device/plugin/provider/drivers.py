@@ -45,7 +45,7 @@ def started(
                 request=asked.get(name),
                 policy=policy,
                 leave=lambda: keeps(item),
-                lost=lambda: devices.spend(item),  # what holds the device is not let loose on the next test
+                lost=lambda: devices.spend(item),  # a hanging driver must not disturb the next test
             )
             drivers[name] = stack.enter_context(started_one)
             _hide_address(item, session, drivers[name])
@@ -58,7 +58,7 @@ def started(
 
 
 def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None:
-    """Mask the address of a driver that goes on elsewhere than at the session's: whoever knows it has the device."""
+    """Mask the address of a driver that was redirected from the session's: it gives access to the device."""
     address, config = address_of(one), session.remote_config
     if isinstance(config, AppiumConfig) and urlsplit(address).hostname != urlsplit(config.appium_url).hostname:
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())

@@ -1,4 +1,4 @@
-"""What the pool of a process works with: sessions made as its settings say, hooks before they end, warm ones."""
+"""Creates the sessions of a process's pool, and notifies hooks before they stop."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from pytest_device.sessions.session_config import SessionConfig
 
 
 class Factory:
-    """Makes sessions that try warm devices first, and lets hooks know before one is stopped."""
+    """Creates sessions that try warm devices first, and notifies hooks before one is stopped."""
 
     def __init__(self, backend: Backend, warm: WarmDevices, history: History, relay: Relay, *, attempts: int) -> None:
         from pytest_device.controllers.health import problem_of
@@ -39,7 +39,7 @@ class Factory:
         return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
 
     def before_stop(self, session: DeviceSession) -> None:
-        """Let the suite's hooks know of a session that a test had and that is stopped next."""
+        """Notify the suite's hooks of a used session that is stopped next."""
         if isinstance(session.user, pytest.Item):
             session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
 

@@ -1,4 +1,4 @@
-"""Whether the device of a failed test is to blame."""
+"""Finds out whether the device of a failed test is to blame."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore
 
 
 def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
-    """Return what is wrong with a session; its controller is asked where the error may come from its client."""
+    """Return what is wrong with a session; check its controller if the error may come from its client."""
     return held.check_alive() or (_dead_controller(held.session) if _of_client(error) else None)
 
 

@@ -1,4 +1,4 @@
-"""What the main process of a run does for all of them: sweeping before, settling and counting at the end."""
+"""Sweeps at the start of a run and reconciles at its end, once for all of its processes."""
 
 import os
 import threading
@@ -27,7 +27,7 @@ _IS_INIT: Final = (
 
 
 class Sweeper:
-    """Stops what earlier runs have left on this machine, beside the tests of the run that is named."""
+    """Stops sessions that earlier runs left on this machine, in parallel with the tests."""
 
     def __init__(self, settings: Settings, service: Endpoint, run_name: str) -> None:
         self._settings, self._service, self._run_name = settings, service, run_name
@@ -52,13 +52,13 @@ class Sweeper:
             self._notes += swept.notes()
 
     def notes(self, until: float) -> list[str]:
-        """Return what there is to say of it, waiting for its end until then on the monotonic clock."""
+        """Return what it did, waiting for its end until then on the monotonic clock."""
         self._thread.join(max(LEAST_SECONDS, until - time.monotonic()))
         return self._notes
 
 
 class Housekeeping:
-    """One for each run, in the process that was started as pytest."""
+    """Registered once per run, in the process that was started as pytest."""
 
     def __init__(self, settings: Settings, service: Endpoint, run_name: str, terminal: Terminal) -> None:
         self._settings, self._service, self._terminal = settings, service, terminal
@@ -71,7 +71,7 @@ class Housekeeping:
         self._sweeper = Sweeper(settings, service, self.run.name if self.run else "")
 
     def finish(self, session: pytest.Session, *, until: float, others: bool, by_signal: bool) -> None:
-        """Stop what other processes of this run did not, count it all, and let no run be green that may have leaked.
+        """Stop what other processes of this run left, count it, and fail a run that may have leaked.
 
         ``until``, on the monotonic clock, the stops may be tried again. ``by_signal``: whether one ended the run.
         """

@@ -1,4 +1,4 @@
-"""What a process knows of the tests to come: which devices they need, and which of these should boot now."""
+"""Which devices later tests need, and which of these should boot now."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ _SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
 
 
 class Lookahead(Protocol):
-    """What a process knows of the tests to come; asked after each test, and before."""
+    """The later tests as a process knows them."""
 
     history: "History"
     """How long tests and boots took in earlier runs."""
 
     def done(self, item: pytest.Item) -> None:
-        """Take note that a test has had its devices; a plugin may run it again."""
+        """Count a test as done; a plugin may run it again."""
         ...
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
@@ -35,15 +35,15 @@ class Lookahead(Protocol):
         ...
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
-        """Yield tests behind the one at hand whose devices should boot now, in their order.
+        """Yield later tests whose devices should boot now, in their order.
 
-        Of shared devices those of one test boot ahead, of devices of single tests as many as the user chose.
+        Shared devices of one test boot ahead, unshared devices of as many tests as ``prefetch`` says.
         """
         ...
 
 
 class WholeRun:
-    """All tests are known, and their order: this process runs them."""
+    """All tests in their order, for a process that runs them all."""
 
     def __init__(self, items: Sequence[pytest.Item], history: "History", prefetch: int) -> None:
         self._items, self.history, self._prefetch = items, history, prefetch
@@ -55,7 +55,7 @@ class WholeRun:
         self._begins = list(accumulate(map(self._seconds, items), initial=0.0))
         """When each test begins, without boots."""
         self._unknown = list(accumulate(map(self._is_unknown, items), initial=0))
-        """How many tests before each take nobody knows how long."""
+        """How many tests before each have an unknown duration."""
         self._next_new = [len(items)] * len(items)
         """Behind each test the next that has other devices than the one before it."""
         for place in range(len(items) - 2, -1, -1):
@@ -82,7 +82,7 @@ class WholeRun:
             self._count(item, -1)
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
-        """Look at all that are left."""
+        """Return it for all remaining tests."""
         del nextitem
         return max((count for count, tests in self._left[need].items() if tests > 0), default=0)
 
@@ -99,7 +99,7 @@ class WholeRun:
             following = self._next_new[following]
 
     def _is_near(self, place: int, following: int) -> bool:
-        """Return whether a test begins before its devices can boot; a device is not to wait for who knows how long."""
+        """Return whether a test begins before its devices can boot; a device must not wait for an unknown time."""
         if self._unknown[following] > self._unknown[place + 1]:
             return False
         return self._begins[following] - self._begins[place] <= self._boot(self._items[following])
@@ -110,7 +110,7 @@ class WholeRun:
 
 
 def is_forked(item: pytest.Item) -> bool:
-    """Return whether a test is run in a process of its own (pytest-forked), which has no use for what boots here."""
+    """Return whether a test runs in its own process (pytest-forked), which cannot use devices that boot here."""
     return bool(item.config.getoption("forked", default=False)) or item.get_closest_marker("forked") is not None
 
 
@@ -120,7 +120,7 @@ def may_be_skipped(item: pytest.Item) -> bool:
 
 
 def says_more(item: pytest.Item) -> bool:
-    """Return whether fixtures of the suite say more of its devices, or of the wait for them, when it runs."""
+    """Return whether fixtures of the suite change its request, or the wait for it, when it runs."""
     info = getattr(item, "_fixtureinfo", None)
     definitions: Mapping[str, Sequence[object]] = info.name2fixturedefs if info else {}
     return any(len(definitions.get(name, ())) > 1 for name in _SAYING_MORE)

@@ -1,4 +1,4 @@
-"""What a test needs of its devices when it runs, beyond what markers have planned."""
+"""The device requirements of a test when it runs, with what fixtures add to its markers."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ class Requirements:
     def of(self, item: pytest.Item, defaults: Mapping[str, Any]) -> dict[str, DeviceRequirement]:
         """Return what a test needs when it runs, with what fixtures of the suite add; raises ConfigError."""
         planned = item.stash.get(NEEDS, None)
-        if planned is None:  # asked for while it runs, by a test that did not say so before
+        if planned is None:  # requested while it runs, with getfixturevalue
             item.stash[ARGUMENTS] = devices_of(item, self._settings)
             one = item.stash[ARGUMENTS].items()
             planned = {name: need_of(item, arguments, self._settings, self._names) for name, arguments in one}
@@ -78,7 +78,7 @@ class Requirements:
         return need not in wanted and self._planned.get(need) in plans
 
     def lasting(self, item: pytest.Item, needs: Iterable[DeviceRequirement]) -> list[DeviceRequirement]:
-        """Return needs whose sessions are not to end before a test does that is known to take long."""
+        """Return needs whose sessions last at least as long as the test is known to take."""
         seconds = self._history.test_seconds(item.nodeid)
         limits = ((need, need.request.max_duration_minutes or DURATION_MAX_MINUTES) for need in needs)
         return [replace(need, minutes=needed_minutes(seconds, need.minutes, limit)) for need, limit in limits]

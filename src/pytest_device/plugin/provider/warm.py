@@ -44,7 +44,7 @@ class WarmDevices:
             relay.event(Note(settings.not_warm))
         if not settings.keep_warm or settings.state_dir is None or not _owner(backend):
             return cls()
-        slots = backend.slots("a look at warm devices")
+        slots = backend.slots("a check for warm devices")
         config = WarmConfig(
             settings.keep_warm,
             Path(settings.state_dir),

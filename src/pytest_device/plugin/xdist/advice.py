@@ -1,4 +1,4 @@
-"""What it costs to distribute tests in another way than by their devices, said only where it is true."""
+"""Advises against a ``--dist`` that costs devices."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ _TRAPS: Final = {
 
 
 def trap(dist: str, plan: TestPlan, nodeids: Sequence[str]) -> str:
-    """Return what a value of ``--dist`` costs several workers with these tests, nothing when it costs nothing."""
+    """Return what a value of ``--dist`` costs with these tests, empty if it costs nothing."""
     if dist == "loadgroup" and not _has_groups(plan, nodeids):
         dist = "load"
     return _TRAPS.get(dist, "") if _is_true(dist, plan) else ""

@@ -20,10 +20,10 @@ OVER: Final = "over"
 
 
 class Channel(Protocol):
-    """What is used of execnet's ``Channel``."""
+    """The part of execnet's ``Channel`` in use."""
 
     def send(self, item: object) -> None:
-        """Send what is made of built-in types; raises OSError when the other end is gone."""
+        """Send a value of built-in types; raises OSError if the other end is gone."""
         ...
 
     def setcallback(self, callback: Callable[[Any], Any]) -> None:
@@ -61,7 +61,7 @@ class WorkerChannel:
 
 
 class Left:
-    """Which needs tests have that are not begun, of a collection."""
+    """The needs of the tests that have not started."""
 
     def __init__(self, plan: TestPlan, nodeids: Sequence[str]) -> None:
         self._tests: dict[int, set[str]] = defaultdict(set)
@@ -72,7 +72,7 @@ class Left:
                 self._tests[need].add(nodeid)
 
     def begun(self, nodeid: str) -> list[int]:
-        """Take note of a test; return the needs that it was the last to have."""
+        """Count a test as started; return the needs that no other test has."""
         over: list[int] = []
         for need in set(self._needs.pop(nodeid, ())):
             self._tests[need].discard(nodeid)

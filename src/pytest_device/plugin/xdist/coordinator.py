@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Gateway(Protocol):
-    """What is used of execnet's ``Gateway``."""
+    """The part of execnet's ``Gateway`` in use."""
 
     @property
     def spec(self) -> Any: ...
@@ -33,7 +33,7 @@ class _Gateway(Protocol):
 
 
 class _Worker(Protocol):
-    """What is used of pytest-xdist's ``WorkerController``."""
+    """The part of pytest-xdist's ``WorkerController`` in use."""
 
     workerinput: dict[str, Any]
     gateway: "_Gateway"
@@ -117,7 +117,7 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
-        """Assign tests by their devices, unless the user says how they are distributed."""
+        """Assign tests by device, unless the user chose a distribution."""
         if others_that_assign(config):
             return None
         self._assigns = True
@@ -135,7 +135,7 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
-        """Say what the user's way of distribution costs, and begin to watch which devices are needed no more."""
+        """Report what the user's ``--dist`` costs, and start to track which devices are still needed."""
         channel = self._channels[node]
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
@@ -161,14 +161,14 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
-        """Collect what the worker found wrong, the same as all workers do, and what its reports did not carry."""
+        """Collect the worker's usage errors, and events that its reports did not carry."""
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
 
     @pytest.hookimpl(trylast=True)  # after pytest-xdist has ended the workers
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Stop what workers did not prove stopped; end with the status of a usage error or a signal if there was one.
+        """Stop what workers left, and end with the status of a usage error or a signal if there was one.
 
         A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
         """
@@ -189,12 +189,12 @@ class Coordinator:
             self._terminal.note(note)
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
-        """Say what was wrong."""
+        """Write the workers' usage errors."""
         for problem in self._problems:
             terminalreporter.write_line(f"ERROR: {problem}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Let the end take its time, and ask the workers to end: pytest-xdist would wait ten seconds for them."""
+        """Shut down in order, and ask the workers to end: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
         if self._housekeeping and self._housekeeping.run and os.name != "nt":  # there, SIGTERM does not ask
             here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}

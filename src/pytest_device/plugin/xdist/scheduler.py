@@ -52,7 +52,7 @@ class DeviceScheduling(LoadScheduling):
         return self.collection_is_completed and self._dispatcher.is_over
 
     def add_node_collection(self, node: "WorkerController", collection: Sequence[str]) -> None:
-        """Take note of what a worker has collected; one that takes another's place has to have collected the same."""
+        """Add a worker's collection; a replacement must have collected the same tests."""
         super().add_node_collection(node, collection)
         if self._dispatcher is None or self.collection is None or node in self.node2collection:
             return

@@ -1,4 +1,4 @@
-"""What a worker of pytest-xdist knows of the tests to come, as the coordinator sends it."""
+"""The later tests of a pytest-xdist worker, as the coordinator sends them."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ class WorkerLink:
     def lookahead(
         self, items: Sequence[pytest.Item], needs: Mapping["DeviceRequirement", int], settings: "Settings"
     ) -> "WorkerLookahead":
-        """Return what knows the tests to come; ``needs`` are numbered as in the plan."""
+        """Return the lookahead of this worker; ``needs`` are numbered as in the plan."""
         return WorkerLookahead(
             items,
             self._channel,
@@ -58,7 +58,7 @@ class WorkerLink:
 
 
 class WorkerLookahead:
-    """What the coordinator sends over the channel; ``needs`` are numbered as it has them.
+    """The tests that the coordinator assigns; ``needs`` are numbered as in its plan.
 
     Where the user has chosen how tests are distributed it sends only which needs are over: the worker keeps a session
     for other tests unless ``is_limited``, when none is held on the chance of one.
@@ -102,7 +102,7 @@ class WorkerLookahead:
                 self._pending = [number for number in self._pending if self._items[number] is not item]
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
-        """Look at what is pending, else at the next test and at what is over."""
+        """Return it for what is pending, else for the next test and what is over."""
         if self._pending is not None:
             return max((planned(item)[need] for item in self._following()), default=0)
         if nextitem is None:
