@@ -366,7 +366,7 @@ def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
     result.stdout.fnmatch_lines(
         [
             "infrastructure: create: no complete answer from *",
-            "The response was lost: a session named 'test_driven · * may be running. *",
+            "The service may have created a session named 'test_driven · *. It can't be found, *",
             "sessions: created 0, proven stopped 0, unknown 1; *",
         ]
     )

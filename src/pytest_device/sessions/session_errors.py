@@ -65,8 +65,8 @@ def lost_answer(name: str | None, minutes: int) -> str:
     """Return the note on an error of a create call that may have made a session."""
     named = f"named {name!r}" if name else "without a name"
     return (
-        f"The response was lost: a session {named} may be running. It can't be found, because the service has no list "
-        f"of sessions; it ends by itself after at most {minutes} minutes."
+        f"The service may have created a session {named}, which may be running. It can't be found, because the "
+        f"service has no list of sessions; it ends by itself after at most {minutes} minutes."
     )
 
 
