@@ -406,7 +406,7 @@ def test_a_stop_that_answers_with_another_session_proves_nothing(client: DeviceC
 def test_a_packed_answer_is_refused_before_it_is_unpacked(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [lambda _request, _carry_out: httpx.Response(200, headers={"Content-Encoding": "br"})]
 
-    with pytest.raises(UnexpectedReplyError, match="packed"):
+    with pytest.raises(UnexpectedReplyError, match="compressed"):
         leased(client, world)
 
     assert world.statuses() == ["stopped"]

@@ -16,7 +16,7 @@ import trustme
 
 from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseStore, Server, Terms
+from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore, Server
 from pytest_device.sessions.reporter import ProgressReporter
 from pytest_device.testing import FakeClock
 from tests.sessions.recorder import SILENT, Recorder
@@ -27,9 +27,9 @@ from tests.waiting import eventually
 FORKS = """
 import os, sys
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.quota.leases import LeaseStore, Terms
+from pytest_device.sessions.quota.leases import LeaseStore, LeaseConfig
 from pytest_device.sessions.reporter import SilentReporter as Silent
-store = LeaseStore(Terms(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
+store = LeaseStore(LeaseConfig(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
 (slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, reporter=Silent()).take(1)
 child = os.fork()
 if child == 0:
@@ -48,7 +48,7 @@ class Machine:
         self.warnings = self.recorder.notes
         self.clock = FakeClock()
         self._beats = threading.Semaphore(0)
-        terms = Terms(
+        terms = LeaseConfig(
             url,
             source,
             key,
@@ -140,7 +140,7 @@ def test_the_holder_is_named_with_its_machine(machine: Callable[[], Machine]) ->
     held = machine().slots(holder="run b gw1").take(1)
 
     with pytest.raises(
-        LeaseTimeoutError, match=rf"held: 1 by run b gw1 \(process {os.getpid()} on .+\); place in .*: 1"
+        LeaseTimeoutError, match=rf"in use: 1 by run b gw1 \(process {os.getpid()} on .+\); position in .*: 1"
     ):
         machine().slots().take(1)
     give_back(held)
@@ -285,7 +285,7 @@ def test_after_a_day_nothing_is_left_on_the_server(
 
 
 def test_the_address_is_in_no_repr() -> None:
-    terms = Terms("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT)
+    terms = LeaseConfig("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT)
 
     assert "sesame" not in repr(terms)
 

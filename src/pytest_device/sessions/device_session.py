@@ -21,8 +21,8 @@ class DeviceSession:
     """One requested session: created, polled until it is ready, used, then stopped or left running.
 
     ``state`` moves by the table of ``states``. When it fails to start, another one takes its place as long as attempts
-    are left. It is stopped once, however often asked. One thread at a time has it in its hands: the background's, or
-    that of whoever waits for it or uses it.
+    are left. It is stopped once, however often ``stop`` is called. One thread at a time uses it: the
+    background's, or that of the test that waits for it or uses it.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class DeviceSession:
         """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
         return self.seconds_left() >= minutes * 60
 
-    # On its way.
+    # Its start.
 
     def count_from(self, began: float | None = None) -> None:
         """Count the wait from a moment of the clock on, of later attempts too.
@@ -234,7 +234,7 @@ class DeviceSession:
     def check_alive(self) -> SessionError | None:
         """Ask the service once whether it still is in progress; return what became of it when it is not.
 
-        None when it is, and when the service does not answer: whoever uses the session finds out.
+        None when it is, and when the service does not answer: the next call finds out.
         """
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)

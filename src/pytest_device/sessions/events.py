@@ -13,7 +13,7 @@ from pytest_device.sessions.states import Outcome
 from pytest_device.spec import TERMINAL
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.models import Session  # loads pydantic, which whoever only reports events needs not
+    from pytest_device.sessions.models import Session  # loads pydantic, which reporting needs not
 
 
 @dataclass(frozen=True, slots=True)

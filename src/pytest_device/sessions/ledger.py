@@ -2,7 +2,7 @@
 
     <state directory>/runs/<run>/<owner>.lock     held by an owning process for as long as it lives
     <state directory>/runs/<run>/<intent>.json    a session, 0600; no token and no connection details
-    <state directory>/runs/<run>/<intent>.warm.json    one that is kept warm: whoever renames the file has it
+    <state directory>/runs/<run>/<intent>.warm.json    one that is kept warm: renaming the file claims it
 
 Nothing is decided by clocks or process ids: an owner is alive while its lock is held (``sweep`` asks that).
 Standard library only, and little of it, since the reaper loads this.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime  # whose memory would stay with the reaper
 
 ASKED: Final = "asked"
-"""The create call is on its way."""
+"""The create call is in flight."""
 LOST: Final = "lost"
 """The answer to the create call was lost: a session may be running that nobody can name."""
 LIVE: Final = "live"
@@ -30,7 +30,7 @@ KEPT: Final = "kept"
 WARM: Final = "warm"
 """Left up for the next run until a given time, and free to be claimed."""
 STOPPED: Final = "stopped"
-"""A tombstone: stopped when nobody was left to read a report, for whoever looks next."""
+"""A tombstone: stopped when no process could read the report, for the next sweep."""
 UNKNOWN: Final = frozenset({ASKED, LOST})
 STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, STOPPED})
 
@@ -70,7 +70,7 @@ class Entry(NamedTuple):
     ends: str = ""
     """UTC, by this machine's clock: when a session that is kept warm has run for its maximum duration."""
     request_digest: str = ""
-    """By what a need finds a session that is kept warm: a keyed digest, since requests may hold credentials."""
+    """Identifies the requirement that a warm session meets: a keyed digest, since requests may hold credentials."""
 
     @classmethod
     def of_session(cls, session_id: str, *, label: str = "", url: str = "", minutes: int = LONGEST_MINUTES) -> Self:
@@ -128,9 +128,9 @@ class Ledger:
         self._sync()
 
     def claim(self, intent: str, into: "Ledger") -> bool:
-        """Take an entry that is kept warm into another ledger, or the same; False when somebody else has it.
+        """Move a warm entry into another ledger, or the same; False when another process has claimed it.
 
-        From then on it is whoever's the other ledger is, to be used or stopped. Raises OSError where it cannot be had.
+        From then on the run of that ledger uses or stops it. Raises OSError where it cannot be moved.
         """
         try:
             os.rename(self._path(intent, _WARM_ENTRY), f"{into.directory}/{intent}{_ENTRY}")  # noqa: PTH104
@@ -206,7 +206,7 @@ class Ledger:
 
 
 def _as_named(entry: Entry, *, is_warm: bool) -> Entry:
-    """Return an entry with the state that its file's name says: what was claimed is somebody's to stop."""
+    """Return an entry with the state that its file's name says: a claimed one is live."""
     if is_warm:
         return entry._replace(state=WARM)
     return entry._replace(state=LIVE) if entry.state == WARM else entry

@@ -14,17 +14,17 @@ from pytest_device.sessions.replies import no_answer, read_session
 
 
 class PendingSession:
-    """A session, from its request until whoever requested it knows how it ended."""
+    """A session, from its request until its end is reported."""
 
     def __init__(self, entry: Entry, *, is_claim: bool = False) -> None:
         self.entry = entry
         self.is_claim = is_claim
-        """Whether it was requested of another run, and whoever requested it does not know yet whether it is theirs."""
+        """Whether another run kept it warm, and it is not known yet whether the claim succeeded."""
         self.last: messages.SessionReport | None = None
         self.sent = False
         self.wanted = True
         self.is_reported = False
-        """Whether whoever requested it knows how it ended."""
+        """Whether its end has been reported."""
         self._since = time.monotonic()
         self._reports: queue.SimpleQueue[messages.SessionReport] = queue.SimpleQueue()
 

@@ -46,14 +46,12 @@ class SessionFactory(Protocol):
 class Pool:
     """The live sessions of one process, acquired for a test and released after it, and those that start ahead.
 
-    No two processes wait for each other's slots. A process waits for slots in ``acquire`` only, for all that it needs
-    at once; before it does so it has stopped all that it holds: what lies idle, what starts ahead, what it meant to
-    reuse for this very ``acquire``. A service that refuses a session for lack of capacity, and refuses it again, is
-    waited for in the same way. Ahead it starts only what it gets a slot for without waiting. So whoever holds a slot
-    while others wait is running a test, or waiting for the service: both come to an end, and the queue of slots is
-    served in order. The one exception is a test, or a fixture, that acquires a session while it has another one in use
-    (as ``device_lease`` lets it): two that do so may want what the other one has, until the time-out ends the wait of
-    one.
+    No two processes wait for each other's slots. A process waits for slots in ``acquire`` only, for all it needs at
+    once, and first stops all its sessions that are not in use: idle ones, those that start ahead, those it was about to
+    reuse. The same goes for a service that refuses a session for lack of capacity twice. Ahead it starts only sessions
+    that get a slot without waiting. So a process that holds a slot while others wait runs a test or waits for the
+    service, which both end. The one exception is a test that acquires a session while it uses another one
+    (``device_lease``): two of them may wait for each other until the time-out.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class Pool:
         slots: Slots | None = None,
     ) -> None:
         """Make a pool; ``relay`` reports what happens behind the tests when a test gets it, or at the end."""
-        self._factory, self._observer = factory, observer
+        self._factory = factory
         self._clock, self._sleep, self._relay, self._slots = clock, sleep, relay, slots
         self._pid = os.getpid()
         self._background = Background(clock, relay)
@@ -80,8 +78,8 @@ class Pool:
     def expect(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
         """Start what meets these requirements side by side, first ones first, without waiting for anything.
 
-        Each session that is there or on its way already meets one of them. What gets no slot at once is not started:
-        expect it again. What goes wrong is raised by the ``acquire`` that wants the session.
+        Existing and starting sessions count. A session that gets no slot at once is not started: expect it again.
+        ``acquire`` raises the error of a session that failed to start.
         """
         if os.getpid() != self._pid:  # a forked child, which has no thread: its parent expects the same
             return
@@ -135,7 +133,7 @@ class Pool:
                 self._roster.drop(session)
         doomed: list[DeviceSession] = []
         try:
-            self._roster.retire(done, doomed, self._observer.hand_over)
+            self._roster.retire(done, doomed, may_stay=True)
         finally:
             with self._roster.delivering(doomed):
                 together([session.stop for session in doomed])
@@ -219,7 +217,7 @@ class Pool:
                 self._fill(parts, requirements, policy, since)
             elif any(session.refusals > patience for session in advanced) and not self._roster.give_way():
                 if any(part not in refused for part in parts if part):
-                    patience *= 2  # what is stopped in vain has cost a boot
+                    patience *= 2  # stopping sessions without effect has cost a boot
                 self._part_with(parts, but=refused)
 
     def _start_ahead(self, requirement: DeviceRequirement, policy: WaitPolicy, begun: list[DeviceSession]) -> bool:

@@ -120,7 +120,7 @@ class ReaperClient:
         return self._run is not None
 
     def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, request_digest: str) -> bool:
-        """Leave a session up for whoever makes an equal request before ``until``; False where it cannot be left.
+        """Keep a session warm for an equal request until ``until``; False where that is not possible.
 
         It has run for its maximum duration when it ``ends``.
         """

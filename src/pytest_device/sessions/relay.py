@@ -21,7 +21,7 @@ class _Aside(threading.local):
 class Relay:
     """Reports events at once, but for those that a thread puts aside: they follow later, with how late they are.
 
-    So whoever is reported to is called in one thread only, and of a session when it concerns a test.
+    So the reporter is called in one thread only, and about a session when it concerns a test.
     """
 
     def __init__(self, reporter: Reporter | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,6 +1,6 @@
 """The sessions that one pool has: which of them lie idle or start ahead, and how they are ended together."""
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Protocol
 
@@ -10,9 +10,6 @@ from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import Server
 from pytest_device.sessions.together import together
-
-HandOver = Callable[[DeviceSession], str | None]
-"""Leaves up a session and returns until when, None when it is to be stopped."""
 
 
 class PoolObserver(Protocol):
@@ -100,29 +97,19 @@ class Roster:
             with self.delivering(doomed):
                 together([session.stop for session in doomed])
 
-    def retire(
-        self,
-        ending: Iterable[DeviceSession],
-        doomed: list[DeviceSession],
-        hand_over: HandOver | None = None,
-    ) -> None:
-        """Remove sessions from the pool, and add those to stop to ``doomed``."""
+    def retire(self, ending: Iterable[DeviceSession], doomed: list[DeviceSession], *, may_stay: bool = False) -> None:
+        """Remove sessions from the pool, and add those to stop to ``doomed``: all, unless they ``may_stay`` warm."""
         with ExitStack() as each:  # a hook that raises does not keep the others from theirs
             for session in list(ending):
                 self.sessions.remove(session)
                 doomed.append(session)
-                each.callback(self._part_from, session, doomed, hand_over)
+                each.callback(self._part_from, session, doomed, may_stay=may_stay)
 
-    def _part_from(
-        self,
-        session: DeviceSession,
-        doomed: list[DeviceSession],
-        hand_over: Callable[[DeviceSession], str | None] | None,
-    ) -> None:
+    def _part_from(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
         if session.is_unused:
             self._unused.append(session)
         with self._relay.aside(session.deferred) if session.is_unused else nullcontext():
-            if hand_over and is_good(session) and (until := hand_over(session)):
+            if may_stay and is_good(session) and (until := self._observer.hand_over(session)):
                 doomed.remove(session)
                 session.hand_over(until)
             elif session.is_ready:

@@ -65,8 +65,8 @@ def lost_answer(name: str | None, minutes: int) -> str:
     """Return the note on an error of a create call that may have made a session."""
     named = f"named {name!r}" if name else "without a name"
     return (
-        f"The service may have created a session {named}. It can't be found, because the service has no list of "
-        f"sessions; it ends by itself after at most {minutes} minutes."
+        f"The service may have created a session {named}, which may be running. It can't be found, because the "
+        f"service has no list of sessions; it ends by itself after at most {minutes} minutes."
     )
 
 

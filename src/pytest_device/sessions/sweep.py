@@ -20,7 +20,7 @@ from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
 """A stop gets so long even where time is up."""
-LOOK_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 """How often the ledger is looked at while a reaper is still at work."""
 
 OLD: Final = timedelta(days=1)
@@ -201,9 +201,9 @@ def proven_in(happened: Iterable[events.Event]) -> set[str]:
 def reconcile(
     run: OwnRun, endpoint: Endpoint, *, known: Container[str], until: float, leaves_warm: bool = True
 ) -> list[events.SessionEvent]:
-    """Stop what is left of this run's other processes that are over; return what became of their sessions.
+    """Stop the sessions of this run's dead processes; return what became of them.
 
-    Their reapers may be at work still, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
+    Their reapers may still be working, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
     reported again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
     """
     past = PastRun(run.directory)
@@ -214,7 +214,7 @@ def reconcile(
         ]
 
     while any(entry.state == ledger.ASKED for entry in of_others()) and time.monotonic() < until:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     entries = of_others()
     warm = [] if leaves_warm else [entry for entry in entries if entry.state == ledger.WARM]
     taken_back = {entry.session_id for entry in warm if _is_free(past, entry)}

@@ -3,17 +3,15 @@
     run A    its reaper writes <run A>/<intent>.json, then renames it to <run A>/<intent>.warm.json
     run B    its reaper renames that to <run B>/<intent>.json: from then on the session is run B's
 
-The name of the file is the claim. A rename succeeds once and for one only, so of all who want a session that is kept
-warm, each with its reason, one gets it, and nobody has to hold a lock or to ask anybody else:
+The name of the file is the claim. A rename succeeds only once, so one of these gets a warm session, without locks:
 
-- a process of a starting run, to use it. Its reaper renames, so that there is no moment in which a process that dies
-  leaves a session that nobody watches: before the rename the old reaper does, after it the new one. The session is
-  looked at before it is claimed; what cannot be used is not claimed, unless it is to be stopped.
+- a process of a starting run, to use it. Its reaper renames, so that a reaper watches the session at any moment: the
+  old one before the rename, the new one after it. The session is checked first, unless it is to be stopped;
 - the reaper of the run that left it, which stays until the time is over, to stop it;
 - a sweep that finds the time over, where that reaper is gone, and ``pytest-device stop``: to stop it.
 
-Whoever claims an entry and dies leaves a file without ``.warm`` in its name: a session of a run that is over, which
-the next sweep stops as any other. What nobody claims ends by its own limits.
+A process that claims an entry and dies leaves a file without ``.warm`` in its name: the next sweep stops that session
+as any other. An unclaimed session ends by its own limits.
 """
 
 import hashlib
@@ -236,7 +234,7 @@ def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
 
 
 def _salt(state_dir: Path) -> bytes:
-    """Return the key of this state directory, made by whoever needs it first."""
+    """Return the key of this state directory, created on first use."""
     path = state_dir / _SALT
     with suppress(FileNotFoundError):
         return path.read_bytes()

@@ -191,7 +191,7 @@ class RemoteBackend:
                 f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
         return leases.LeaseStore(
-            leases.Terms(str(self._settings.slots_url), source, key_of(self.service.url), self._reporter)
+            leases.LeaseConfig(str(self._settings.slots_url), source, key_of(self.service.url), self._reporter)
         )
 
     def keep(self, session_id: str) -> None:

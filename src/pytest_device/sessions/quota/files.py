@@ -17,7 +17,7 @@ from pytest_device.sessions.quota.claim import Obstacle
 T = TypeVar("T")
 
 _TURN_SECONDS: Final = 5.0
-"""A turn lasts milliseconds: whoever has had it for so long has been halted."""
+"""A turn lasts milliseconds: a process that has had it for so long is suspended."""
 _TURN_PAUSE_SECONDS: Final = 0.01
 _TICKET: Final = re.compile(r"ticket-(\d)-(\d+)-(\d+)\.lock")
 _URGENT, _ORDINARY = 0, 1
@@ -122,15 +122,11 @@ class FileClaim:
         self.count, self.is_behind = count, False
         self._directory, self._most, self._holder = directory, most, holder
         self._turn = _Lock(directory / "turn.lock")
-        self._slots: list[FileSlot] = []
+        self.slots: list[FileSlot] = []
         self._tickets: list[_Ticket] = []
         """The last one is its place."""
         self._probe = self._turn
         """What it looked at last."""
-
-    @property
-    def slots(self) -> Sequence[FileSlot]:
-        return self._slots
 
     def fill(self) -> bool:
         """Take the slots that no earlier ticket uses; return whether there were enough."""
@@ -150,7 +146,7 @@ class FileClaim:
         _give_back(self._tickets)
 
     def withdraw(self) -> None:
-        _give_back(self._slots)
+        _give_back(self.slots)
         _give_back(self._tickets)
         self._probe.release()
         self._turn.release()
@@ -177,16 +173,16 @@ class FileClaim:
                 break  # the others need not be looked at
         self.is_behind = first > 0
         for number in range(first, self._most):
-            if len(self._slots) == self.count:
+            if len(self.slots) == self.count:
                 break
-            self._slots.append(FileSlot(self._directory, number))  # before it is locked, so that an interrupt finds it
-            if not self._slots[-1].try_lock():
-                self._slots.pop()
-        if len(self._slots) < self.count:
-            _give_back(self._slots)
-            self._slots.clear()  # the next look counts what it takes itself
+            self.slots.append(FileSlot(self._directory, number))  # before it is locked, so that an interrupt finds it
+            if not self.slots[-1].try_lock():
+                self.slots.pop()
+        if len(self.slots) < self.count:
+            _give_back(self.slots)
+            self.slots.clear()  # the next look counts what it takes itself
             return False
-        for slot in self._slots:
+        for slot in self.slots:
             slot.sign(self._holder)
         return True
 

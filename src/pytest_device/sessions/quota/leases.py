@@ -35,7 +35,7 @@ _URGENT, _ORDINARY = "0", "1"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseConfig:
     """How the server is called, and whom the slots are for; ``source`` is what named its address."""
 
     url: str = field(repr=False)
@@ -51,10 +51,10 @@ class Terms:
 class Server:
     """The scripts of one Redis server, and the words for its errors."""
 
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
+    def __init__(self, config: LeaseConfig) -> None:
+        self.config = config
         self.has_answered = False
-        parts = urlsplit(terms.url)
+        parts = urlsplit(config.url)
         password = unquote(parts.password) if parts.password else None
         self._redactor = Redactor([password] if password else [])
         client = redis.Redis(
@@ -65,14 +65,14 @@ class Server:
             password=password,
             ssl=parts.scheme == "rediss",
             ssl_check_hostname=True,  # not the default before redis 6
-            socket_timeout=terms.reply_seconds,
-            socket_connect_timeout=terms.reply_seconds,
+            socket_timeout=config.reply_seconds,
+            socket_connect_timeout=config.reply_seconds,
             retry=Retry(NoBackoff(), 0),
             decode_responses=True,
             encoding_errors="replace",
         )
         self._look, self._renew, self._drop = map(client.register_script, (LOOK, RENEW, DROP))
-        self._keys = [f"{{pytest-device:{terms.key}}}:{name}" for name in ("slots", "queue", "count")]
+        self._keys = [f"{{pytest-device:{config.key}}}:{name}" for name in ("slots", "queue", "count")]
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
         """Return whether it took slots, the first it may use, how many claims come first, and numbers or holders."""
@@ -93,7 +93,7 @@ class Server:
 
     @property
     def _lease_milliseconds(self) -> int:
-        return int(self.terms.lease_seconds * 1000)
+        return int(self.config.lease_seconds * 1000)
 
     def _run(self, script: Callable[..., Any], *arguments: str | int) -> Any:
         answer = script(keys=self._keys, args=arguments)
@@ -102,7 +102,7 @@ class Server:
 
     def describe(self, error: RedisError) -> str:
         """Return an error in words, without secrets."""
-        return self._redactor.text(f"the Redis server of {self.terms.source} does not answer ({error})")
+        return self._redactor.text(f"the Redis server of {self.config.source} does not answer ({error})")
 
     def check(self) -> None:
         """Raise ConfigError when it cannot be used: not reached, or not allowed to run scripts."""
@@ -131,12 +131,12 @@ class Heart:
     """Renews the slots of this process, in a thread that lives while there are some."""
 
     def __init__(self, server: Server) -> None:
-        self._server, self._terms = server, server.terms
+        self._server, self._config = server, server.config
         self._slots: dict[LeaseSlot, None] = {}
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
-        self._beat_at = self._terms.clock()
+        self._beat_at = self._config.clock()
         self._is_warned = False
 
     def has(self, slot: LeaseSlot) -> bool:
@@ -147,7 +147,7 @@ class Heart:
         with self._guard:
             self._slots.update(dict.fromkeys(slots))
             if self._thread is None:
-                self._beat_at = self._terms.clock()
+                self._beat_at = self._config.clock()
                 self._thread = threading.Thread(target=self._run, name="pytest-device slots", daemon=True)
                 self._thread.start()
 
@@ -160,7 +160,7 @@ class Heart:
 
     def _run(self) -> None:
         while True:
-            self._terms.sleep(self._terms.lease_seconds / _BEATS_PER_LEASE)
+            self._config.sleep(self._config.lease_seconds / _BEATS_PER_LEASE)
             try:
                 if not self._beat():
                     return
@@ -177,20 +177,20 @@ class Heart:
             lost = [slot for slot in self._slots if slot.number in numbers]
             for slot in lost:
                 self._slots.pop(slot)
-        self._beat_at, self._is_warned = self._terms.clock(), False
+        self._beat_at, self._is_warned = self._config.clock(), False
         if lost:
-            self._terms.reporter.note(
-                f"{len(lost)} of this run's slots went to other runs while {self._terms.source} was unreachable for "
-                f"more than {self._terms.lease_seconds:g} s: there may be more sessions than "
+            self._config.reporter.note(
+                f"{len(lost)} of this run's slots went to other runs while {self._config.source} was unreachable for "
+                f"more than {self._config.lease_seconds:g} s: there may be more sessions than "
                 f"{Options.max_sessions.flag} allows"
             )
         return True
 
     def _miss(self, error: RedisError) -> None:
-        if self._terms.clock() - self._beat_at >= self._terms.lease_seconds and not self._is_warned:
+        if self._config.clock() - self._beat_at >= self._config.lease_seconds and not self._is_warned:
             self._is_warned = True
-            self._terms.reporter.note(
-                f"{Options.max_sessions.flag} is not enforced for now: for {self._terms.lease_seconds:g} s "
+            self._config.reporter.note(
+                f"{Options.max_sessions.flag} is not enforced for now: for {self._config.lease_seconds:g} s "
                 f"{self._server.describe(error)}"
             )
 
@@ -198,8 +198,8 @@ class Heart:
 class LeaseStore:
     """The slots of a service on a Redis server. A forked child has to make its own."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._server = Server(terms)
+    def __init__(self, config: LeaseConfig) -> None:
+        self._server = Server(config)
         self._heart = Heart(self._server)
 
     def check(self) -> None:
@@ -216,19 +216,15 @@ class LeaseClaim:
         self.count, self.is_behind = count, False
         self._server, self._heart, self._most, self._words = server, heart, most, words
         self._name, self._urgency = secrets.token_hex(8), ""
-        self._slots: list[LeaseSlot] = []
+        self.slots: list[LeaseSlot] = []
         self._obstacle = Obstacle((), 0)
-
-    @property
-    def slots(self) -> Sequence[LeaseSlot]:
-        return self._slots
 
     def fill(self) -> bool:
         """Take all that is wanted, all or none; False, too, when the server does not answer any more.
 
         Raises ConfigError when it has never answered.
         """
-        if self._slots:
+        if self.slots:
             return True
         try:
             took, first, ahead, found = self._server.look(
@@ -238,8 +234,8 @@ class LeaseClaim:
             self._explain(error)
             return False
         if took:
-            self._slots = [LeaseSlot(self._heart, self._name, number, self._words) for number in found]
-            self._heart.keep(self._slots)
+            self.slots = [LeaseSlot(self._heart, self._name, number, self._words) for number in found]
+            self._heart.keep(self.slots)
             return True
         self.is_behind, self._obstacle = first > 0, Obstacle(found, ahead)
         return False
@@ -264,6 +260,6 @@ class LeaseClaim:
         """Do nothing: taking the slots ended the place in the queue."""
 
     def withdraw(self) -> None:
-        for slot in self._slots:
+        for slot in self.slots:
             self._heart.release(slot)
         self._server.drop(self._name)

@@ -14,7 +14,7 @@ from pytest_device.sessions.reaper.supervisor import Supervisor
 
 SENDER_IDLE_SECONDS: Final = 5.0
 """So long after its last answer a sender is stopped: its memory is worth more than the start of another."""
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 """How often processes are looked for where the system cannot report their end."""
 
 _CHUNK_BYTES: Final = 64 * 1024
@@ -61,7 +61,7 @@ class ReaperLoop:
             if any(not _exists(pid) for pid in self._pids):
                 self._supervisor.on_run_gone()
             self._supervisor.end_warm()
-        self._channel.settimeout(LOOK_SECONDS)
+        self._channel.settimeout(POLL_SECONDS)
         self._report(messages.Ended())
         self._stop_sender()
         self._selector.close()
@@ -72,7 +72,7 @@ class ReaperLoop:
         if self._sender is not None and not self._supervisor.open_calls:
             times.append(self._idle_since + SENDER_IDLE_SECONDS)
         if self._pids:
-            times.append(now + LOOK_SECONDS)
+            times.append(now + POLL_SECONDS)
         return max(0.0, min(times) - now) if times else None
 
     # The run: its requests, its end, the reports to it.

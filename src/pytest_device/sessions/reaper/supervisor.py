@@ -1,6 +1,6 @@
 """Decides what to send for which session, until all of them are done with. No I/O but the ledger's.
 
-The ledger is written before anything is reported: whoever reads a report can rely on what it says.
+The ledger is written before anything is reported, so a report can be relied on.
 """
 
 import time
@@ -52,7 +52,7 @@ class Supervisor:
     """The sessions of one run; its driver gives it requests and answers, and sends the calls that are due.
 
     Where ``leaves_tombstones`` is set, and once the run is gone, a stopped session stays in the ledger as such, for
-    whoever looks next. A session page that shows the ``token`` is not reported.
+    the next sweep. A session page that shows the ``token`` is not reported.
     """
 
     def __init__(self, start: messages.Start, report: Callable[[messages.Report], None]) -> None:

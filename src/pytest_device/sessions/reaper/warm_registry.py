@@ -6,7 +6,7 @@ from typing import Final
 
 from pytest_device.sessions.ledger import Entry, Ledger
 
-LOOK_SECONDS: Final = 2.0
+POLL_SECONDS: Final = 2.0
 """How often the ledger is looked at for what others have claimed, and the wall clock for a time of sleep."""
 
 
@@ -65,4 +65,4 @@ class WarmRegistry:
 
     def pause(self) -> float:
         ends = (end - time.monotonic() for _, end, _ in self._kept.values())
-        return max(0.0, min(LOOK_SECONDS, *ends))
+        return max(0.0, min(POLL_SECONDS, *ends))
