@@ -177,7 +177,7 @@ def test_what_happened_to_a_session_is_told_also_after_its_end(make_runner: Make
             runner.stop("one")
             await eventually(lambda: told(runner, "one")[-1] == "processes exited")
             first, *others = told(runner, "one")
-            assert first.startswith("the device is fake")
+            assert first.startswith("device: fake")
             assert others == [
                 "controller ready: Appium 3.8.0",
                 "stopping processes",
