@@ -13,6 +13,7 @@ from pytest_device.report.receipt import Incident, Receipt
 from pytest_device.report.verdict import Verdict
 from pytest_device.sessions.event_codec import from_plain, to_plain
 from pytest_device.sessions.events import Event, Note, Queued, Ready
+from pytest_device.settings import Settings
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
@@ -107,6 +108,13 @@ class Terminal:
             if isinstance(event, Ready):
                 seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
                 self.history.add_boot(event.boot_key or event.session.label, seconds)
+
+    def save_receipt(self, settings: Settings) -> None:
+        """Save the receipt in the artifacts directory, if there is one."""
+        from pytest_device.plugin.output.artifacts import save_receipt  # loads pydantic
+
+        if note := save_receipt(settings, self.receipt, self._config):
+            self.receipt.add(Note(note))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries, and show what a worker could not show."""

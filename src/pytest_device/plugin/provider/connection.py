@@ -8,7 +8,6 @@ from typing import Any, Final
 import pytest
 
 from pytest_device.plugin.markers import Names
-from pytest_device.plugin.output.artifacts import save_receipt
 from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
@@ -19,8 +18,7 @@ from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
 from pytest_device.report.figures import counted
-from pytest_device.sessions.event_codec import to_plain
-from pytest_device.sessions.events import Event, Note
+from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
 
@@ -101,8 +99,7 @@ class Connection:
         if self._terminal:
             if self._housekeeping:
                 self._housekeeping.finish(session, until=until, others=False, by_signal=by_signal)
-            if note := save_receipt(self._settings, self._terminal.receipt, self._config):
-                self._terminal.count([to_plain(Note(note))])
+            self._terminal.save_receipt(self._settings)
 
     def _closed(self, backend: Backend) -> list[Event]:
         seconds = self._settings.stop_timeout_seconds
