@@ -21,6 +21,7 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.reaper.channel import NAME
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.testing import FaultyService, faulty_service
@@ -177,7 +178,7 @@ def _owner(service: FaultyService, directory: Path, *, detached: bool = True) ->
         vendor="vendor",
         run=OwnRun.join(directory / "state", "a-run", "main"),
         config=ReaperConfig(detached=detached),
-        warn=print,
+        reporter=SilentReporter(),
     )
 
 

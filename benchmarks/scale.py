@@ -125,9 +125,21 @@ class Run:
         settings = resolve(lambda _name: None, environ, lambda _name: None)
         state_dir = Path(environ["DEVICE_STATE_DIR"])
         self.events: list[Event] = []
-        self._relay = Relay(self.events.append)
-        self.backend = RemoteBackend(settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, warn=_warn)
+        self._relay = Relay(self)
+        self.backend = RemoteBackend(
+            settings, run=OwnRun.join(state_dir, new_run(), "main"), worker=None, reporter=self
+        )
         self.pool = Pool(self, self, clock=time.monotonic, sleep=time.sleep, relay=self._relay)
+
+    def event(self, event: Event) -> None:
+        """Remember it."""
+        self.events.append(event)
+
+    def note(self, text: str) -> None:
+        """Show it."""
+        print(text, file=sys.stderr)
+
+    progress = note
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
@@ -233,10 +245,6 @@ def _cpu_seconds(process: psutil.Process) -> float:
         times: Any = process.cpu_times()
         return float(times.user + times.system)
     return 0.0
-
-
-def _warn(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,10 @@ from starlette.types import Receive, Scope, Send
 from pytest_device.service.accounts import AccessToken, Account, Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.server import answer, listen
+from pytest_device.service.server import answer
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
+from pytest_device.service.web import listen
 from pytest_device.spec import SESSIONS_PATH
 
 HELD: Final = 10_000

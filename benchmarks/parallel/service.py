@@ -15,9 +15,10 @@ from pytest_device.service.accounts import AccessToken, Account, Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.server import answer, listen
+from pytest_device.service.server import answer
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
+from pytest_device.service.web import listen
 
 APP_ID: Final = "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043"
 TOKEN: Final = "made-up-token"

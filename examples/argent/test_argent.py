@@ -1,5 +1,6 @@
 """The app of a build, driven by argent's tools."""
 
+import time
 from typing import Any
 
 import pytest
@@ -16,6 +17,12 @@ def described(argent: Argent) -> str:
     return str(answer["description"])
 
 
+def wait_for(argent: Argent, text: str, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while text not in (shown := described(argent)):
+        assert time.monotonic() < deadline, shown
+
+
 def test_shows_the_app(device_argent: Argent) -> None:
     assert "Notes: 0" in described(device_argent)
 
@@ -25,4 +32,4 @@ def test_adds_a_note(device_argent: Argent) -> None:
     device_argent.call("gesture-tap", udid=device, x=0.5, y=0.15)
     device_argent.call("keyboard", udid=device, text="buy milk")
     device_argent.call("gesture-tap", udid=device, x=0.5, y=0.21)
-    assert "Notes: 1" in described(device_argent)
+    wait_for(device_argent, "Notes: 1")  # a tap is answered before the app has handled it

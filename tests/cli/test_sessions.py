@@ -22,7 +22,7 @@ def test_sessions_lists_what_the_ledger_knows_for_people(ledgers: Ledgers) -> No
 
     assert shown.returncode == 0
     assert f"{kept.session_id}  kept (run finished): android appium 'a test'" in shown.stdout
-    assert f"{live.session_id}  live, its run is alive: android appium 'my test'" in shown.stdout
+    assert f"{live.session_id}  live (run active): android appium 'my test'" in shown.stdout
     assert f"max. duration 10 min (+5 min cleanup), at {ledgers.service.url}, session page: {kept.url}" in shown.stdout
 
 
@@ -72,7 +72,7 @@ def test_sessions_lists_a_session_without_an_id(ledgers: Ledgers) -> None:
 def test_sessions_says_that_there_is_none(tmp_path: Path) -> None:
     shown = call("sessions", "--state-dir", str(tmp_path))
 
-    assert (shown.returncode, shown.stdout) == (0, f"no session is known in {tmp_path}\n")
+    assert (shown.returncode, shown.stdout) == (0, f"no sessions in {tmp_path}\n")
 
 
 def test_sessions_says_that_nothing_has_run_yet(tmp_path: Path) -> None:

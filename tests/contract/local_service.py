@@ -7,7 +7,7 @@ import httpx
 
 from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.api import create_app
-from pytest_device.service.runners.base import Boot, Booting, Failed, Moment, Running
+from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Running
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.testing import transport_of
@@ -53,7 +53,7 @@ class ObedientRunner:
         self._requests[session_id] = request
         self._boots[session_id] = Booting()
 
-    def look(self, session_id: str) -> Boot:
+    def status(self, session_id: str) -> Boot:
         return self._boots[session_id]
 
     def last_activity(self, session_id: str) -> float | None:
@@ -63,7 +63,7 @@ class ObedientRunner:
     def device(self, session_id: str) -> None:
         del session_id
 
-    def moments(self, session_id: str) -> tuple[Moment, ...]:
+    def log_entries(self, session_id: str) -> tuple[LogEntry, ...]:
         del session_id
         return ()
 

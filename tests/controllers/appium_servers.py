@@ -1,4 +1,4 @@
-"""What a server answers that stands in for an Appium, and what it was told."""
+"""Replies of a server that stands in for Appium, and the requests it received."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ def refuses(error: str, message: str, status: int = 500) -> Answer:
 
 
 def appium(capabilities: Mapping[str, Any] | None = None, **answers: Answer) -> Callable[[str], Answer]:
-    """Answer like an Appium server; to a call whose path ends in a name as told, ``session`` for the start."""
+    """Reply like an Appium server; with the given replies to paths that end in their names (``session``: the start)."""
     started = says({"value": {"sessionId": "1", "capabilities": dict(capabilities or {})}})
 
     def answer(call: str) -> Answer:
@@ -47,6 +47,6 @@ def started_with(far: Controller) -> dict[str, Any]:
     return always
 
 
-def told(far: Controller, path: str) -> list[Any]:
+def received(far: Controller, path: str) -> list[Any]:
     """Return the bodies that a path was sent."""
     return [json.loads(body) for (asked, _), body in zip(far.asked, far.bodies, strict=True) if asked.endswith(path)]

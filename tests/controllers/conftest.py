@@ -1,4 +1,4 @@
-"""Controllers: small ones that a test tells what to answer, and the real Appium of the local service."""
+"""Controllers: small ones with the replies of a test, and the real Appium of the local service."""
 
 from collections.abc import Callable, Generator
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""Controllers that answer as a test tells them to, and sessions that lead there."""
+"""Controllers with the replies of a test, and sessions that lead there."""
 
 import json
 import threading
@@ -41,7 +41,7 @@ def says(value: object, status: int = 200) -> Answer:
 
 
 class Controller(ThreadingHTTPServer):
-    """Remembers what it was asked, and answers as it is told."""
+    """Records its requests, and replies as the test sets."""
 
     daemon_threads = True
 

@@ -147,12 +147,12 @@ def test_a_read_is_tried_three_times_and_an_action_once(far: Controller, answer:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (HTML, r"something that is not JSON \(status 502\)"),
-        (Answer(302, headers={"Location": "http://127.0.0.1:9/"}), r"redirects \(status 302\)"),
-        (refused("UNAUTHORIZED", "Invalid token", 401), r"refuses the session's credentials \(status 401\)"),
-        (says({"errors": [{"code": "NOT_FOUND"}]}, 404), "answers with status 404"),
-        (says({"hello": 1}), r"something else than JSON-RPC \(status 200\)"),
-        (says([]), r"something else than JSON-RPC \(status 200\)"),
+        (HTML, r"something other than JSON \(status 502\)"),
+        (Answer(302, headers={"Location": "http://127.0.0.1:9/"}), r"sent a redirect \(status 302\)"),
+        (refused("UNAUTHORIZED", "Invalid token", 401), r"rejected the session's credentials \(status 401\)"),
+        (says({"errors": [{"code": "NOT_FOUND"}]}, 404), "returned status 404"),
+        (says({"hello": 1}), r"something other than JSON-RPC \(status 200\)"),
+        (says([]), r"something other than JSON-RPC \(status 200\)"),
     ],
 )
 def test_an_answer_that_is_not_the_daemon_s_is_a_lost_controller(far: Controller, answer: Answer, words: str) -> None:
@@ -168,7 +168,7 @@ def test_an_answer_that_is_not_the_daemon_s_is_a_lost_controller(far: Controller
 def test_a_daemon_that_is_gone_is_a_lost_controller_without_its_address() -> None:
     device = AgentDevice(session_at("http://127.0.0.1:9/secret-path", "agent-device"), sleep=lambda _seconds: None)
 
-    with pytest.raises(ControllerLostError, match="does not answer: connection refused") as caught:
+    with pytest.raises(ControllerLostError, match="does not respond: connection refused") as caught:
         device.snapshot()
 
     assert "secret-path" not in str(caught.value)
@@ -177,7 +177,7 @@ def test_a_daemon_that_is_gone_is_a_lost_controller_without_its_address() -> Non
 def test_what_does_not_answer_in_time_is_given_up(far: Controller) -> None:
     far.answer = lambda _call: Answer(headers={"Content-Length": "100"}, rest=b" ", pause=60)
 
-    with pytest.raises(ControllerLostError, match="does not answer in time"):
+    with pytest.raises(ControllerLostError, match="does not respond in time"):
         agent_device(far, timeout_seconds=0.2).snapshot()
 
     assert len(far.asked) == 1
@@ -186,12 +186,12 @@ def test_what_does_not_answer_in_time_is_given_up(far: Controller) -> None:
 def test_an_answer_that_trickles_for_ever_is_given_up(far: Controller) -> None:
     far.answer = lambda _call: Answer(rest=b" ", pause=0.02)
 
-    with pytest.raises(ControllerLostError, match="does not come to the end"):
+    with pytest.raises(ControllerLostError, match="does not finish its response"):
         agent_device(far, timeout_seconds=0.3).press("label=Go")
 
 
 def test_a_text_that_is_too_long_is_reported_before_anything_is_sent(far: Controller) -> None:
-    with pytest.raises(ControllerError, match=f"takes {MAX_BODY_BYTES} bytes at most"):
+    with pytest.raises(ControllerError, match=f"accepts at most {MAX_BODY_BYTES} bytes"):
         agent_device(far).fill("label=name", "x" * MAX_BODY_BYTES)
 
     assert far.asked == []
@@ -264,7 +264,7 @@ def test_the_real_program_is_run_on_the_same_session(far: Controller) -> None:
     }
     with pytest.raises(AgentDeviceError, match=r"agent-device fail: no \(COMMAND_FAILED\)\ntry"):
         device.run("fail", program=program)
-    with pytest.raises(ControllerError, match=r"crash ended with status 1: Traceback: \*\*\*"):
+    with pytest.raises(ControllerError, match=r"crash exited with status 1: Traceback: \*\*\*"):
         device.run("crash", program=program)
     with pytest.raises(ControllerError, match="took longer than"):
         device.run("get", program=[sys.executable, "-c", "import time; time.sleep(60)"], timeout_seconds=0.2)

@@ -88,7 +88,7 @@ def test_it_stays_where_the_server_names_no_address_to_go_on_at(
     with driver(session_on(far), {}) as driven:
         assert address_of(driven) == far.url
 
-    assert "it stays where it is" in caplog.text
+    assert "the driver keeps the first one" in caplog.text
 
 
 def test_it_does_not_leave_tls(far: Controller, nearer: Controller) -> None:

@@ -37,12 +37,12 @@ def _asked(platform: str = "android", **arguments: Any) -> SessionRequest:
 def _merged(
     options: Options,
     capabilities: Mapping[str, Any] = ANDROID,
-    asked: SessionRequest | None = None,
+    request: SessionRequest | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
     session = _session(capabilities, **changes)
     assert isinstance(session.remote_config, AppiumConfig)
-    merged: dict[str, Any] = merged_options(session, session.remote_config, options, asked).to_capabilities()
+    merged: dict[str, Any] = merged_options(session, session.remote_config, options, request).to_capabilities()
     return {name: value for name, value in merged.items() if name != "appium:newCommandTimeout"}
 
 
@@ -103,7 +103,7 @@ def test_the_platform_stays_as_the_service_spells_it(word: str) -> None:
 def test_another_platform_than_the_marker_s_is_a_mistake_of_the_suite() -> None:
     options = UiAutomator2Options().load_capabilities({"platformName": "iOS"})
 
-    with pytest.raises(ConfigError, match=r"platformName='iOS', the marker for platform='android'.*device_platform"):
+    with pytest.raises(ConfigError, match=r"platformName='iOS', the marker platform='android'.*device_platform"):
         _merged(options)
 
 
@@ -145,11 +145,11 @@ def test_an_app_of_the_suite_s_own_takes_its_place(options: Options, app: str | 
     [("build_id", _asked(build_id=BUILD)), ("vendor_go", _asked(vendor_go=True))],
     ids=["build_id", "vendor_go"],
 )
-def test_an_app_whose_address_the_service_does_not_tell_needs_the_suite_s_word(
+def test_an_app_whose_url_the_service_does_not_return_must_be_set_by_the_suite(
     source: str, asked: SessionRequest
 ) -> None:
     with pytest.raises(ConfigError, match=rf"^{source}=.*device_appium_options.*application_archive_url"):
-        _merged({}, asked=asked, buildId=asked.build_id and str(asked.build_id))
+        _merged({}, request=asked, buildId=asked.build_id and str(asked.build_id))
 
 
 @pytest.mark.parametrize("name", ["appPackage", "bundleId"])
@@ -160,7 +160,7 @@ def test_an_app_that_is_on_the_device_needs_no_address(name: str) -> None:
 def test_arguments_for_the_launch_reach_android_in_its_intent_and_ios_in_its_process() -> None:
     arguments: dict[str, Any] = {"launch_args": ["--es", "name", "Ada L"], "application_archive_url": ARCHIVE}
 
-    android = _merged({}, asked=_asked(**arguments))
+    android = _merged({}, request=_asked(**arguments))
     ios = _merged({}, IOS, _asked("ios", **arguments), platform="ios")
 
     assert android["appium:optionalIntentArguments"] == "--es name Ada L"

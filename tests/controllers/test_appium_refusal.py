@@ -1,4 +1,4 @@
-"""A start that Appium refuses: told as the app's fault, the options' or the server's, by the words of real drivers."""
+"""A start that Appium rejects: the app's fault, the options' or the server's, by the messages of real drivers."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_an_app_that_cannot_be_installed_or_started_is_reported_as_the_app_s_fau
 
 
 @pytest.mark.parametrize("message", OF_THE_SERVER)
-def test_what_is_not_the_app_s_fault_is_not_told_as_such(far: Controller, message: str) -> None:
+def test_what_is_not_the_app_s_fault_is_not_reported_as_such(far: Controller, message: str) -> None:
     error = _error(far, SERVER_SIDE + message, {"app": ARCHIVE})
 
     assert isinstance(error, ControllerError)
@@ -100,7 +100,7 @@ def test_an_automation_for_which_there_is_no_driver_is_the_suite_s_fault_where_i
     error = _error(far, NO_DRIVER.format("Espresso"), {"automationName": "Espresso"}, automationName="UiAutomator2")
 
     assert isinstance(error, ConfigError)
-    assert "leave automationName out of device_appium_options: the service says 'UiAutomator2'" in str(error)
+    assert "remove automationName from device_appium_options: the service reports 'UiAutomator2'" in str(error)
 
 
 def test_an_automation_of_the_service_s_choice_is_not_the_suite_s_fault(far: Controller) -> None:

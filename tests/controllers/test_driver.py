@@ -17,7 +17,7 @@ from pytest_device.controllers.appium import QUIT_SECONDS, DriverPolicy, driver
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest
-from tests.controllers.appium_servers import appium, refuses, session_on, told
+from tests.controllers.appium_servers import appium, received, refuses, session_on
 from tests.controllers.servers import Answer, Controller, says, session_at
 
 Options = AppiumOptions | Mapping[str, Any]
@@ -67,8 +67,8 @@ def test_a_driver_whose_appium_session_has_ended_is_quit_in_silence(
         ended = httpx.delete(f"{appium.remote_config.appium_url}/session/{driven.session_id}", trust_env=False)
         assert ended.is_success
 
-    told = [(record.levelname, record.message) for record in caplog.records if record.name == "pytest_device"]
-    assert told == [("INFO", "the Appium session had ended before its driver was quit")]
+    logged = [(record.levelname, record.message) for record in caplog.records if record.name == "pytest_device"]
+    assert logged == [("INFO", "the Appium session had ended before its driver was quit")]
 
 
 def test_a_driver_whose_server_was_killed_is_given_up_with_a_warning(
@@ -77,8 +77,8 @@ def test_a_driver_whose_server_was_killed_is_given_up_with_a_warning(
     with driver(appium, {}):
         kill_appium()
 
-    told = [record.message for record in caplog.records if record.name == "pytest_device"]
-    assert [message.partition(": ")[0] for message in told] == ["the Appium driver did not quit"]
+    logged = [record.message for record in caplog.records if record.name == "pytest_device"]
+    assert [message.partition(": ")[0] for message in logged] == ["the Appium driver did not quit"]
 
 
 def test_the_quit_has_a_limit_of_its_own(far: Controller) -> None:
@@ -100,7 +100,7 @@ HANGS = Answer(rest=b" ", pause=60)
 SHORT = DriverPolicy(timeout_seconds=0.2)
 
 
-def test_a_quit_that_hangs_is_given_up_and_told_as_a_device_that_may_still_be_held(
+def test_a_quit_that_hangs_is_given_up_and_reported_as_a_device_that_may_still_be_held(
     far: Controller, caplog: pytest.LogCaptureFixture
 ) -> None:
     lost: list[bool] = []
@@ -119,7 +119,7 @@ def test_a_start_that_hangs_is_reported_with_its_limit_and_as_a_device_that_may_
     far.answer = lambda _call: HANGS
 
     with (
-        pytest.raises(ControllerError, match=r"no answer within 0\.2 s \(device_driver_policy"),
+        pytest.raises(ControllerError, match=r"no response within 0\.2 s \(device_driver_policy"),
         driver(session_on(far), {}, policy=SHORT, lost=lambda: lost.append(True)),
     ):
         pass
@@ -182,23 +182,23 @@ def test_the_link_of_the_marker_is_opened_in_the_app_that_was_started(
 ) -> None:
     far.answer = appium(capabilities)
 
-    with driver(session_on(far, platform=platform), {}, asked=_asked(platform)):
-        assert told(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [{"url": LINK, **arguments}]}]
+    with driver(session_on(far, platform=platform), {}, request=_asked(platform)):
+        assert received(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [{"url": LINK, **arguments}]}]
 
 
 def test_a_browser_goes_to_the_link_of_the_marker(far: Controller) -> None:
     far.answer = appium()
 
-    with driver(session_on(far), {"browserName": "Chrome"}, asked=_asked()):
-        assert told(far, "/url") == [{"url": LINK}]
+    with driver(session_on(far), {"browserName": "Chrome"}, request=_asked()):
+        assert received(far, "/url") == [{"url": LINK}]
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
         (refuses("unknown error", f"Error: Activity not started, unable to resolve {LINK}"), AppError, "unable to"),
-        (refuses("unknown method", "Unsupported execute method 'mobile: deepLink'"), ConfigError, "leave open_url out"),
-        (refuses("unknown command", "no such route", 404), ConfigError, "leave open_url out"),
+        (refuses("unknown method", "Unsupported execute method 'mobile: deepLink'"), ConfigError, "remove open_url"),
+        (refuses("unknown command", "no such route", 404), ConfigError, "remove open_url"),
         (HANGS, ControllerError, "timed out"),
     ],
     ids=["refused", "unknown method", "unknown command", "hangs"],
@@ -208,11 +208,11 @@ def test_a_link_that_is_not_opened_is_reported_as_what_it_is_and_the_driver_is_q
 ) -> None:
     far.answer = appium(sync=answer)
 
-    with pytest.raises(kind) as caught, driver(session_on(far), {}, asked=_asked(), policy=SHORT):
+    with pytest.raises(kind) as caught, driver(session_on(far), {}, request=_asked(), policy=SHORT):
         pass
 
     message = str(caught.value)
-    assert "was started, but open_url='https://notes.example/open?…' was not opened" in message
+    assert "started, but open_url='https://notes.example/open?…' could not be opened" in message
     assert words in message
     assert "sesame" not in message
     assert far.asked[-1][0] == "/session/1"

@@ -16,7 +16,7 @@ from pytest_device.controllers.appium import (
 )
 from pytest_device.sessions.models import Session
 from pytest_device.testing import FakeClock
-from tests.controllers.appium_servers import appium, refuses, session_on, told
+from tests.controllers.appium_servers import appium, received, refuses, session_on
 from tests.controllers.servers import Answer, Controller, says, session_at
 
 PNG = "iVBORw0KGgo="
@@ -40,8 +40,8 @@ def test_of_a_killed_appium_there_is_none_and_that_is_reported(
 
         assert list(evidence_of(driven)) == []
 
-        told = [record.getMessage() for record in caplog.records if record.name == "pytest_device"]
-        assert [message.partition(":")[0] for message in told] == ["no screenshot.png of the device"]
+        logged = [record.getMessage() for record in caplog.records if record.name == "pytest_device"]
+        assert [message.partition(":")[0] for message in logged] == ["no screenshot.png of the device"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_an_android_device_logged_last_and_where_its_app_was_are_had(far: C
         "package": "com.example.notes",
         "activity": "com.example.notes",
     }
-    assert told(far, "/log") == [{"type": "logcat"}, {"type": "browser"}]
+    assert received(far, "/log") == [{"type": "logcat"}, {"type": "browser"}]
 
 
 @pytest.mark.parametrize("answer", [refuses("unknown command", "no", 404), says({"value": None}), says({"value": 7})])
@@ -164,7 +164,7 @@ def test_a_driver_without_logs_is_not_blamed_for_it(
     assert caplog.messages == []
 
 
-def test_a_log_that_tells_what_is_missing_has_one_line(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_about_a_missing_piece_has_one_line(far: Controller, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "pytest_device")
     far.answer = appium(screenshot=says({"value": {"error": "e", "message": "no", "stacktrace": "at\nlines"}}, 500))
 

@@ -68,37 +68,37 @@ def test_where_there_is_no_controller_nothing_is_asked(session: Session) -> None
 @pytest.mark.parametrize(
     ("session_type", "answer", "problem"),
     [
-        ("appium", HTML, "its Appium server answers with status 502"),
-        ("appium", Answer(200, HTML.body), "its Appium server answers with something that is not JSON"),
-        ("appium", Answer(200, b"\xff\xfe\xff"), "its Appium server answers with something that is not JSON"),
-        ("appium", Answer(200, b"[" * 100_000), "its Appium server answers with something that is not JSON"),
+        ("appium", HTML, "its Appium server returned status 502"),
+        ("appium", Answer(200, HTML.body), "its Appium server returned something other than JSON"),
+        ("appium", Answer(200, b"\xff\xfe\xff"), "its Appium server returned something other than JSON"),
+        ("appium", Answer(200, b"[" * 100_000), "its Appium server returned something other than JSON"),
         (
             "appium",
             Answer(302, headers={"Location": "http://127.0.0.1:9/"}),
-            "its Appium server redirects (status 302)",
+            "its Appium server sent a redirect (status 302)",
         ),
         (
             "appium",
             says({"value": {"ready": False}}),
-            "its Appium server answers, but does not say that it is ready",
+            "its Appium server responds, but does not report that it is ready",
         ),
-        ("appium", says({"value": None}), "its Appium server answers, but does not say that it is ready"),
-        ("appium", says([]), "its Appium server answers, but does not say that it is ready"),
+        ("appium", says({"value": None}), "its Appium server responds, but does not report that it is ready"),
+        ("appium", says([]), "its Appium server responds, but does not report that it is ready"),
         (
             "appium",
             Answer(200, gzip.compress(READY.body), {"Content-Encoding": "gzip"}),
-            "its Appium server answers with something that is not JSON",
+            "its Appium server returned something other than JSON",
         ),
         (
             "agent-device",
             says({"ok": "yes"}),
-            "its agent-device daemon answers, but does not say that it is ready",
+            "its agent-device daemon responds, but does not report that it is ready",
         ),
-        ("agent-device", says([True]), "its agent-device daemon answers, but does not say that it is ready"),
+        ("agent-device", says([True]), "its agent-device daemon responds, but does not report that it is ready"),
         (
             "argent",
             says({"error": "no"}, 401),
-            "its argent tool server refuses the session's credentials (status 401)",
+            "its argent tool server rejected the session's credentials (status 401)",
         ),
     ],
 )
@@ -112,9 +112,9 @@ def test_any_other_answer_is_a_problem(far: Controller, session_type: str, answe
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (Answer(rest=b" " * 65536), "answers with more than 1048576 bytes"),
-        (Answer(rest=b" ", pause=0.02), "does not answer within 0.5 s"),
-        (Answer(headers={"Content-Length": "100"}, rest=b" ", pause=60), "does not answer within 0.5 s"),
+        (Answer(rest=b" " * 65536), "returned more than 1048576 bytes"),
+        (Answer(rest=b" ", pause=0.02), "does not respond within 0.5 s"),
+        (Answer(headers={"Content-Length": "100"}, rest=b" ", pause=60), "does not respond within 0.5 s"),
     ],
     ids=["endless", "trickling", "silent"],
 )
@@ -189,7 +189,7 @@ def test_after_a_broken_connection_it_is_asked_once_more(listener: Callable[[lis
 def test_after_two_broken_connections_it_is_given_up(listener: Callable[[list[Dial]], str], act: Dial) -> None:
     problem = problem_of(session_at(listener([act, act, _answer])))
 
-    assert problem == "its Appium server does not answer: the connection was cut, or it does not speak HTTP"
+    assert problem == "its Appium server does not respond: the connection was cut, or it does not speak HTTP"
 
 
 def test_a_controller_that_nobody_trusts_is_a_problem(far: Controller) -> None:
@@ -199,7 +199,7 @@ def test_a_controller_that_nobody_trusts_is_a_problem(far: Controller) -> None:
 
     problem = problem_of(session_at(far.url.replace("http:", "https:")))
 
-    assert problem == "its Appium server does not answer: TLS, certificate verify failed"
+    assert problem == "its Appium server does not respond: TLS, certificate verify failed"
 
 
 @pytest.mark.parametrize("session_type", ["appium", "agent-device", "argent"])
@@ -232,7 +232,7 @@ def test_a_token_that_cannot_be_sent_is_a_problem_that_does_not_show_it(far: Con
 def test_a_proxy_that_cannot_be_used_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "gopher://ada:password@127.0.0.1:9")
 
-    assert problem_of(session_at("https://secret-host.invalid")) == "its Appium server cannot be asked: ValueError"
+    assert problem_of(session_at("https://secret-host.invalid")) == "its Appium server cannot be checked: ValueError"
 
 
 def test_a_real_appium_is_alive_until_it_is_killed(appium: Session, kill_appium: Callable[[], None]) -> None:
@@ -240,4 +240,4 @@ def test_a_real_appium_is_alive_until_it_is_killed(appium: Session, kill_appium:
 
     kill_appium()
 
-    assert problem_of(appium) == "its Appium server does not answer: connection refused"
+    assert problem_of(appium) == "its Appium server does not respond: connection refused"

@@ -21,7 +21,7 @@ from tests.faults.row import Row
 
 PATIENCE_SECONDS: Final = 120.0
 """How long a row waits for its moment."""
-LOOK_SECONDS: Final = 0.1
+POLL_SECONDS: Final = 0.1
 LEAN: Final = (
     *("-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:html", "-p", "no:metadata", "-p", "no:pytest_jsonreport"),
     "--assert=plain",
@@ -253,7 +253,7 @@ def patiently(condition: Callable[[], bool], seconds: float) -> bool:
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return True
 
 

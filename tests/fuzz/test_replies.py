@@ -30,6 +30,7 @@ from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from pytest_device.testing import FakeClock
 from tests.contract.document import example_config, example_session
 from tests.fuzz.mutations import Reply, dumped, mutated
+from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, TOKEN, URL, ref_of
 
 REPLIES: Final = min(30 * settings().max_examples, 30_000)
@@ -76,7 +77,7 @@ class World:
                     policy=WaitPolicy(timeout_seconds=30),
                     clock=self.clock,
                     sleep=self.pause,
-                    report=outcome.events.append,
+                    reporter=Recorder(outcome.events),
                 ) as session,
             ):
                 outcome.session = session

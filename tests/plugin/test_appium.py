@@ -10,7 +10,7 @@ import appium.webdriver as appium_webdriver  # noqa: F401
 import pytest
 
 from pytest_device.testing import FaultyService
-from tests.controllers.appium_servers import appium, refuses, started_with, told
+from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.controllers.servers import Answer, Controller, controller, says
 from tests.test_docs import section
 
@@ -62,7 +62,7 @@ def test_the_app_of_the_marker_is_installed_launched_and_sent_its_link_by_the_cl
     wanted = {"appium:app": ARCHIVE, "appium:optionalIntentArguments": "--es who Ada", "appium:newCommandTimeout": 600}
     link = {"url": "notes://list", "package": "com.example.notes"}
     assert started_with(far) == ANDROID | wanted
-    assert told(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [link]}]
+    assert received(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [link]}]
 
 
 def test_a_build_whose_address_the_service_does_not_tell_is_told_as_a_mistake_of_the_suite(
@@ -99,7 +99,7 @@ def test_an_app_that_cannot_be_installed_is_told_as_its_own_fault_and_costs_no_d
     )
     result.stdout.no_fnmatch_line("*sig=abcdef*")
     result.stdout.no_fnmatch_line("*not this hook*")
-    assert len(told(far, "/session")) == 2  # one start for each test: what is refused is not tried again
+    assert len(received(far, "/session")) == 2  # one start for each test: what is refused is not tried again
     assert service.statuses() == ["stopped"]
 
 
@@ -121,8 +121,8 @@ def test_another_platform_in_the_options_is_told_before_appium_is_asked(
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["config: device_appium_options asks for platformName='iOS', the marker for *"])
-    assert told(far, "/session") == []
+    result.stdout.fnmatch_lines(["config: device_appium_options sets platformName='iOS', the marker platform=*"])
+    assert received(far, "/session") == []
 
 
 def test_a_device_that_a_hanging_quit_may_still_hold_is_not_given_to_the_next_test(

@@ -37,7 +37,7 @@ def test_a_session_whose_controller_is_dead_is_given_to_no_test(
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["infrastructure: the session is in progress, but its agent-device daemon answers with status 502 (http*"]
+        ["infrastructure: the session is in progress, but its agent-device daemon returned status 502 (http*"]
     )
     assert simulated.statuses() == ["stopped"]
 
@@ -59,7 +59,7 @@ def test_another_session_is_tried_in_the_place_of_one_whose_controller_is_dead(
     result = pytester.runpytest()
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*its argent tool server answers with status 502*"])
+    result.stdout.fnmatch_lines(["*its argent tool server returned status 502*"])
     assert simulated.statuses() == ["stopped", "stopped"]
 
 
@@ -82,7 +82,7 @@ def test_a_controller_that_is_lost_in_mid_test_is_no_failure_of_the_test(pyteste
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["infrastructure: the agent-device daemon answers with *(http*/sessions/*)"])
+    result.stdout.fnmatch_lines(["infrastructure: the agent-device daemon returned *(http*/sessions/*)"])
     result.stdout.fnmatch_lines(["infrastructure: the session is gone: it was stopped *(http*/sessions/*)"])
 
 

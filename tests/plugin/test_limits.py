@@ -104,7 +104,7 @@ def test_a_worker_says_at_once_for_what_it_waits(
             (pytester.path / "go").touch()
             rest = list(lines)
 
-    assert "held: 1 by " in said
+    assert "in use: 1 by " in said
     assert "2 passed" in rest[-1]
     assert any(", queued " in line for line in rest)
     assert (first.returncode, second.returncode) == (0, 0)
@@ -140,7 +140,7 @@ def test_a_server_that_does_not_answer_is_an_error_of_the_configuration(
 ) -> None:
     result = pytester.runpytest(workers, "--device-slots-url=redis://localhost:1")
 
-    told = "*--device-max-sessions cannot be kept: the Redis server of --device-slots-url does not answer*"
+    told = "*--device-max-sessions cannot be enforced: the Redis server of --device-slots-url does not answer*"
     (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([told])
     assert limited.sessions() == []
 

@@ -99,8 +99,8 @@ def test_suites_for_android_and_in_another_language_run_as_they_are(
     result.stdout.fnmatch_lines(
         [
             f"app: Appium on session * could not install and start the app {builds}/none.zip: *",
-            "config: Appium on session * does not take the options: *'UiAutomator2'*",
-            "Fix: leave automationName out of device_appium_options: * Appium's fake one *",
+            "config: Appium on session * rejected the capabilities: *'UiAutomator2'*",
+            "Fix: remove automationName from device_appium_options: * Appium's fake one *",
             "devices: 2 created, 2 stopped (confirmed); *",
         ]
     )

@@ -212,7 +212,7 @@ def test_what_a_worker_has_left_on_its_machine_is_stopped_by_the_next_one_there(
 
     output = run(here, *workers(there.popen()))
 
-    assert "stopped 1 session that earlier runs left: " in output
+    assert "stopped 1 session left by earlier runs: " in output
     assert service.statuses() == ["stopped", "stopped"]
     assert there.left() == []
 

@@ -258,7 +258,7 @@ def test_a_session_that_turns_errored_is_an_infrastructure_error_with_its_page(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            "infrastructure: the session became errored before it was ready, its page tells why: http://127.0.0.1:*",
+            "infrastructure: the session failed to start, see the session page for the reason: http://127.0.0.1:*",
             "devices: 1 created, 1 stopped (confirmed); *",
             "1 infrastructure error (not a test failure)",
             "ERROR *::test_driven - infrastructure: *",
@@ -366,7 +366,7 @@ def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
     result.stdout.fnmatch_lines(
         [
             "infrastructure: create: no complete answer from *",
-            "The request may have been carried out: a session named 'test_driven · * may be running. *",
+            "The service may have created a session named 'test_driven · *. It can't be found, *",
             "devices: 0 created, 0 stopped (confirmed), 1 unknown; *",
         ]
     )
@@ -454,7 +454,7 @@ def test_a_refused_stop_leaves_the_test_as_it_was_and_is_told_apart(
     result.stdout.fnmatch_lines(
         [
             "*ERROR at teardown of test_driven*",
-            "infrastructure: the session could not be stopped: *not yours. It may run for up to 35 more *device stop*",
+            "infrastructure: the session could not be stopped: *not yours. It may keep running for*35 *device stop*",
             "devices: 1 created, 0 stopped (confirmed); *",
             "*: NOT CONFIRMED AS STOPPED: *; http://127.0.0.1:*/sessions/*; stop: *not yours; *35 more minutes",
         ]

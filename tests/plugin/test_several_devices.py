@@ -61,7 +61,7 @@ def test_when_one_does_not_start_the_other_is_stopped_and_the_error_is_of_the_in
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: the session became errored before it was ready*"])
+    result.stdout.fnmatch_lines(["infrastructure: the session failed to start, *"])
     assert sorted(service.statuses()) == ["errored", "stopped"]
 
 

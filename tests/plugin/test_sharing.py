@@ -470,7 +470,7 @@ def test_a_device_that_is_asked_for_while_a_test_runs_is_no_fault_of_the_test(
     result = pytester.runpytest("--device-platform=android")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: the session became errored before it was ready*"])
+    result.stdout.fnmatch_lines(["infrastructure: the session failed to start, *"])
 
 
 def test_an_expected_failure_that_is_not_expected_here_is_judged_as_any_other(
@@ -519,7 +519,7 @@ def test_a_test_does_not_wait_for_a_session_that_its_own_fixtures_hold(
     result = pytester.runpytest("--device-max-sessions=1")
 
     result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["config: 1 more beside 1 of this process*--device-max-sessions allows (1)*"])
+    result.stdout.fnmatch_lines(["config: 1 more sessions are needed while 1 of this process are in use, *"])
     result.stdout.fnmatch_lines(["config: device_lease() sessions are never shared: remove share"])
     assert set(sharing.statuses()) == {"stopped"}
 

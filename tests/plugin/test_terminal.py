@@ -313,7 +313,7 @@ def test_a_boot_that_was_tried_again_is_counted_and_named(
     result.stdout.fnmatch_lines(
         [
             "devices: 2 created, 2 stopped (confirmed), 1 failed to start; * of device time, * waiting for devices",
-            "failed to start: android agent-device: the session became errored *http://127.0.0.1:*/sessions/*",
+            "failed to start: android agent-device: the session failed to start, *http://127.0.0.1:*/sessions/*",
         ]
     )
 

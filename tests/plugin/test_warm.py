@@ -131,7 +131,7 @@ def test_the_ini_file_keeps_nothing_warm_in_ci_and_says_so(
 
     result = pytester.runpytest()
 
-    result.stdout.fnmatch_lines(["device_keep_warm in the ini file is ignored: in CI only --device-keep-warm or *"])
+    result.stdout.fnmatch_lines(["device_keep_warm in the ini file is ignored: in CI, only --device-keep-warm or *"])
     assert warm.statuses() == ["stopped"]
 
 
@@ -217,7 +217,7 @@ def test_under_a_limit_a_device_of_another_kind_takes_the_place_of_a_warm_one_an
     first.stdout.fnmatch_lines(
         [
             "devices: 2 created, 1 stopped (confirmed), 1 kept warm; *",
-            "stopped *, which was kept warm: it made *",
+            "stopped *, which was kept warm: to make room*",
         ]
     )
 
@@ -226,7 +226,7 @@ def test_under_a_limit_a_device_of_another_kind_takes_the_place_of_a_warm_one_an
     second.stdout.fnmatch_lines(
         [
             "devices: 1 created, 0 stopped (confirmed), 1 kept warm; *",
-            "stopped *, which was kept warm: it made *",
+            "stopped *, which was kept warm: to make room*",
         ]
     )
     assert warm.statuses() == ["stopped", "stopped", "in-progress"]

@@ -27,12 +27,13 @@ from pytest_device.service.devices import browsers
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.keys import Keys
 from pytest_device.service.preview import routes
-from pytest_device.service.runners.base import Boot, Booting, Failed, Moment, Running
+from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Running
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
-from pytest_device.service.server import answer, listen
+from pytest_device.service.server import answer
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
+from pytest_device.service.web import listen
 from pytest_device.spec import Platform, SessionType
 from tests.service.world import ACCOUNTS, APP_ID
 
@@ -121,12 +122,12 @@ class DrawnRunner:
         self.boot: Boot = Running({}) if ready else Booting()
         self.used: float | None = None
         self.seen = True
-        self.told: list[Moment] = []
+        self.told: list[LogEntry] = []
         self.said = ""
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None: ...
 
-    def look(self, session_id: str) -> Boot:
+    def status(self, session_id: str) -> Boot:
         del session_id
         return self.boot
 
@@ -141,7 +142,7 @@ class DrawnRunner:
         del session_id
         return self.drawn if self.seen else None
 
-    def moments(self, session_id: str) -> Sequence[Moment]:
+    def log_entries(self, session_id: str) -> Sequence[LogEntry]:
         del session_id
         return self.told
 

@@ -35,6 +35,10 @@ REFUSED = [
     ({"role": "owner"}, "role must be one of viewer, developer, admin, not 'owner'"),
     ({"max_duration_minutes": 116}, "max_duration_minutes must be from 0 to 115, not 116"),
     ({"boot_seconds": None}, "boot_seconds must be of the type int or float"),
+    (
+        {"requests": [{"type": "appium"}]},
+        "requests must be create requests, each with a platform, not {'type': 'appium'}",
+    ),
     ({"tokens": []}, "the configuration has no setting 'tokens': there are token, app_id, "),
 ]
 

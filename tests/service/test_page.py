@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_device.service.page import STOPPED_HERE
-from pytest_device.service.runners.base import Moment, Running
+from pytest_device.service.runners.base import LogEntry, Running
 from pytest_device.spec import Status
 from tests.service.stage import Stage
 from tests.service.test_preview import FOREIGN
@@ -46,7 +46,7 @@ def test_a_session_without_a_name_is_called_by_its_id() -> None:
 
 def test_the_timeline_tells_in_order_what_happened(clock: Clock) -> None:
     stage = Stage(clock=clock, ready=False)
-    stage.runner.told = [Moment(NOW + 2, "app installed"), Moment(NOW + 0.5, "device: Pixel <8>")]
+    stage.runner.told = [LogEntry(NOW + 2, "app installed"), LogEntry(NOW + 0.5, "device: Pixel <8>")]
     clock.now += 3
     stage.runner.boot = Running({})
     stage.get(stage.page)
@@ -120,7 +120,7 @@ def test_the_facts_can_be_had_as_json(stage: Stage) -> None:
 def test_no_page_shows_a_secret() -> None:
     stage = Stage(applicationArchiveUrl="https://user:hunter2@files.example.com/hunter3/notes.zip?key=hunter4")
     stage.runner.boot = Running({"toolsUrl": "https://hunter5.example.com", "toolsAuthToken": "hunter6"})
-    stage.runner.told = [Moment(NOW, "downloaded https://hunter7@files.example.com/?token=hunter8")]
+    stage.runner.told = [LogEntry(NOW, "downloaded https://hunter7@files.example.com/?token=hunter8")]
     texts = [stage.get(address).text for address in (stage.page, f"{stage.page}/facts", stage.preview)]
 
     assert not [text for text in texts if "hunter" in text]

@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from pytest_device.service.runners.base import Moment, Running
+from pytest_device.service.runners.base import LogEntry, Running
 from tests.service.process import config, running
 from tests.service.stage import COLOURS, PATIENCE_SECONDS, Stage, browser, on_stage
 from tests.service.world import UNKNOWN_ID, data
@@ -209,7 +209,7 @@ def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
     look.get(stage.page)
     session = stage.sessions.get(stage.id)
     assert session
-    stage.runner.told = [Moment(session.created_at + 1, "app installed")]
+    stage.runner.told = [LogEntry(session.created_at + 1, "app installed")]
     stage.runner.said = "one\ntwo"
 
     says(look, "timeline", "app installed")

@@ -22,9 +22,10 @@ from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.base import Boot
 from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.server import _signals, _unless, answer, listen
+from pytest_device.service.server import _signals, _unless, answer
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
+from pytest_device.service.web import listen
 from pytest_device.spec import SESSIONS_PATH
 from tests.service.process import COMMAND, PATIENCE_SECONDS, Service, config, next_event, refusal, running, started
 from tests.service.world import APP_ID, TOKEN, data
@@ -346,7 +347,7 @@ def test_an_error_of_the_work_before_the_service_is_ready_is_told() -> None:
 class BrokenRunner(SimulatedRunner):
     """A runner with an error of its own."""
 
-    def look(self, session_id: str) -> Boot:
+    def status(self, session_id: str) -> Boot:
         raise LookupError(session_id)
 
 

@@ -138,7 +138,7 @@ def test_the_programs_of_an_ended_session_are_ended(world: World) -> None:
     world.stop(session_id)
 
     with pytest.raises(KeyError):
-        world.runner.look(session_id)
+        world.runner.status(session_id)
 
 
 def test_a_limit_that_has_passed_wins_over_a_stop_that_comes_after_it(world: World) -> None:
@@ -213,7 +213,7 @@ def test_a_stop_ends_the_programs_even_when_it_cannot_be_written(world: World, s
     with pytest.raises(sqlite3.ProgrammingError):
         world.stop(session_id)
     with pytest.raises(KeyError):
-        world.runner.look(session_id)
+        world.runner.status(session_id)
 
 
 def test_a_development_client_s_archive_is_the_one_that_is_installed(store: Store, world: World) -> None:

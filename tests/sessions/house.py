@@ -17,6 +17,7 @@ from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import ProblemOf, SessionConfig, WarmSession, unasked
+from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World
 
 
@@ -33,7 +34,7 @@ def _policy(timeout_seconds: float) -> WaitPolicy:
     return WaitPolicy(timeout_seconds=timeout_seconds, jitter=0.0)
 
 
-class House:
+class House(Recorder):
     """A pool over the local service's application, what it works with, and what was reported."""
 
     def __init__(
@@ -46,6 +47,7 @@ class House:
         claim: Callable[[DeviceRequirement], WarmSession | None] = lambda _requirement: None,
         hand_over: Callable[[DeviceSession], str | None] = lambda _session: None,
     ) -> None:
+        super().__init__(world.events)
         self.world = world
         self.stopping: list[Session] = []
         self.hook: Callable[[Session], None] = self.stopping.append
@@ -53,7 +55,7 @@ class House:
         self.threads: set[str] = set()
         """Those in which events were reported."""
         self.hand_over, self._claim = hand_over, claim
-        relay = Relay(self._hear, clock=world.clock)
+        relay = Relay(self, clock=world.clock)
         self._config = SessionConfig(client, world.clock, relay, self._problem_of, attempts=attempts)
         self.pool = Pool(self, self, clock=world.clock, sleep=world.clock.sleep, slots=slots, relay=relay)
 
@@ -66,9 +68,9 @@ class House:
     def before_stop(self, session: DeviceSession) -> None:
         self.hook(session.session)
 
-    def _hear(self, event: Event) -> None:
+    def event(self, event: Event) -> None:
         self.threads.add(threading.current_thread().name)
-        self.world.events.append(event)
+        super().event(event)
 
     def _problem_of(self, session: Session) -> str | None:
         return self.problem_of(session)

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -17,9 +17,11 @@ from pytest_device.sessions.ledger import LIVE, Entry
 from pytest_device.sessions.reaper.channel import NAME
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
+from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.testing import FaultyService
+from tests.sessions.recorder import Recorder
 
 RUN = "a-run"
 DETACHED = ReaperConfig()
@@ -54,21 +56,26 @@ def reaper_client_at(
     service: Served | FaultyService,
     state_dir: Path,
     config: ReaperConfig = DETACHED,
-    warn: Callable[[str], None] = print,
+    reporter: Reporter | None = None,
 ) -> ReaperClient:
     """Return one with a ledger."""
     client, run = DeviceClient(service.url, service.token), OwnRun.join(state_dir, RUN, "main")
     return ReaperClient(
-        client, Endpoint(service.url, service.token), vendor="vendor", run=run, config=config, warn=warn
+        client,
+        Endpoint(service.url, service.token),
+        vendor="vendor",
+        run=run,
+        config=config,
+        reporter=reporter or Recorder(),
     )
 
 
 @contextmanager
 def reaper_client(
-    service: FaultyService, state_dir: Path, config: ReaperConfig = DETACHED, warn: Callable[[str], None] = print
+    service: FaultyService, state_dir: Path, config: ReaperConfig = DETACHED, reporter: Reporter | None = None
 ) -> Generator[ReaperClient]:
     """Give one that is closed in the end, whatever the test has done."""
-    client = reaper_client_at(service, state_dir, config, warn)
+    client = reaper_client_at(service, state_dir, config, reporter)
     try:
         yield client
     finally:

@@ -12,14 +12,16 @@ import pytest
 from pytest_device.sessions.background import Background
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
-from pytest_device.sessions.events import Created, Event, Note, Ready, SessionRef
+from pytest_device.sessions.events import Created, Note, Ready, SessionRef
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.relay import Deferred, Relay
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.testing import FakeClock
 from tests.sessions.house import ANDROID, House, request
+from tests.sessions.recorder import Recorder
 from tests.sessions.world import World
 
 OF = SessionRef("ios appium", "one")
@@ -76,31 +78,31 @@ def test_a_background_with_nothing_to_do_has_no_thread_and_ends_at_once(world: W
 
 
 def test_events_that_are_put_aside_are_told_once_in_order_with_how_late_they_are() -> None:
-    clock, told, kept = FakeClock(), list[Event](), Deferred()
-    relay = Relay(told.append, clock=clock)
+    clock, recorder, kept = FakeClock(), Recorder(), Deferred()
+    relay = Relay(recorder, clock=clock)
 
     with relay.aside(kept):
-        relay(Created(OF))
+        relay.event(Created(OF))
         clock.sleep(2)
-        relay(Ready(OF))
-    relay(Note("one"))
+        relay.event(Ready(OF))
+    relay.event(Note("one"))
     clock.sleep(3)
     relay.deliver(kept)
     relay.deliver(kept)
 
-    assert told == [Note("one"), Created(replace(OF, late_seconds=5)), Ready(replace(OF, late_seconds=3))]
+    assert recorder.events == [Note("one"), Created(replace(OF, late_seconds=5)), Ready(replace(OF, late_seconds=3))]
 
 
 def test_one_thread_does_not_put_aside_what_another_one_hears() -> None:
-    told, kept = list[Event](), Deferred()
-    relay = Relay(told.append)
+    recorder, kept = Recorder(), Deferred()
+    relay = Relay(recorder)
 
     with relay.aside(kept):
-        other = threading.Thread(target=relay, args=[Note("one")])
+        other = threading.Thread(target=relay.event, args=[Note("one")])
         other.start()
         other.join()
 
-    assert [type(event) for event in told] == [Note]
+    assert [type(event) for event in recorder.events] == [Note]
     assert kept == []
 
 
@@ -125,7 +127,7 @@ class Crowd:
 
     def run(self) -> None:
         """Keep one session from test to test, and have another one beside it for each test, booted ahead."""
-        slots = Slots(self._slots, 2, holder="a run", timeout_seconds=300, sleep=_a_little, tell=lambda _text: None)
+        slots = Slots(self._slots, 2, holder="a run", timeout_seconds=300, sleep=_a_little, reporter=SilentReporter())
         house = House(self._client, self._world, slots=slots)
         kept = DeviceRequirement(request(max_duration_minutes=60), "run")
         for fresh in FRESH:

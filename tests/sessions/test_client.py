@@ -12,9 +12,11 @@ import pytest
 
 from pytest_device.errors import InvalidRequestError, ServiceError, StatusError, TransportError
 from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.request import SessionRequest
 
 TOKEN = "open-sesame-open-0815"
 SESSION = "00000000-0000-4000-8000-00000000000a"
+REQUEST = SessionRequest.from_arguments(app_id=SESSION, platform="ios")
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}"
 HEAD = b"HTTP/1.1 200 OK\r\n"
 PAUSE_SECONDS = 0.02
@@ -62,7 +64,7 @@ def endless(kind: str) -> Iterator[bytes]:
 
 def outcome(client: DeviceClient) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        client._once("get", "GET", f"/{SESSION}", None)  # one attempt: those after it find nobody who listens
+        client.create(REQUEST)  # which is sent once: other calls are repeated, and find nobody who listens
     return caught.value
 
 
@@ -73,7 +75,7 @@ def test_an_answer_without_end_is_bounded_in_time(kind: str) -> None:
         error = outcome(client)
 
     assert isinstance(error, TransportError)
-    assert str(error) == "get: the answer took longer than 0.3 s"
+    assert str(error) == "create: the answer took longer than 0.3 s"
     assert error.sent
 
 
@@ -84,7 +86,7 @@ def test_an_answer_without_end_is_bounded_in_time_on_a_connection_that_was_kept(
         first, second = outcome(client), outcome(client)
 
     assert isinstance(first, StatusError)
-    assert str(second) == "get: the answer took longer than 0.5 s"
+    assert str(second) == "create: the answer took longer than 0.5 s"
 
 
 def answering(body: str, status: int = 400) -> DeviceClient:

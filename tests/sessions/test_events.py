@@ -44,7 +44,7 @@ EVENTS: list[Event] = [
     Unused(OF),
     CreateUnknown(OF, "suite 12ab"),
     Queued(29.0),
-    Note("3 sessions of runs that were cut off had been stopped already", "one"),
+    Note("already stopped: 3 sessions of interrupted runs", "one"),
 ]
 REFERENCE = Path(__file__).parents[2] / "docs" / "events.md"
 

@@ -35,6 +35,7 @@ from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest
+from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World
 
 REQUEST = SessionRequest.from_arguments(
@@ -50,7 +51,7 @@ def leased(
     client: DeviceClient, world: World, *, timeout_seconds: float = 900.0, error: BaseException | None = None
 ) -> Session:
     policy, clock = WaitPolicy(timeout_seconds=timeout_seconds, jitter=0), world.clock
-    with lease(client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, report=world.events.append) as got:
+    with lease(client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, reporter=Recorder(world.events)) as got:
         if error:
             raise error
     return got
@@ -104,7 +105,7 @@ def test_it_is_stopped_however_its_block_ends(client: DeviceClient, world: World
 def test_a_session_that_becomes_errored_is_given_up_with_its_page(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [changed(status="errored", remoteConfig=None)]
 
-    with pytest.raises(SessionFailedError, match="became errored") as caught:
+    with pytest.raises(SessionFailedError, match="failed to start") as caught:
         leased(client, world)
 
     assert (caught.value.url or "no page") in str(caught.value)
@@ -315,7 +316,7 @@ def test_a_failed_stop_does_not_hide_the_error_of_the_block(client: DeviceClient
 
 
 def test_running_time_is_counted_by_the_times_of_the_service(client: DeviceClient, world: World) -> None:
-    with lease(client, REQUEST, clock=world.clock, sleep=world.clock.sleep, report=world.events.append):
+    with lease(client, REQUEST, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)):
         world.clock.sleep(30)
 
     stopped = world.events[-1]
@@ -398,14 +399,14 @@ def test_an_interrupt_during_the_stop_does_not_keep_it_from_being_stopped(client
 def test_a_stop_that_answers_with_another_session_proves_nothing(client: DeviceClient, world: World) -> None:
     world.faults["stop"] = [changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d")]
 
-    with pytest.raises(StopFailedError, match="answered with session 7d7a1f0e"):
+    with pytest.raises(StopFailedError, match="returned session 7d7a1f0e"):
         leased(client, world)
 
 
 def test_a_packed_answer_is_refused_before_it_is_unpacked(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [lambda _request, _carry_out: httpx.Response(200, headers={"Content-Encoding": "br"})]
 
-    with pytest.raises(UnexpectedReplyError, match="packed"):
+    with pytest.raises(UnexpectedReplyError, match="compressed"):
         leased(client, world)
 
     assert world.statuses() == ["stopped"]

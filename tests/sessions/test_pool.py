@@ -12,6 +12,7 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Created, Kept, Ready, StartFailed, StateChanged, Stopped, detail_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
 from tests.sessions.world import World
@@ -262,7 +263,7 @@ def test_no_more_sessions_than_allowed_are_had_at_once(client: DeviceClient, wor
     def slots() -> Slots:
         clock = world.clock
         return Slots(
-            tmp_path, 2, holder="a run", timeout_seconds=60, clock=clock, sleep=clock.sleep, tell=lambda _text: None
+            tmp_path, 2, holder="a run", timeout_seconds=60, clock=clock, sleep=clock.sleep, reporter=SilentReporter()
         )
 
     here, there = House(client, world, slots=slots()), House(client, world, slots=slots())

@@ -14,6 +14,7 @@ from pytest_device.errors import InvalidRequestError, LeaseTimeoutError, StopFai
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Created, Ready, StartFailed, StateChanged, StopFailed, Stopped, Unused
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import WarmSession
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
@@ -88,7 +89,7 @@ def slots_at(directory: Path, world: World, most: int, sleep: Callable[[float], 
         timeout_seconds=60,
         clock=world.clock,
         sleep=sleep or world.clock.sleep,
-        tell=lambda _text: None,
+        reporter=SilentReporter(),
     )
 
 

@@ -19,7 +19,9 @@ import pytest
 from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.report.verdict import Verdict, verdict_of
 from pytest_device.sessions.quota import Slot, Slots, slots, slots_directory
+from pytest_device.sessions.reporter import ProgressReporter
 from pytest_device.testing import FakeClock
+from tests.sessions.recorder import SILENT, Recorder
 from tests.waiting import eventually
 
 QUOTA = str(Path(slots.__file__).parent)
@@ -29,7 +31,8 @@ HOLDS = """
 import sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, tell=print).take(int(sys.argv[2]))
+from pytest_device.sessions.reporter import SilentReporter as Silent
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, reporter=Silent()).take(int(sys.argv[2]))
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -38,7 +41,8 @@ FORKS = """
 import os, sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
-slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, tell=print).take(int(sys.argv[2]))
+from pytest_device.sessions.reporter import SilentReporter as Silent
+slots = Slots(Path(sys.argv[1]), 2, holder="run other", timeout_seconds=60, reporter=Silent()).take(int(sys.argv[2]))
 if os.fork() == 0:
     for slot in slots:
         slot.release()
@@ -56,7 +60,7 @@ class MakeSlots(Protocol):
         timeout_seconds: float = ...,
         clock: Callable[[], float] = ...,
         sleep: Callable[[float], None] = ...,
-        tell: Callable[[str], None] = ...,
+        reporter: ProgressReporter = ...,
     ) -> Slots: ...
 
 
@@ -72,7 +76,7 @@ def slots_of(tmp_path: Path) -> MakeSlots:
         timeout_seconds: float = 60,
         clock: Callable[[], float] = own,
         sleep: Callable[[float], None] = own.sleep,
-        tell: Callable[[str], None] = nobody,
+        reporter: ProgressReporter = SILENT,
     ) -> Slots:
         return Slots(
             tmp_path / "slots",
@@ -81,7 +85,7 @@ def slots_of(tmp_path: Path) -> MakeSlots:
             timeout_seconds=timeout_seconds,
             clock=clock,
             sleep=sleep,
-            tell=tell,
+            reporter=reporter,
         )
 
     return make
@@ -89,20 +93,16 @@ def slots_of(tmp_path: Path) -> MakeSlots:
 
 @pytest.fixture
 def are_free(slots_of: MakeSlots) -> Callable[[int], bool]:
-    """Tell whether so many of two slots can be taken."""
+    """Give a check whether so many of two slots can be taken."""
 
-    def tell(count: int) -> bool:
+    def can_take(count: int) -> bool:
         try:
             give_back(slots_of(timeout_seconds=0).take(count))
         except LeaseTimeoutError:
             return False
         return True
 
-    return tell
-
-
-def nobody(_text: str) -> None:
-    """Tell nobody."""
+    return can_take
 
 
 def give_back(slots: list[Slot]) -> None:
@@ -256,9 +256,9 @@ def test_a_wait_that_is_too_long_names_the_limit_the_holders_and_the_way_out(slo
 
     pid = os.getpid()
     assert str(caught.value) == (
-        "waited 90 s for 2 of the 3 sessions that --device-max-sessions allows at once; "
-        f"held: 2 by run a gw0 (process {pid}), 1 by run b (process {pid}); place in the queue: 1. "
-        "Allow more with --device-max-sessions, or a longer wait with --device-wait-timeout-seconds"
+        "waited 90 s for 2 of 3 sessions (--device-max-sessions); "
+        f"in use: 2 by run a gw0 (process {pid}), 1 by run b (process {pid}); position in the queue: 1. "
+        "Increase --device-max-sessions or --device-wait-timeout-seconds"
     )
     assert verdict_of(caught.value) == Verdict.INFRASTRUCTURE
     give_back(held)
@@ -267,7 +267,7 @@ def test_a_wait_that_is_too_long_names_the_limit_the_holders_and_the_way_out(slo
 def test_each_of_several_holders_is_named(slots_of: MakeSlots) -> None:
     held = slots_of(holder="run a").take(1) + slots_of(holder="run b").take(1)
 
-    with pytest.raises(LeaseTimeoutError, match=r"held: 1 by run a \(process \d+\), 1 by run b \(process \d+\);"):
+    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by run a \(process \d+\), 1 by run b \(process \d+\);"):
         slots_of().take(1)
     give_back(held)
 
@@ -276,12 +276,12 @@ def test_a_slot_says_who_has_it_now_and_not_who_had_it_before(slots_of: MakeSlot
     give_back(slots_of(1, "a run with a long name").take(1))
     held = slots_of(1, "run b").take(1)
 
-    with pytest.raises(LeaseTimeoutError, match=r"held: 1 by run b \(process \d+\);"):
+    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by run b \(process \d+\);"):
         slots_of(1).take(1)
     give_back(held)
 
 
-def test_nothing_tells_of_a_run_that_has_given_its_slots_back(slots_of: MakeSlots, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_run_that_has_given_its_slots_back(slots_of: MakeSlots, tmp_path: Path) -> None:
     give_back(slots_of().take(2))
 
     assert sorted(path.name for path in (tmp_path / "slots").iterdir()) == ["0.lock", "1.lock", "turn.lock"]
@@ -291,41 +291,52 @@ def test_a_holder_whose_words_cannot_be_read_is_waited_for_all_the_same(slots_of
     held = slots_of(1).take(1)
     (tmp_path / "slots" / "0.txt").unlink()
 
-    with pytest.raises(LeaseTimeoutError, match="held: 1 by one who has not signed"):
+    with pytest.raises(LeaseTimeoutError, match="in use: 1 by an unknown process"):
         slots_of(1).take(1)
     give_back(held)
 
 
-def test_a_wait_is_told_of_after_five_seconds_and_then_each_half_minute(slots_of: MakeSlots) -> None:
-    held, clock, told = slots_of(1, "run a").take(1), FakeClock(), list[tuple[float, str]]()
+class Timed(Recorder):
+    """Remembers when it got each line."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock, self.seconds = clock, list[float]()
+
+    def progress(self, text: str) -> None:
+        self.seconds.append(self._clock())
+        super().progress(text)
+
+
+def test_a_wait_is_reported_after_five_seconds_and_then_each_half_minute(slots_of: MakeSlots) -> None:
+    held, clock = slots_of(1, "run a").take(1), FakeClock()
+    reporter = Timed(clock)
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(
-            1, clock=clock, sleep=clock.sleep, tell=lambda text: told.append((clock(), text)), timeout_seconds=70
-        ).take(1)
+        slots_of(1, clock=clock, sleep=clock.sleep, reporter=reporter, timeout_seconds=70).take(1)
 
-    assert [second for second, _text in told] == pytest.approx([5, 35, 65], abs=1)
-    assert told[0][1] == (
-        "waited 5 s for 1 of the 1 sessions that --device-max-sessions allows at once; "
-        f"held: 1 by run a (process {os.getpid()}); place in the queue: 1"
+    assert reporter.seconds == pytest.approx([5, 35, 65], abs=1)
+    assert reporter.lines[0] == (
+        "waited 5 s for 1 of 1 sessions (--device-max-sessions); "
+        f"in use: 1 by run a (process {os.getpid()}); position in the queue: 1"
     )
     give_back(held)
 
 
-def test_a_short_wait_is_not_told_of(slots_of: MakeSlots) -> None:
-    held, told = slots_of().take(2), list[str]()
+def test_a_short_wait_is_not_reported(slots_of: MakeSlots) -> None:
+    held, reporter = slots_of().take(2), Recorder()
 
     with pytest.raises(LeaseTimeoutError):
-        slots_of(tell=told.append, timeout_seconds=4.9).take(1)
+        slots_of(reporter=reporter, timeout_seconds=4.9).take(1)
 
-    assert told == []
+    assert reporter.lines == []
     give_back(held)
 
 
 def test_more_than_there_may_ever_be_are_refused_at_once(slots_of: MakeSlots) -> None:
     clock = FakeClock()
 
-    with pytest.raises(ConfigError, match="3 sessions are needed at once, --device-max-sessions allows 2: allow more"):
+    with pytest.raises(ConfigError, match=r"3 sessions are needed at once, but .* allows 2: increase it"):
         slots_of(clock=clock).take(3)
 
     assert clock() == 0
@@ -338,7 +349,7 @@ def test_a_slot_given_back_twice_does_not_free_the_next_ones(slots_of: MakeSlots
 
     slot.release()
 
-    with pytest.raises(LeaseTimeoutError, match="held: 1 by the next run"):
+    with pytest.raises(LeaseTimeoutError, match="in use: 1 by the next run"):
         slots_of(1).take(1)
     give_back(held)
 
@@ -357,7 +368,7 @@ def test_a_process_that_is_killed_frees_its_slots(
     slots_of: MakeSlots, are_free: Callable[[int], bool], tmp_path: Path
 ) -> None:
     with another_process(HOLDS, tmp_path / "slots", 2) as process:
-        with pytest.raises(LeaseTimeoutError, match=rf"held: 2 by run other \(process {process.pid}\)"):
+        with pytest.raises(LeaseTimeoutError, match=rf"in use: 2 by run other \(process {process.pid}\)"):
             slots_of().take(2)
         assert not are_free(1)
 
@@ -443,24 +454,24 @@ def interrupted(act: Callable[[], list[Slot]], at: int) -> KeyboardInterrupt | N
 
 
 def is_over(frame: FrameType) -> bool:
-    """Tell whether nothing but the return is left of ``take``: what is interrupted then is its caller."""
+    """Return whether nothing but the return is left of ``take``: what is interrupted then is its caller."""
     code = frame.f_code
     return code.co_name == "take" and dis.opname[code.co_code[frame.f_lasti]] == "RETURN_VALUE"
 
 
-def test_runs_that_are_told_different_numbers_have_the_greatest_in_all(slots_of: MakeSlots) -> None:
+def test_runs_with_different_numbers_have_the_greatest_in_all(slots_of: MakeSlots) -> None:
     (first,), second = slots_of(1, "small").take(1), slots_of(3, "great").take(2)
 
-    with pytest.raises(LeaseTimeoutError, match="held: 1 by small"):
+    with pytest.raises(LeaseTimeoutError, match="in use: 1 by small"):
         slots_of(1).take(1)
-    with pytest.raises(LeaseTimeoutError, match=r"held: 1 by small .*, 2 by great"):
+    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by small .*, 2 by great"):
         slots_of(3).take(1)
 
     first.release()
     give_back([*slots_of(1).take(1), *second])
 
 
-def test_each_service_has_slots_of_its_own_whose_name_does_not_tell_its_address(tmp_path: Path) -> None:
+def test_each_service_has_slots_of_its_own_whose_name_does_not_show_its_address(tmp_path: Path) -> None:
     one, same, other = (
         slots_directory(tmp_path, url)
         for url in ("https://devices.example/api", "https://Devices.example/api/", "https://other.example/api")
@@ -476,7 +487,7 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
     directory = tmp_path / "state" / "slots"
     before = os.umask(0)
     try:
-        held = Slots(directory, 1, holder="run a", timeout_seconds=0, tell=print).take(1)
+        held = Slots(directory, 1, holder="run a", timeout_seconds=0, reporter=SILENT).take(1)
     finally:
         os.umask(before)
 
@@ -487,9 +498,9 @@ def test_nobody_else_may_look(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_hold_slots_is_an_error_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
-    slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, tell=print)
+    slots = Slots(tmp_path / "state" / "slots", 1, holder="run a", timeout_seconds=60, reporter=SILENT)
 
-    with pytest.raises(ConfigError, match=r"--device-max-sessions cannot be kept: .*state.*--device-state-dir"):
+    with pytest.raises(ConfigError, match=r"--device-max-sessions cannot be enforced: .*state.*--device-state-dir"):
         slots.take(1)
 
 

@@ -16,8 +16,10 @@ import trustme
 
 from pytest_device import ConfigError, LeaseTimeoutError
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseStore, Server, Terms
+from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore, Server
+from pytest_device.sessions.reporter import ProgressReporter
 from pytest_device.testing import FakeClock
+from tests.sessions.recorder import SILENT, Recorder
 from tests.sessions.redis_server import RedisServer, redis_server
 from tests.sessions.tls_relay import tls_relay
 from tests.waiting import eventually
@@ -25,9 +27,10 @@ from tests.waiting import eventually
 FORKS = """
 import os, sys
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.quota.leases import LeaseStore, Terms
-store = LeaseStore(Terms(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], print))
-(slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, tell=print).take(1)
+from pytest_device.sessions.quota.leases import LeaseStore, LeaseConfig
+from pytest_device.sessions.reporter import SilentReporter as Silent
+store = LeaseStore(LeaseConfig(sys.argv[1], "DEVICE_SLOTS_URL", sys.argv[2], Silent()))
+(slot,) = Slots(store, 1, holder="run parent", timeout_seconds=60, reporter=Silent()).take(1)
 child = os.fork()
 if child == 0:
     slot.release()
@@ -38,17 +41,18 @@ sys.stdin.read()
 
 
 class Machine:
-    """A process of some machine, whose heart beats when it is told to."""
+    """A process of some machine, whose heart beats on request."""
 
     def __init__(self, url: str, key: str, *, lease_seconds: float = 30, source: str = "DEVICE_SLOTS_URL") -> None:
-        self.warnings: list[str] = []
+        self.recorder = Recorder()
+        self.warnings = self.recorder.notes
         self.clock = FakeClock()
         self._beats = threading.Semaphore(0)
-        terms = Terms(
+        terms = LeaseConfig(
             url,
             source,
             key,
-            self.warnings.append,
+            self.recorder,
             lease_seconds=lease_seconds,
             reply_seconds=2,
             clock=self.clock,
@@ -63,7 +67,7 @@ class Machine:
         holder: str = "run a",
         *,
         timeout_seconds: float = 1,
-        tell: Callable[[str], None] = print,
+        reporter: ProgressReporter = SILENT,
     ) -> Slots:
         clock = FakeClock()
         return Slots(
@@ -73,7 +77,7 @@ class Machine:
             timeout_seconds=timeout_seconds,
             clock=clock,
             sleep=clock.sleep,
-            tell=tell,
+            reporter=reporter,
         )
 
     def beat(self) -> None:
@@ -104,7 +108,7 @@ def machine(running_server: RedisServer, tmp_path: Path) -> Callable[[], Machine
 
 @pytest.fixture
 def held_slots(running_server: RedisServer, tmp_path: Path) -> Generator[Callable[[], dict[str, str]]]:
-    """Tell which slots there are on the server."""
+    """Return which slots there are on the server."""
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
         yield lambda: slots_on(client, tmp_path.name)
 
@@ -123,7 +127,7 @@ def ends(slots: dict[str, str]) -> list[int]:
 
 
 def beats_until(here: Machine, condition: Callable[[], bool]) -> bool:
-    """Let a heart beat until something has come of it that the milliseconds of a lease's end can tell."""
+    """Let a heart beat until something has come of it that the milliseconds of a lease's end can show."""
 
     def holds_after_a_beat() -> bool:
         here.beat()
@@ -136,7 +140,7 @@ def test_the_holder_is_named_with_its_machine(machine: Callable[[], Machine]) ->
     held = machine().slots(holder="run b gw1").take(1)
 
     with pytest.raises(
-        LeaseTimeoutError, match=rf"held: 1 by run b gw1 \(process {os.getpid()} on .+\); place in .*: 1"
+        LeaseTimeoutError, match=rf"in use: 1 by run b gw1 \(process {os.getpid()} on .+\); position in .*: 1"
     ):
         machine().slots().take(1)
     give_back(held)
@@ -182,7 +186,7 @@ def test_a_lease_that_the_server_forgot_is_taken_up_again(
     give_back(held)
 
 
-def test_a_slot_that_went_to_another_is_told_of_and_left_to_it(
+def test_a_slot_that_went_to_another_is_reported_and_left_to_it(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]], running_server: RedisServer
 ) -> None:
     here, there = machine(), machine()
@@ -194,9 +198,9 @@ def test_a_slot_that_went_to_another_is_told_of_and_left_to_it(
     here.beat()
 
     assert eventually(lambda: here.warnings != [])
-    (told,) = here.warnings
-    assert told == (
-        "1 of this run's slots went to others while DEVICE_SLOTS_URL was away for more than 30 s: "
+    (text,) = here.warnings
+    assert text == (
+        "1 of this run's slots went to other runs while DEVICE_SLOTS_URL was unreachable for more than 30 s: "
         "there may be more sessions than --device-max-sessions allows"
     )
     assert not lost.is_held
@@ -233,12 +237,13 @@ def test_a_place_in_the_queue_is_renewed_by_each_look(
     held, seen = machine().slots().take(1), list[int]()
     with redis.Redis(port=running_server.port, decode_responses=True) as client:
 
-        def look(text: str) -> None:
-            assert "waited" in text
-            seen.extend(ends(dict[str, str](client.hgetall(f"{{pytest-device:{tmp_path.name}}}:queue"))))
+        class Look(Recorder):
+            def progress(self, text: str) -> None:
+                assert "waited" in text
+                seen.extend(ends(dict[str, str](client.hgetall(f"{{pytest-device:{tmp_path.name}}}:queue"))))
 
         with pytest.raises(LeaseTimeoutError):
-            machine().slots(timeout_seconds=70, tell=look).take(1)
+            machine().slots(timeout_seconds=70, reporter=Look()).take(1)
 
     assert len(seen) == 3
     assert seen[0] < seen[2]
@@ -280,7 +285,7 @@ def test_after_a_day_nothing_is_left_on_the_server(
 
 
 def test_the_address_is_in_no_repr() -> None:
-    terms = Terms("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", print)
+    terms = LeaseConfig("redis://:open-sesame@localhost", "DEVICE_SLOTS_URL", "key", SILENT)
 
     assert "sesame" not in repr(terms)
 
@@ -289,7 +294,7 @@ def test_a_server_that_never_answers_is_an_error_of_the_configuration(tmp_path: 
     here = Machine("redis://user:open-sesame@127.0.0.1:1", tmp_path.name)
 
     with pytest.raises(
-        ConfigError, match=r"--device-max-sessions cannot be kept: .* of DEVICE_SLOTS_URL does not"
+        ConfigError, match=r"--device-max-sessions cannot be enforced: .* of DEVICE_SLOTS_URL does not"
     ) as it:
         here.slots().take(1)
 
@@ -312,13 +317,11 @@ def test_a_server_that_goes_away_is_waited_for_and_then_named(own_server: RedisS
     give_back(here.slots().take(1))
     own_server.stop()
 
-    with pytest.raises(
-        LeaseTimeoutError, match=r"held: 1 by nobody knows whom, since .* DEVICE_SLOTS_URL does not answer"
-    ):
+    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by unknown, because .* DEVICE_SLOTS_URL does not answer"):
         here.slots().take(1)
 
 
-def test_a_server_that_stays_away_is_told_of_once(own_server: RedisServer) -> None:
+def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> None:
     here = Machine(own_server.url, "key")
     held = here.slots().take(1)
     own_server.stop()
@@ -328,7 +331,7 @@ def test_a_server_that_stays_away_is_told_of_once(own_server: RedisServer) -> No
 
     assert eventually(lambda: here.warnings != [])
     assert here.warnings[0].startswith(
-        "--device-max-sessions is not kept for now: for 30 s the Redis server of DEVICE_SLOTS_URL does not answer ("
+        "--device-max-sessions is not enforced for now: for 30 s the Redis server of DEVICE_SLOTS_URL does not answer ("
     )
     own_server.start()
     here.beat()

@@ -15,8 +15,9 @@ import pytest
 
 from pytest_device import LeaseTimeoutError
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.quota.leases import LeaseStore, Terms
+from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore
 from pytest_device.testing import FakeClock
+from tests.sessions.recorder import SILENT
 from tests.sessions.redis_server import redis_server
 from tests.waiting import eventually
 
@@ -26,13 +27,14 @@ TAKES = f"""
 import sys
 from pathlib import Path
 from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.reporter import SilentReporter as Silent
 address, key, most = sys.argv[1:]
 if address.startswith("redis:"):
-    from pytest_device.sessions.quota.leases import LeaseStore, Terms
-    place = LeaseStore(Terms(address, "DEVICE_SLOTS_URL", key, print, lease_seconds={LEASE_SECONDS}))
+    from pytest_device.sessions.quota.leases import LeaseStore, LeaseConfig
+    place = LeaseStore(LeaseConfig(address, "DEVICE_SLOTS_URL", key, Silent(), lease_seconds={LEASE_SECONDS}))
 else:
     place = Path(address)
-slots = Slots(place, int(most), holder="run other", timeout_seconds=60, tell=print).take(1)
+slots = Slots(place, int(most), holder="run other", timeout_seconds=60, reporter=Silent()).take(1)
 print("taken", flush=True)
 sys.stdin.read()
 """
@@ -72,7 +74,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
         timeout_seconds: float = 60,
         is_real: bool = False,
     ) -> Slots:
-        terms = Terms(address, "DEVICE_SLOTS_URL", str(tmp_path), print, lease_seconds=LEASE_SECONDS)
+        terms = LeaseConfig(address, "DEVICE_SLOTS_URL", str(tmp_path), SILENT, lease_seconds=LEASE_SECONDS)
         clock = FakeClock()
 
         def pause(seconds: float) -> None:
@@ -86,7 +88,7 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
             timeout_seconds=timeout_seconds,
             clock=time.monotonic if is_real else clock,
             sleep=(lambda _seconds: time.sleep(0.01)) if is_real else pause,
-            tell=print,
+            reporter=SILENT,
         )
 
     return make
@@ -94,13 +96,13 @@ def slots_of(address: str, tmp_path: Path) -> MakeSlots:
 
 @pytest.fixture
 def place_of_next(slots_of: MakeSlots) -> Callable[[int], int]:
-    """Tell which place in the queue one more would have."""
+    """Return which place in the queue one more would have."""
 
     def place(most: int) -> int:
         try:
             give_back(slots_of(most, timeout_seconds=0).take(1))
         except LeaseTimeoutError as error:
-            found = re.search(r"place in the queue: (\d+)", str(error))
+            found = re.search(r"position in the queue: (\d+)", str(error))
             return int(found[1]) if found else 0
         return 0
 

@@ -25,6 +25,7 @@ from tests.sessions.reaper_clients import (
     reapers,
     request_at,
 )
+from tests.sessions.recorder import Recorder
 from tests.sessions.world import ref_of
 from tests.waiting import eventually
 
@@ -274,33 +275,33 @@ def test_a_kept_session_runs_on_and_is_written_down_as_kept(
 def test_a_killed_reaper_is_replaced_and_stops_what_the_former_one_would_have(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
-    said: list[str] = []
-    with reaper_client(service, tmp_path, warn=said.append) as client:
+    recorder = Recorder()
+    with reaper_client(service, tmp_path, reporter=recorder) as client:
         session = client.create(request_at(service))
         next_reaper(mark, kill_reaper(mark))
 
         assert [(type(event), session_id_of(event)) for event in client.close(10)] == [(Stopped, str(session.id))]
 
     assert service.statuses() == ["stopped"]
-    assert said == []
+    assert recorder.notes == []
     assert entries(tmp_path) == []
 
 
 def test_a_reaper_that_was_killed_twice_is_done_without_and_that_is_said(
     service: FaultyService, tmp_path: Path, mark: str
 ) -> None:
-    said: list[str] = []
-    with reaper_client(service, tmp_path, warn=said.append) as client:
+    recorder = Recorder()
+    with reaper_client(service, tmp_path, reporter=recorder) as client:
         client.create(request_at(service))
         kill_reaper(mark, kill_reaper(mark))
-        assert eventually(lambda: said != [])
+        assert eventually(lambda: recorder.notes != [])
 
         client.create(request_at(service))
 
         assert [type(event) for event in client.close(10)] == [Stopped] * 2
     assert service.statuses() == ["stopped"] * 2
-    assert len(said) == 1
-    assert "left to their limits if it is killed" in said[0]
+    assert len(recorder.notes) == 1
+    assert "left to their limits if it is killed" in recorder.notes[0]
 
 
 def test_a_reaper_killed_during_a_create_leaves_its_answer_unknown(
@@ -335,12 +336,12 @@ def test_no_process_is_started_where_that_is_not_wanted(service: FaultyService, 
 
 
 def test_a_ledger_that_cannot_be_written_is_said_once_and_stops_no_stop(service: FaultyService, tmp_path: Path) -> None:
-    said: list[str] = []
-    with reaper_client(service, tmp_path / "state", warn=said.append) as client:
+    recorder = Recorder()
+    with reaper_client(service, tmp_path / "state", reporter=recorder) as client:
         shutil.rmtree(tmp_path / "state")
 
         for _ in range(2):
             client.stop(client.create(request_at(service)).id)
 
     assert service.statuses() == ["stopped"] * 2
-    assert [text.partition(" (")[0] for text in said] == ["the ledger cannot be written"]
+    assert [text.partition(" (")[0] for text in recorder.notes] == ["the ledger cannot be written"]

@@ -69,7 +69,7 @@ def test_what_a_run_left_is_stopped_said_and_forgotten(past: Past) -> None:
 
     assert past.faults.statuses() == ["stopped"] * 2
     (note,) = swept.notes()
-    assert note.startswith("stopped 2 sessions that earlier runs left: ")
+    assert note.startswith("stopped 2 sessions left by earlier runs: ")
     assert first.session_id in note
     assert past_runs(past.state_dir) == []
 
@@ -152,14 +152,14 @@ def test_a_create_call_without_an_answer_is_told_of_until_its_time_is_over(past:
 
     (note,) = past.sweep().notes()
 
-    assert "never heard the answer to a create call: android appium named 'lost one'" in note
+    assert "lost the response to a create call: android appium named 'lost one'" in note
     assert [entry.asked_at for entry in past.entries()] == ["2999-01-01T00:00:00+00:00"]
 
 
 def test_what_a_reaper_stopped_after_its_run_is_told_once(past: Past) -> None:
     past.left(past.entry(state=STOPPED))
 
-    assert list(past.sweep().notes()) == ["1 session of runs that were cut off had been stopped already"]
+    assert list(past.sweep().notes()) == ["already stopped: 1 session of interrupted runs"]
 
     assert list(past.sweep().notes()) == []
 
@@ -170,7 +170,9 @@ def test_a_session_that_cannot_be_stopped_is_named_and_stays_known(past: Past) -
 
     (note,) = past.sweep().notes()
 
-    assert note.startswith("left by an earlier run and not stopped: android appium https://devices.example/1: ")
+    assert note.startswith(
+        "could not stop a session left by an earlier run: android appium https://devices.example/1: "
+    )
     assert past.entries() == [entry]
 
 

@@ -15,6 +15,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import SessionConfig
+from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World, ref_of
 
 REQUEST = SessionRequest.from_arguments(
@@ -54,11 +55,11 @@ class Watched:
         self, *, timeout_seconds: float = 900.0, jitter: float = 0.0, random: Callable[[], float] = lambda: 0.5
     ) -> Session:
         policy = WaitPolicy(timeout_seconds=timeout_seconds, jitter=jitter, random=random)
-        clock, tell = self.world.clock, self.world.events.append
-        with lease(self.client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, report=tell) as session:
+        clock, recorder = self.world.clock, Recorder(self.world.events)
+        with lease(self.client, REQUEST, policy=policy, clock=clock, sleep=clock.sleep, reporter=recorder) as session:
             return session
 
-    def told(self) -> Sequence[str]:
+    def states(self) -> Sequence[str]:
         return [detail_of(event) for event in self.world.events if isinstance(event, StateChanged)]
 
 
@@ -122,7 +123,7 @@ def test_a_service_that_says_to_come_at_once_is_given_a_second(watched: Watched)
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 100.0), (0.5, 110.0), (1.0, 120.0)])
-def test_who_is_told_when_to_come_comes_a_little_later_than_others(
+def test_a_session_with_a_retry_after_is_requested_a_little_later_than_others(
     watched: Watched, number: float, pause: float
 ) -> None:
     watched.fault("create", answer(429, after="100"))
@@ -133,7 +134,7 @@ def test_who_is_told_when_to_come_comes_a_little_later_than_others(
 
 
 @pytest.mark.parametrize(("number", "pause"), [(0.0, 2.5), (0.5, 5.0), (1.0, 7.5)])
-def test_who_is_not_told_when_to_come_comes_at_another_time_than_others(
+def test_a_session_without_a_retry_after_is_requested_at_another_time_than_others(
     watched: Watched, number: float, pause: float
 ) -> None:
     watched.fault("create", answer(429))
@@ -143,26 +144,24 @@ def test_who_is_not_told_when_to_come_comes_at_another_time_than_others(
     assert watched.times["create"][1] == pytest.approx(pause, abs=0.01)
 
 
-def test_the_wait_for_capacity_is_told_at_once_and_from_time_to_time(watched: Watched) -> None:
+def test_the_wait_for_capacity_is_reported_at_once_and_from_time_to_time(watched: Watched) -> None:
     watched.fault("create", *[answer(429, after="12")] * 6)
 
     watched.lease()
 
-    text = "the service has no capacity (429), asked again in 12 s"
-    told = [event for event in watched.world.events if detail_of(event) == text]
-    assert [(ref_of(event).waited_seconds, session_id_of(event)) for event in told] == [(0, ""), (36, "")]
+    text = "the service has no capacity (429), retrying in 12 s"
+    reported = [event for event in watched.world.events if detail_of(event) == text]
+    assert [(ref_of(event).waited_seconds, session_id_of(event)) for event in reported] == [(0, ""), (36, "")]
 
 
-def test_a_service_without_capacity_until_the_wait_limit_is_told_by_its_last_answer(watched: Watched) -> None:
+def test_a_service_without_capacity_until_the_wait_limit_is_reported_by_its_last_answer(watched: Watched) -> None:
     watched.fault("create", *[answer(503, '{"message": "all devices are in use"}', after="20")] * 9)
 
     with pytest.raises(LeaseTimeoutError) as caught:
         watched.lease(timeout_seconds=50)
 
     message = str(caught.value)
-    assert message.startswith(
-        "the service had no capacity for 50 s. Its last answer: create: the service has no capacity"
-    )
+    assert message.startswith("the service had no capacity for 50 s. Last answer: create: the service has no capacity")
     assert "(status 503): all devices are in use" in message
     assert "--device-wait-timeout-seconds" in message
     assert watched.times["create"] == [0, 20, 40]
@@ -331,7 +330,9 @@ def test_looks_are_spread_by_a_tenth(watched: Watched, number: float, pause: flo
 
 def test_looks_follow_past_boots_where_that_is_chosen(client: DeviceClient, world: World) -> None:
     policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
-    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, report=world.events.append):
+    with lease(
+        client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)
+    ):
         pass
 
     ready = next(event for event in world.events if isinstance(event, Ready))
@@ -345,7 +346,9 @@ def test_looks_follow_past_boots_from_the_creation_however_long_it_had_to_be_wai
 ) -> None:
     world.faults["create"] = [answer(429, after="100")]
     policy = WaitPolicy(learned=True, past_boots=[11.0, 12.0, 12.5, 13.0] * 5, jitter=0)
-    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, report=world.events.append):
+    with lease(
+        client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)
+    ):
         pass
 
     ready = next(event for event in world.events if isinstance(event, Ready))
@@ -354,7 +357,9 @@ def test_looks_follow_past_boots_from_the_creation_however_long_it_had_to_be_wai
 
 def test_past_boots_change_nothing_where_that_is_not_chosen(client: DeviceClient, world: World) -> None:
     policy = WaitPolicy(past_boots=[12.0] * 20, jitter=0)
-    with lease(client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, report=world.events.append):
+    with lease(
+        client, REQUEST, policy=policy, clock=world.clock, sleep=world.clock.sleep, reporter=Recorder(world.events)
+    ):
         pass
 
     assert next(event for event in world.events if isinstance(event, Ready)).session.waited_seconds == 15

@@ -37,6 +37,7 @@ from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, past_runs
@@ -45,6 +46,7 @@ from pytest_device.sessions.sweep import reconcile, sweep
 from pytest_device.sessions.warm import WarmConfig, WarmStore, left_warm, request_digest
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, entry_of, reapers
+from tests.sessions.recorder import Recorder
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
@@ -67,7 +69,8 @@ class Run:
         has_room: bool = True,
         has_ledger: bool = True,
     ) -> None:
-        self.events: list[Event] = []
+        self.recorder = Recorder()
+        self.events = self.recorder.events
         self.problem: str | None = None
         self.later = timedelta()
         self._is_closed = False
@@ -79,7 +82,7 @@ class Run:
             vendor="vendor",
             run=self.run if has_ledger else None,
             config=watched,
-            warn=lambda _text: None,
+            reporter=SilentReporter(),
         )
         self.warm = WarmStore(
             WarmConfig(
@@ -87,19 +90,19 @@ class Run:
                 state_dir,
                 owner=lambda: self.owner,
                 problem_of=lambda _session: self.problem,
-                report=self.events.append,
+                relay=Relay(self.recorder),
                 has_room=lambda _sessions: has_room,
                 clock=lambda: time.monotonic() + self.later.total_seconds(),
                 now=lambda: datetime.now(UTC) + self.later,
                 shuffle=lambda _left: None,
             )
         )
-        self.pool = Pool(self, self, clock=time.monotonic, sleep=lambda _seconds: None, relay=Relay(self.events.append))
+        self.pool = Pool(self, self, clock=time.monotonic, sleep=lambda _seconds: None, relay=Relay(self.recorder))
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
-        relay = Relay(self.events.append)
+        relay = Relay(self.recorder)
         config = SessionConfig(self.owner, time.monotonic, relay, leaves_unknown=self.owner.leaves_unknown)
         return DeviceSession(requirement, policy, config, find_warm=lambda: self.warm.claim(requirement, coming))
 
@@ -498,7 +501,7 @@ def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: Dev
     session_id = runs.left(need)
     with opened(runs.state_dir) as ((known,), _damaged):
         until = datetime.fromisoformat(known.entry.until).astimezone()
-        assert f"{session_id}  kept warm until {until:%H:%M}, its run is over" in next(known.lines())
+        assert f"{session_id}  kept warm until {until:%H:%M} (run finished)" in next(known.lines())
         assert known.to_json()["until"] == known.entry.until
 
     outcome = stop_known(runs.state_dir, runs.service, Choice(), 5)

@@ -63,7 +63,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
     if not parsed.url:
         raise ConfigError(
-            f"no service: use --url or set {Options.url.variable}; `pytest-device sessions` shows each session's"
+            f"no service: set --url or {Options.url.variable} (`pytest-device sessions` shows it for each session)"
         )
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
     seconds = parsed.timeout_seconds or _timeout_seconds(os.environ.get(Options.stop_timeout_seconds.variable, ""))

@@ -1,1 +1,1 @@
-"""What a test drives once its session is in progress. Knows nothing of pytest or of how a session came to be."""
+"""The controllers that tests drive once a session is in progress. Knows nothing of pytest or of starting sessions."""

@@ -1,4 +1,4 @@
-"""argent on a session in progress: its tools, called by name over HTTP."""
+"""Calls the tools of argent by name, over HTTP, on a session in progress."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,18 +15,18 @@ from pytest_device.controllers.transport import Reply, Transport, as_mapping
 from pytest_device.errors import ArgentError, ControllerError
 from pytest_device.sessions.models import ArgentConfig, Session
 
-__tracebackhide__ = True  # what goes wrong is shown at the line of the test
+__tracebackhide__ = True  # errors are shown at the line of the test
 
 CALL_SECONDS: Final = 180.0
-"""How long one call may take: a device is prepared by the first one."""
+"""The limit of one call: the first one prepares the device."""
 
 _OK: Final = 200
 _READS: Final = frozenset({"list-devices", "describe", "screenshot", "await-ui-element", "await-screen-idle"})
-"""The tools that may be called again when no answer comes."""
+"""The tools that can be retried without a response."""
 _DEVICE: Final = "udid"
 _RUNNING: Final = frozenset({"running", "booted", "connected", "device"})
-_LOOKS: Final = 20
-_LOOK_PAUSE_SECONDS: Final = 0.5
+_FIND_ATTEMPTS: Final = 20
+_FIND_PAUSE_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Tool:
 
 
 class Argent:
-    """The tool server. What it refuses is an ArgentError with its code, and ``issues`` where arguments are wrong.
+    """The tool server; errors it reports raise ArgentError with their code, and ``issues`` for wrong arguments.
 
-    Tools that only look are called again when no answer comes, others never; what does not answer is a
-    ControllerLostError. Every call is bounded by ``timeout_seconds``.
+    Read-only tools are retried without a response, others never; if none comes, ControllerLostError is raised. Every
+    call is limited by ``timeout_seconds``.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class Argent:
         self._transport.close()
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools that the server has."""
+        """Return the tools of the server."""
         return tuple(self._tools.values())
 
     def call(self, tool: str, /, *, timeout_seconds: float | None = None, **arguments: Any) -> Any:
-        """Call a tool with arguments as its schema names them; return its data.
+        """Call a tool with arguments named as in its schema, and return its data.
 
-        The device may be left out. Raises ArgentError, before anything is sent, for a tool or arguments that the server
-        does not know.
+        The device can be omitted. Raises ArgentError, before anything is sent, for an unknown tool or invalid
+        arguments.
         """
         known = self._tools.get(tool)
         if known is None:
             close = ", ".join(get_close_matches(tool, self._tools)) or f"{len(self._tools)} others, see tools()"
-            raise ArgentError(f"argent has no tool {tool!r}, but {close}", code="TOOL_NOT_FOUND")
+            raise ArgentError(f"argent has no tool {tool!r}, only {close}", code="TOOL_NOT_FOUND")
         if _DEVICE in (known.input_schema.get("required") or ()) and _DEVICE not in arguments:
             arguments[_DEVICE] = self.device_id
         if issues := list(problems_of(arguments, known.input_schema)):
@@ -100,32 +100,32 @@ class Argent:
         return self._called(tool, arguments, timeout_seconds)
 
     def devices(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the devices that the server sees, as it tells them."""
+        """Return the devices that the server reports."""
         data = as_mapping(self._called("list-devices", {}, None))
         return tuple(as_mapping(one) for one in cast("list[object]", data.get("devices") or ()))
 
     @cached_property
     def device_id(self) -> str:
-        """Return the id of the session's device; raises as ``device`` does."""
+        """Return the ID of the session's device; raise as ``device`` does."""
         return id_of(self.device())
 
     def device(self) -> Mapping[str, Any]:
-        """Return the session's device; raises ArgentError where there is none, or more than one runs."""
+        """Return the session's device; raise ArgentError if none or more than one is running."""
         running = self._running()
-        for _attempt in range(_LOOKS):  # the server may not have found it yet
+        for _attempt in range(_FIND_ATTEMPTS):  # the server may not have detected it yet
             if running:
                 break
-            self._sleep(_LOOK_PAUSE_SECONDS)
+            self._sleep(_FIND_PAUSE_SECONDS)
             running = self._running()
         if len(running) != 1:
             names = ", ".join(map(id_of, running)) or "none"
             raise ArgentError(
-                f"argent sees {len(running)} devices ({names}): name one by udid", code="NO_SINGLE_DEVICE"
+                f"argent reports {len(running)} devices ({names}): pass udid to choose one", code="NO_SINGLE_DEVICE"
             )
         return running[0]
 
     def screenshot(self, path: Path | None = None, **arguments: Any) -> bytes:
-        """Return what the screen shows as PNG, and write it to ``path``."""
+        """Return a screenshot as PNG, and write it to ``path`` if given."""
         image = as_mapping(as_mapping(self.call("screenshot", **arguments)).get("image"))
         picture = self.artifact(str(image.get("id", "")))
         if path is not None:
@@ -133,11 +133,11 @@ class Argent:
         return picture
 
     def describe(self) -> str:
-        """Return what is on the screen, as text with a line for each element."""
+        """Return the elements on the screen as text, one per line."""
         return str(as_mapping(self.call("describe")).get("description", ""))
 
     def artifact(self, artifact_id: str) -> bytes:
-        """Return a file that a tool has made: the ``id`` of its artifact."""
+        """Return a file created by a tool, by the ``id`` of its artifact."""
         reply = self._transport.get(f"/artifacts/{quote(artifact_id, safe='')}")
         if reply.status != _OK:
             raise self._refused("artifact", as_mapping(self._transport.value_of(reply)))
@@ -151,7 +151,7 @@ class Argent:
     def _tools(self) -> Mapping[str, Tool]:
         value = as_mapping(self._transport.value_of(self._transport.get("/tools")))
         if not isinstance(value.get("tools"), list):
-            raise self._transport.lost("does not tell its tools")
+            raise self._transport.lost("does not list its tools")
         given = [as_mapping(one) for one in cast("list[object]", value["tools"])]
         tools = [
             Tool(str(one.get("name")), str(one.get("description", "")), as_mapping(one.get("inputSchema")))
@@ -171,14 +171,14 @@ class Argent:
 
     def _refused(self, tool: str, value: Mapping[str, Any]) -> ArgentError | ControllerError:
         if "error" not in value:
-            return self._transport.lost("answers with something that is none of its own")
+            return self._transport.lost("returned something that is not its own response")
         issues = [_issue(as_mapping(one)) for one in value.get("issues") or ()]
-        said = self._transport.shown(str(value.get("message") or value["error"]))
-        return ArgentError(f"argent {tool}: {said}", code=str(value.get("error_code", "")), issues=issues)
+        message = self._transport.shown(str(value.get("message") or value["error"]))
+        return ArgentError(f"argent {tool}: {message}", code=str(value.get("error_code", "")), issues=issues)
 
 
 def id_of(device: Mapping[str, Any]) -> str:
-    """Return what tools call a device: it is told by another name for each platform."""
+    """Return the ID by which tools address a device: its key depends on the platform."""
     return str(device.get("udid") or device.get("serial") or device.get("id") or "")
 
 

@@ -1,4 +1,4 @@
-"""agent-device's own command line program, run once for one command."""
+"""Runs agent-device's command line program for one command."""
 
 import json
 import subprocess
@@ -15,14 +15,16 @@ _LAST = 1000
 def printed(
     args: Sequence[str], environ: Mapping[str, str], *, program: Sequence[str], timeout_seconds: float
 ) -> Mapping[str, Any] | str:
-    """Run the program; return the JSON it prints, or a sentence that says how it ended without any.
+    """Run the program; return its JSON output, or a sentence on how it ended without any.
 
-    ``program`` is its command, looked for on PATH when it is empty. Raises ConfigError where it is not installed. The
-    token is in the environment only.
+    ``program`` is its command, found on PATH if empty. Raises ConfigError if it is not installed. The token is passed
+    in the environment only.
     """
     found = list(program) or list(filter(None, [which("agent-device", path=environ.get("PATH"))]))
     if not found:
-        raise ConfigError("agent-device is not on PATH: npm install --global agent-device, or run(..., program=[...])")
+        raise ConfigError(
+            "agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])"
+        )
     try:
         ended = subprocess.run(  # noqa: S603  # no shell reads it
             [*found, *args, "--json"],
@@ -42,5 +44,5 @@ def printed(
     try:
         return as_mapping(json.loads(ended.stdout))
     except ValueError:
-        said = (ended.stderr or ended.stdout).strip()[-_LAST:]
-        return f"agent-device {' '.join(args[:1])} ended with status {ended.returncode}: {said}"
+        output = (ended.stderr or ended.stdout).strip()[-_LAST:]
+        return f"agent-device {' '.join(args[:1])} exited with status {ended.returncode}: {output}"

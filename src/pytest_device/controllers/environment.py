@@ -1,4 +1,4 @@
-"""The environment variables by which a controller's own tools find a session's device."""
+"""The environment variables that connect a controller's own tools to a session's device."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _NAME_LENGTH: Final = 40
 
 
 class ControllerEnvironment(dict[str, str]):
-    """Variables to hand to a subprocess: ``env={**os.environ, **it}``. Its repr shows no value: all open the device."""
+    """Variables for a subprocess: ``env={**os.environ, **it}``. The repr shows no values: all grant access."""
 
     __slots__ = ()
 
@@ -27,20 +27,20 @@ class ControllerEnvironment(dict[str, str]):
 def environment_of(session: Session, *, name: str = "", state_dir: Path | None = None) -> ControllerEnvironment:
     """Return the variables of a session in progress ("Mapping to controller clients").
 
-    ``name`` is that of agent-device's own session, ``state_dir`` where its command line program keeps its files.
-    Raises ControllerError when the session has no controller.
+    ``name`` is the agent-device session, ``state_dir`` the directory of its command line program's files.
+    Raises ControllerError if the session has no controller.
     """
     variables = ControllerEnvironment(_variables(session, name, state_dir))
     if not variables:
         raise ControllerError(
             f"session {session.id} of type {session.type}, {session.status}, has no controller: "
-            'environment variables need type="agent-device", "argent" or "appium", and a session in progress'
+            'environment variables require type="agent-device", "argent" or "appium", and a session in progress'
         )
     return variables
 
 
 def session_name(*parts: str) -> str:
-    """Return a name for a session of agent-device: of safe signs, bounded in length, another one for other parts."""
+    """Return a name for an agent-device session: safe characters, limited length, unique for its parts."""
     whole = "-".join(part for part in parts if part)
     plain = re.sub(r"[^A-Za-z0-9]+", "-", whole).strip("-")[-_NAME_LENGTH:].lstrip("-")
     return f"{plain}-{crc32(whole.encode(errors='replace')):08x}".lstrip("-")

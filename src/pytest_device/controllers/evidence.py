@@ -1,4 +1,4 @@
-"""What agent-device and argent can tell of a device whose test has failed."""
+"""Collects evidence from a device whose test failed, through agent-device and argent."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -11,32 +11,32 @@ from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
 EVIDENCE_SECONDS: Final = 20.0
-"""How long each piece of evidence may take."""
+"""The limit for each piece of evidence."""
 
 _logger: Final = logging.getLogger("pytest_device")
 
 
 def evidence_on(session: Session, environment: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    """Yield what the device shows now, by file name; what cannot be had is logged and left out.
+    """Yield what the device shows now, by file name; failed reads are logged and skipped.
 
-    ``environment`` names the session of agent-device that the test had.
+    ``environment`` names the agent-device session of the test.
     """
     match session.type:
         case SessionType.AGENT_DEVICE:
             with AgentDevice(session, environment, timeout_seconds=EVIDENCE_SECONDS) as device:
-                yield from _had(
+                yield from _collected(
                     {"screenshot.png": device.screenshot, "snapshot.txt": lambda: _encoded(device.snapshot())}
                 )
         case SessionType.ARGENT:
             with Argent(session, timeout_seconds=EVIDENCE_SECONDS) as argent:
-                yield from _had(
+                yield from _collected(
                     {"screenshot.png": argent.screenshot, "describe.txt": lambda: _encoded(argent.describe())}
                 )
         case _:
             pass
 
 
-def _had(pieces: Mapping[str, Callable[[], bytes]]) -> Iterator[tuple[str, bytes]]:
+def _collected(pieces: Mapping[str, Callable[[], bytes]]) -> Iterator[tuple[str, bytes]]:
     for name, read in pieces.items():
         try:
             content = read()

@@ -1,4 +1,4 @@
-"""Whether the controller of a session in progress is alive."""
+"""Checks whether the controller of a session in progress is alive."""
 
 import json
 import socket
@@ -21,23 +21,23 @@ _OK: Final = 200
 
 
 def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
-    """Ask the controller whether it is alive: None when it is, or when there is none to ask, else what is wrong.
+    """Return what is wrong with the controller; None if it is alive or there is none.
 
-    The reason shows neither the controller's address nor a credential. It is there after ``timeout_seconds``, however
-    slowly the controller answers; only to look up a name and to try several addresses of it may take longer.
+    The text shows neither the controller's URL nor a credential. It takes at most ``timeout_seconds``, however slowly
+    the controller responds; only DNS lookups and several IP addresses can take longer.
     """
-    question = _question_of(session.remote_config)
-    if question is None:
+    probe = _probe_of(session.remote_config)
+    if probe is None:
         return None
     with _Deadline(timeout_seconds) as deadline:
-        problem = _asked(question, deadline)
+        problem = _probed(probe, deadline)
     if problem and deadline.is_over:
         problem = deadline.words
-    return problem and f"its {question.controller} {problem}"
+    return problem and f"its {probe.controller} {problem}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _Probe:
     controller: str
     base_url: str = field(repr=False)
     path: str
@@ -45,15 +45,15 @@ class _Question:
     token: str = field(default="", repr=False)
 
 
-def _question_of(config: RemoteConfig | None) -> _Question | None:
+def _probe_of(config: RemoteConfig | None) -> _Probe | None:
     match config:
         case AppiumConfig():
-            return _Question("Appium server", config.appium_url, "/status", _is_ready)
+            return _Probe("Appium server", config.appium_url, "/status", _is_ready)
         case AgentDeviceConfig():
-            return _Question("agent-device daemon", config.agent_device_remote_session_url, "/health", _is_ok)
+            return _Probe("agent-device daemon", config.agent_device_remote_session_url, "/health", _is_ok)
         case ArgentConfig():
             token = config.tools_auth_token.get_secret_value() if config.tools_auth_token else ""
-            return _Question("argent tool server", config.tools_url, "/tools", lambda _tools: True, token)
+            return _Probe("argent tool server", config.tools_url, "/tools", lambda _tools: True, token)
         case _:
             return None
 
@@ -71,11 +71,11 @@ def _is_ok(reply: Any) -> bool:
 
 
 class _Deadline:
-    """Ends whatever is waited for: the time-outs of httpx bound each silence only."""
+    """Ends any wait in time: the timeouts of httpx only limit each pause."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.words = f"does not answer within {seconds:g} s"
+        self.words = f"does not respond within {seconds:g} s"
         self._sockets: list[socket.socket] = []
         self._over = threading.Event()
         self._timer = threading.Timer(seconds, self._strike)
@@ -103,25 +103,25 @@ class _Deadline:
                 opened.shutdown(socket.SHUT_RDWR)
 
 
-def _asked(question: _Question, deadline: _Deadline) -> str | None:
+def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
     try:
-        address, access = address_of(question.base_url, question.path), access_of(question.base_url, question.token)
+        address, access = address_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
         with httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(address.host), **access) as client:
             try:
-                return _answer(client, address, question, deadline)
+                return _answer(client, address, probe, deadline)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
                 if deadline.is_over:
                     raise
-                return _answer(client, address, question, deadline)
+                return _answer(client, address, probe, deadline)
     except httpx.TimeoutException:
         return deadline.words
     except httpx.HTTPError as error:
-        return f"does not answer: {reason_of(error)}"
-    except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also of the proxy and certificate variables
-        return f"cannot be asked: {type(error).__name__}"
+        return f"does not respond: {reason_of(error)}"
+    except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also from proxy and certificate variables
+        return f"cannot be checked: {type(error).__name__}"
 
 
-def _answer(client: httpx.Client, address: httpx.URL, question: _Question, deadline: _Deadline) -> str | None:
+def _answer(client: httpx.Client, address: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
     with client.stream("GET", address, extensions={"trace": deadline.note}) as reply:
         if reply.status_code != _OK:
             return refusal_of(reply.status_code)
@@ -129,9 +129,9 @@ def _answer(client: httpx.Client, address: httpx.URL, question: _Question, deadl
         for chunk in reply.iter_raw():
             body += chunk
             if len(body) > MAX_REPLY_BYTES:
-                return f"answers with more than {MAX_REPLY_BYTES} bytes"
+                return f"returned more than {MAX_REPLY_BYTES} bytes"
     try:
-        is_alive = question.is_alive(json.loads(body))
+        is_alive = probe.is_alive(json.loads(body))
     except (ValueError, RecursionError):
-        return "answers with something that is not JSON"
-    return None if is_alive else "answers, but does not say that it is ready"
+        return "returned something other than JSON"
+    return None if is_alive else "responds, but does not report that it is ready"

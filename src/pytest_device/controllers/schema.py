@@ -1,4 +1,4 @@
-"""Whether arguments fit a tool's JSON schema: the part of it that tools use."""
+"""Checks arguments against a tool's JSON schema, as far as tools use it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def problems_of(value: object, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Yield what is wrong with a value, each with the argument's name; what the schema says besides is let pass."""
+    """Yield the problems of a value, each with the argument's name; other parts of the schema are ignored."""
     kind = schema.get("type")
     if isinstance(kind, str) and not _is_of(value, kind):
         yield f"{path or 'the arguments'}={value!r} must be of type {kind}"
@@ -55,13 +55,13 @@ def _problems_of_object(value: Mapping[str, object], schema: Mapping[str, Any], 
             yield from problems_of(given, known[name], _joined(path, name))
         elif (
             known and schema.get("additionalProperties", False) is False
-        ):  # the server would ignore what may be misspelt
-            yield f"{_joined(path, name)} is not known, but {', '.join(known)}"
+        ):  # the server would ignore a misspelled argument
+            yield f"{_joined(path, name)} is unknown, must be one of {', '.join(known)}"
 
 
 def _problems_of_items(value: Sequence[object], schema: Mapping[str, Any], path: str) -> Iterator[str]:
     if len(value) < schema.get("minItems", 0) or len(value) > schema.get("maxItems", len(value)):
-        yield f"{path} has {len(value)} items, which are too few or too many"
+        yield f"{path} has too few or too many items ({len(value)})"
     for place, item in enumerate(value):
         yield from problems_of(item, schema.get("items") or {}, f"{path}[{place}]")
 
@@ -71,15 +71,15 @@ def _problems_of_text(value: str, schema: Mapping[str, Any], path: str) -> Itera
         yield f"{path}={value!r} is too short"
     pattern = schema.get("pattern")
     if isinstance(pattern, str) and not re.search(pattern, value):
-        yield f"{path}={value!r} must look like {pattern}"
+        yield f"{path}={value!r} must match {pattern}"
 
 
 def _problems_of_number(value: float, schema: Mapping[str, Any], path: str) -> Iterator[str]:
     least, most, above = (schema.get(name) for name in ("minimum", "maximum", "exclusiveMinimum"))
     if (least is not None and value < least) or (most is not None and value > most):
-        yield f"{path}={value!r} must be within {least} and {most}"
+        yield f"{path}={value!r} must be between {least} and {most}"
     if above is not None and value <= above:
-        yield f"{path}={value!r} must be above {above}"
+        yield f"{path}={value!r} must be greater than {above}"
 
 
 def _joined(path: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What agent-device sees on a screen: the nodes of its accessibility tree."""
+"""The snapshot of a screen by agent-device: nodes of the accessibility tree."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node. ``ref`` is good until the next action; what the daemon told besides is in ``more``."""
+    """One node. ``ref`` is valid until the next action; ``more`` has the daemon's other fields."""
 
     ref: str
     role: str
@@ -37,7 +37,7 @@ class Node:
 
     @classmethod
     def from_wire(cls, given: Mapping[str, Any]) -> Self:
-        """Read a node as the daemon tells it."""
+        """Parse a node of the daemon."""
         return cls(
             ref=str(given.get("ref", "")).removeprefix("@"),
             role=str(given.get("role") or given.get("type") or ""),
@@ -53,7 +53,7 @@ class Node:
         )
 
     def __str__(self) -> str:
-        """Return one line for a person."""
+        """Return the node as one readable line."""
         words = [f"{'  ' * self.depth}@{self.ref} [{self.role}]"]
         words += [f'"{self.label}"'] if self.label else []
         words += [f"value={self.value!r}"] if self.value else []
@@ -67,7 +67,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What was on the screen. ``is_truncated`` tells that there was more than the daemon returned."""
+    """The nodes on the screen. ``is_truncated``: there were more than the daemon returned."""
 
     nodes: tuple[Node, ...]
     is_truncated: bool = False
@@ -75,7 +75,7 @@ class Snapshot:
 
     @classmethod
     def from_wire(cls, given: Mapping[str, Any]) -> Self:
-        """Read a snapshot as the daemon tells it."""
+        """Parse a snapshot of the daemon."""
         nodes = cast("list[object]", given["nodes"]) if isinstance(given.get("nodes"), list) else []
         return cls(
             nodes=tuple(Node.from_wire(cast("Mapping[str, Any]", node)) for node in nodes if isinstance(node, dict)),
@@ -84,11 +84,11 @@ class Snapshot:
         )
 
     def __iter__(self) -> Iterator[Node]:
-        """Return the nodes in the order of the screen."""
+        """Return the nodes in screen order."""
         return iter(self.nodes)
 
     def __str__(self) -> str:
-        """Return a line for each node."""
+        """Return one line per node."""
         return "\n".join(map(str, self.nodes))
 
     def labels(self, role: str | None = None) -> list[str]:
@@ -96,7 +96,7 @@ class Snapshot:
         return [node.label for node in self.nodes if node.label and role in {None, node.role}]
 
     def node(self, label: str, *, role: str | None = None) -> Node:
-        """Return the first node with a label, and a role where one is given; raises LookupError, showing all nodes."""
+        """Return the first node with a label, and a role if given; raise LookupError, which shows all nodes."""
         for node in self.nodes:
             if node.label == label and role in {None, node.role}:
                 return node

@@ -1,4 +1,4 @@
-"""Calls to a controller over HTTP: bounded, with the session's credentials, which no error shows."""
+"""HTTP calls to a controller: time-limited, with the session's credentials, which no error shows."""
 
 import json
 import ssl
@@ -14,18 +14,18 @@ import httpx
 from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.redact import Redactor, is_loopback
 
-__tracebackhide__ = True  # what goes wrong is shown at the line of the test
+__tracebackhide__ = True  # errors are shown at the line of the test
 
 CONNECT_SECONDS: Final = 10.0
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""agent-device's limit; a longer request would be cut off in the middle of being sent."""
+"""The limit of agent-device, which cuts off a longer request while it is being sent."""
 MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
 """Recordings are the largest."""
 RETRY_PAUSES: Final = (0.2, 1.0)
-"""How long a read waits, in seconds, before each further attempt."""
+"""Seconds before each retry of a read."""
 
 _IDLE_SECONDS: Final = 2.0
-"""Less than any server keeps an idle connection, so that no action is sent into one that closes just then."""
+"""Shorter than any server keeps an idle connection, so that no action is sent on one that is just closing."""
 _GATEWAY: Final = frozenset({502, 503, 504})
 _REDIRECT: Final = range(300, 400)
 _UNAUTHORIZED: Final = 401
@@ -33,13 +33,13 @@ _UNAUTHORIZED: Final = 401
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a controller answered."""
+    """The response of a controller."""
 
     status: int
     body: bytes
 
     def value(self) -> Any:
-        """Return the body as JSON; raises ValueError where it is none."""
+        """Return the body as JSON; raise ValueError if it is not."""
         try:
             return json.loads(self.body)
         except RecursionError as error:
@@ -47,7 +47,7 @@ class Reply:
 
 
 class Transport:
-    """The way to one controller. ``controller`` is what errors call it; a read is tried again, an action never is."""
+    """The connection to one controller, named ``controller`` in errors; reads are retried, actions never."""
 
     def __init__(
         self,
@@ -69,54 +69,56 @@ class Transport:
                 limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
                 **access_of(base_url, token),
             )
-        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also of proxy variables
+        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also from proxy variables
             raise ControllerError(f"{controller} cannot be called: {type(error).__name__}{self._page}") from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.controller!r})"
 
     def get(self, path: str) -> Reply:
-        """Read what is at a path below the base address."""
+        """Send a GET request to a path below the base URL."""
         return self._answered(lambda: self._send("GET", path, b"", self._timeout_seconds), RETRY_PAUSES)
 
     def post(self, path: str, value: object, *, is_read: bool, timeout_seconds: float | None = None) -> Reply:
         """Send a value as JSON.
 
-        Raises ControllerError for one that is too long, and ControllerLostError when no answer of the controller comes.
+        Raises ControllerError if it is too long, and ControllerLostError if the controller does not respond.
         """
         body = json.dumps(value).encode()
         if len(body) > MAX_BODY_BYTES:
-            raise ControllerError(f"{self.controller} takes {MAX_BODY_BYTES} bytes at most, this call has {len(body)}")
+            raise ControllerError(
+                f"{self.controller} accepts at most {MAX_BODY_BYTES} bytes, this call has {len(body)}"
+            )
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         return self._answered(lambda: self._send("POST", path, body, seconds), RETRY_PAUSES if is_read else ())
 
     def shown(self, text: str) -> str:
-        """Return a text of the controller without what opens it."""
+        """Return a text without the controller's URL and token."""
         return self._redactor.text(text)
 
     def lost(self, what: str) -> ControllerLostError:
-        """Return the error of a controller that is not there, or in whose place something else answers."""
+        """Return the error for a controller that is gone, or replaced by something else."""
         return ControllerLostError(f"the {self.controller} {what}{self._page}")
 
     def value_of(self, reply: Reply) -> Any:
-        """Return what the controller itself says; raises ControllerLostError for what is not its own."""
+        """Return the controller's own reply; raise ControllerLostError for any other."""
         if reply.status == _UNAUTHORIZED or reply.status in _REDIRECT:
             raise self.lost(refusal_of(reply.status))
         try:
             return reply.value()
         except ValueError:
-            raise self.lost(f"answers with something that is not JSON (status {reply.status})") from None
+            raise self.lost(f"returned something other than JSON (status {reply.status})") from None
 
     def close(self) -> None:
         """Close its connections."""
         self._client.close()
 
     def _answered(self, send: Callable[[], Reply], pauses: Sequence[float]) -> Reply:
-        """Return the first answer that is not a gateway's, or the last one."""
+        """Return the first reply that is not a gateway's, or the last one."""
         try:
             reply = send()
         except httpx.HTTPError as error:
-            if not pauses or isinstance(error, httpx.ReadTimeout):  # which has had its time
+            if not pauses or isinstance(error, httpx.ReadTimeout):  # the time limit is over
                 raise self.lost(self._silence(error)) from None
         else:
             if not pauses or reply.status not in _GATEWAY:
@@ -126,34 +128,34 @@ class Transport:
 
     def _silence(self, error: httpx.HTTPError) -> str:
         return (
-            "does not answer in time"
+            "does not respond in time"
             if isinstance(error, httpx.TimeoutException)
-            else f"does not answer: {reason_of(error)}"
+            else f"does not respond: {reason_of(error)}"
         )
 
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         headers = {"Content-Type": "application/json"} if body else {}
         address = address_of(self._base_url, path)
-        asked = self._client.stream(method, address, content=body, headers=headers, timeout=timeout)
-        return self._received(asked, time.monotonic() + seconds)
+        stream = self._client.stream(method, address, content=body, headers=headers, timeout=timeout)
+        return self._received(stream, time.monotonic() + seconds)
 
-    def _received(self, asked: "AbstractContextManager[httpx.Response]", until: float) -> Reply:
-        with asked as reply:
+    def _received(self, stream: "AbstractContextManager[httpx.Response]", until: float) -> Reply:
+        with stream as reply:
             body = bytearray()
             for chunk in reply.iter_bytes():
                 body += chunk
                 if len(body) > MAX_REPLY_BYTES:
-                    raise self.lost(f"answers with more than {MAX_REPLY_BYTES} bytes")
-                if time.monotonic() > until:  # the time-outs of httpx bound each silence only
-                    raise self.lost("does not come to the end of its answer")
+                    raise self.lost(f"returned more than {MAX_REPLY_BYTES} bytes")
+                if time.monotonic() > until:  # the timeouts of httpx only limit each pause
+                    raise self.lost("does not finish its response in time")
             return Reply(reply.status_code, bytes(body))
 
 
 def address_of(base_url: str, path: str = "") -> httpx.URL:
-    """Return the address of a path below another, without the credentials that may be part of it.
+    """Return the URL of a path below a base URL, without credentials.
 
-    Raises httpx.InvalidURL or ValueError for what is no address.
+    Raises httpx.InvalidURL or ValueError if it is not valid.
     """
     parts = urlsplit(base_url)
     netloc, path = parts.netloc.rpartition("@")[2], parts.path.rstrip("/") + path
@@ -161,29 +163,29 @@ def address_of(base_url: str, path: str = "") -> httpx.URL:
 
 
 def access_of(base_url: str, token: str = "") -> dict[str, Any]:
-    """Return what a client needs to be let in: headers, and credentials that are part of the address."""
+    """Return the arguments for an authorized client: headers, and the credentials in the URL."""
     parts = urlsplit(base_url)
     headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "pytest-device"}
-    # To load the certificates takes longer than many a call.
+    # Loading the certificates takes longer than many calls.
     access: dict[str, Any] = {"headers": headers, "verify": parts.scheme == "https"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    elif parts.username is not None:  # apart from the address, which httpx writes into its log
+    elif parts.username is not None:  # not in the URL, which httpx logs
         access["auth"] = (unquote(parts.username), unquote(parts.password or ""))
     return access
 
 
 def refusal_of(status: int) -> str:
-    """Return what the status of an answer without use means."""
+    """Return the meaning of an error status, in words."""
     if status in _REDIRECT:
-        return f"redirects (status {status})"
+        return f"sent a redirect (status {status})"
     if status == _UNAUTHORIZED:
-        return f"refuses the session's credentials (status {status})"
-    return f"answers with status {status}"
+        return f"rejected the session's credentials (status {status})"
+    return f"returned status {status}"
 
 
 def reason_of(error: httpx.HTTPError) -> str:
-    """Return a cause in words that show neither the address nor what was sent or received."""
+    """Return a cause in words, without the URL and the data sent or received."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__

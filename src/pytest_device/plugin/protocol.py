@@ -100,7 +100,7 @@ class DeviceTests:
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         error, verdict = _device_error(item, call), None
         if report.failed and call.excinfo and call.when != "teardown":
-            artifacts.save(item, self.devices.taken(item), self._settings, self._redactor, self._log.note)
+            artifacts.save(item, self.devices.taken(item), self._settings, self._redactor, self._log)
             error = self._look_up(item, report, call.excinfo, error)
         if error and call.excinfo:
             verdict = verdict_of(error)

@@ -36,9 +36,9 @@ class DeviceRun:
         self._signals = EndInOrder()
         self._terminal = None if hasattr(config, "workerinput") else Terminal(config)
         self._pause = Pause(config, self._terminal)
-        self._log = EventLog(config, self._redactor, self._terminal)
-        self._connection = Connection(config, settings, self.name, self._log, self._terminal)
         self._link = WorkerLink.of(config)
+        self._log = EventLog(config, self._redactor, self._terminal, self._link)
+        self._connection = Connection(config, settings, self.name, self._log, self._terminal)
         self._lookahead: WorkerLookahead | None = None
         self._grouping = Grouping()
         self._ordered: Sequence[pytest.Item] = ()
@@ -79,10 +79,9 @@ class DeviceRun:
         """Open the connection to the service."""
         if not will_run(self._config):
             return
-        show = self._terminal.show if self._terminal else self._link.show if self._link else print
         try:
             self._signals.install()
-            devices = self._connection.open(session.items, self._redactor, show, self._lookahead)
+            devices = self._connection.open(session.items, self._redactor, self._lookahead)
         except ConfigError as error:
             raise usage_error(error.problems) from None
         tests = DeviceTests(devices, self._log, self._redactor, self._pause, self._signals)

@@ -39,11 +39,7 @@ class RunState:
         self.queues = [GroupQueue(number, group) for number, group in enumerate(groups)]
         self._queue_of: dict[int, GroupQueue] = {}
         for unit in units:
-            queue = self.queues[unit.group]
-            queue.units.append(unit)
-            self._queue_of.update(dict.fromkeys(unit.tests, queue))
-            self._count(unit, 1)
-            estimates.add(unit.tests, plain=queue.is_plain)
+            self._add(unit)
         if longest_first:
             for queue in self.queues:
                 queue.units.sort(key=self.length, reverse=True)
@@ -51,6 +47,13 @@ class RunState:
         """The groups that no worker runs, and some that have found one since."""
 
     # The queues.
+
+    def _add(self, unit: WorkUnit) -> None:
+        queue = self.queues[unit.group]
+        queue.units.append(unit)
+        self._queue_of.update(dict.fromkeys(unit.tests, queue))
+        self._count(unit, 1)
+        self.estimates.add(unit.tests, plain=queue.is_plain)
 
     def queue_of(self, test: int) -> GroupQueue:
         """Return the queue that a test comes from."""

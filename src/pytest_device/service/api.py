@@ -5,14 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pytest_device.redact import is_loopback_authority
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
 from pytest_device.service.effects import FaultyApp
@@ -23,6 +21,7 @@ from pytest_device.service.replies import RefusalError, refusal, success
 from pytest_device.service.rules import CreateBody, InvalidBodyError, check, check_limit, is_uuid
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.testing import testing_routes
+from pytest_device.service.web import LoopbackOnly
 from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
 
 MAX_BODY_BYTES: Final = 64 * 1024
@@ -79,7 +78,7 @@ def create_app(
     app: ASGIApp = _Bounded(starlette)
     if faults:
         app = FaultyApp(app, faults, sessions)
-    return app if any_host else _LoopbackOnly(app)
+    return app if any_host else LoopbackOnly(app, _foreign_host)
 
 
 _ANSWERED: Final = (RefusalError, InvalidBodyError, HTTPException, ClientDisconnect, Exception)
@@ -198,6 +197,11 @@ def _refusal(_request: Request, error: Exception) -> Response:
             return refusal(500, replies.INTERNAL_ERROR, [("the service failed: see its log", None)])
 
 
+def _foreign_host(host: str) -> Response:
+    message = f"the Host header {host[:80]!r} does not name this machine: use 127.0.0.1 or localhost"
+    return refusal(421, replies.FOREIGN_HOST, [(message, None)])
+
+
 class _Bounded:
     """Refuses bodies that are too large while they arrive, whatever length they claim."""
 
@@ -217,18 +221,3 @@ class _Bounded:
             return message
 
         await self._app(scope, bounded, send)
-
-
-class _LoopbackOnly:
-    """Refuses requests that were sent to another name than this machine's own."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        host = Headers(scope=scope).get("host", "")
-        if is_loopback_authority(host):
-            await self._app(scope, receive, send)
-        else:
-            message = f"the Host header {host[:80]!r} does not name this machine: use 127.0.0.1 or localhost"
-            await refusal(421, replies.FOREIGN_HOST, [(message, None)])(scope, receive, send)

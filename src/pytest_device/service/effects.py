@@ -81,7 +81,7 @@ class _Strike:
     async def pass_on(self) -> None:
         await self.app(self.scope, self.receive, self.send)
 
-    async def hear(self) -> None:
+    async def receive_all(self) -> None:
         """Take in the whole request: closing a connection with unread bytes would reset it."""
         while (await self.receive()).get("more_body"):
             pass
@@ -112,24 +112,12 @@ async def _delay(strike: _Strike) -> None:
     await strike.pass_on()
 
 
-async def _lose_request(strike: _Strike) -> None:
-    await strike.hear()
-    raise ConnectionLostError
+def _lost(*, carried_out: bool, reset: bool) -> Callable[[_Strike], Awaitable[None]]:
+    async def lose(strike: _Strike) -> None:
+        await (strike.carry_out() if carried_out else strike.receive_all())
+        raise ConnectionLostError(reset=reset)
 
-
-async def _lose_answer(strike: _Strike) -> None:
-    await strike.carry_out()
-    raise ConnectionLostError
-
-
-async def _reset_request(strike: _Strike) -> None:
-    await strike.hear()
-    raise ConnectionLostError(reset=True)
-
-
-async def _reset_answer(strike: _Strike) -> None:
-    await strike.carry_out()
-    raise ConnectionLostError(reset=True)
+    return lose
 
 
 async def _truncate(strike: _Strike) -> None:
@@ -166,10 +154,10 @@ async def _expire(strike: _Strike) -> None:
 
 EFFECTS: Final[Mapping[str, Callable[[_Strike], Awaitable[None]]]] = {
     "delay": _delay,
-    "lose-request": _lose_request,
-    "lose-answer": _lose_answer,
-    "reset-request": _reset_request,
-    "reset-answer": _reset_answer,
+    "lose-request": _lost(carried_out=False, reset=False),
+    "lose-answer": _lost(carried_out=True, reset=False),
+    "reset-request": _lost(carried_out=False, reset=True),
+    "reset-answer": _lost(carried_out=True, reset=True),
     "truncate": _truncate,
     "reply": _reply,
     "change": _change,

@@ -48,7 +48,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.base import Boot, Booting, Failed, Moment, Runner
+from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Runner
 
 BOOT: Final = "boot"
 BOOT_EFFECTS: Final = ("delay", "fail")
@@ -135,7 +135,7 @@ class FaultyRunner:
             self._late[session_id] = (self._clock() + fault.seconds, fault)
         self._runner.start(session_id, request)
 
-    def look(self, session_id: str) -> Boot:
+    def status(self, session_id: str) -> Boot:
         """Tell how far the session is, as far as its faults let it come."""
         if session_id in self._faults.failed:
             return Failed(self._faults.failed[session_id])
@@ -145,7 +145,7 @@ class FaultyRunner:
                 return Booting()
             if fault.effect == "fail":
                 return Failed(fault.reason)
-        return self._runner.look(session_id)
+        return self._runner.status(session_id)
 
     def last_activity(self, session_id: str) -> float | None:
         """Tell when the controller was last used."""
@@ -155,9 +155,9 @@ class FaultyRunner:
         """Return the device of a session that is up."""
         return self._runner.device(session_id)
 
-    def moments(self, session_id: str) -> Sequence[Moment]:
+    def log_entries(self, session_id: str) -> Sequence[LogEntry]:
         """Tell what happened to the session's programs."""
-        return self._runner.moments(session_id)
+        return self._runner.log_entries(session_id)
 
     def log(self, session_id: str) -> str:
         """Return the last lines of the controller's log."""

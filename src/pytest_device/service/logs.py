@@ -6,13 +6,23 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import Redactor
 
 LOGGER: Final = logging.getLogger("pytest_device.service")
 _FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+
+
+class Log(Protocol):
+    """Takes one line of text: for the service's log, for a session's timeline, or progress for the terminal."""
+
+    def __call__(self, text: str, /) -> object: ...
+
+
+def no_log(_text: str) -> None:
+    """Discard a line."""
 
 
 @contextmanager

@@ -1,37 +1,33 @@
 """The running service: its port, its runner, its sweep and its end."""
 
 import asyncio
-import errno
 import shutil
 import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
-import uvicorn
 from filelock import FileLock, Timeout
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import is_loopback
-from pytest_device.service.api import Refuses, create_app, refuse_none
+from pytest_device.service.api import create_app
 from pytest_device.service.apps.builds import Builds
+from pytest_device.service.backend import backend
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.faults import Faults, FaultyRunner
-from pytest_device.service.keys import Keys
 from pytest_device.service.logs import LOGGER, logging_to
-from pytest_device.service.runners.base import Runner
-from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
+from pytest_device.service.web import Server, listen
 
 SWEEP_SECONDS: Final = 0.5
 """How late a limit strikes at most when nobody asks."""
@@ -57,7 +53,6 @@ class Ready:
 
 Announce = Callable[[Progress | Ready], None]
 Watch = Callable[[Callable[[], None]], None]
-Routes = Callable[[Sessions], Sequence[BaseRoute]]
 
 
 def serve(config: ServiceConfig, announce: Announce, *, watch: Watch | None = None) -> None:
@@ -97,13 +92,14 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
     listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host
     url = f"http://{host}:{listener.getsockname()[1]}"
-    runner, routes, refuses = await _runner(config, url, announce, stop, stack)
+    built = await backend(config, url, stack)
+    await _unless(stop, built.prepare(lambda text: announce(Progress(text))))
     if stop.is_set():
         return
     store = Store.open(config.state_dir / "sessions.db")
     stack.callback(store.close)
     faults = Faults() if config.testing else None
-    runner = FaultyRunner(runner, faults, time.time) if faults else runner
+    runner = FaultyRunner(built.runner, faults, time.time) if faults else built.runner
     client_url = Builds(config.builds_dir).client_url
     sessions = Sessions(store=store, runner=runner, clock=time.time, log=LOGGER.info, client_url=client_url)
     stack.callback(sessions.stop_all, "the service was ended")
@@ -113,42 +109,13 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
         base_url=url,
         any_host=not is_loopback(config.host),
         faults=faults,
-        more=routes(sessions),
-        refuses=refuses,
+        more=built.routes(sessions),
+        refuses=built.refuses,
     )
     await answer(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
 
 
-async def _runner(
-    config: ServiceConfig, url: str, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack
-) -> tuple[Runner, Routes, Refuses]:
-    """Return the runner, prepared, what its sessions publish at the service's own address, and what it refuses."""
-    if config.runner == "simulated":
-        simulated = SimulatedRunner(clock=time.time, boot_seconds=config.boot_seconds, base_url=url)
-        return simulated, lambda _sessions: simulated.routes(), refuse_none
-    from pytest_device.service import gateway, preview
-    from pytest_device.service.devices import routes as devices
-    from pytest_device.service.runners.programs import Folders, ProgramsRunner
-
-    keys = Keys(url)
-    folders = Folders(config.state_dir, config.cache_dir, builds=config.builds_dir)
-    runner = ProgramsRunner(keys=keys, folders=folders, log=LOGGER.info)
-    http = await stack.enter_async_context(gateway.client())
-    stack.push_async_callback(runner.close)
-    runner.end_leftovers()
-    await _unless(stop, runner.prepare(lambda text: announce(Progress(text)), config.types, config.requests))
-
-    def published(sessions: Sessions) -> Sequence[BaseRoute]:
-        return (
-            *gateway.routes(runner, keys, http),
-            *devices.routes(runner, keys, directory=runner.directory, note=runner.note),
-            *preview.routes(sessions, keys),
-        )
-
-    return runner, published, runner.refusal
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
     """Carry out some work, or as much of it as is done when the service is to end."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -181,20 +148,7 @@ async def answer(
         await stop.wait()
         server.should_exit = True
 
-    server = _Server(
-        uvicorn.Config(
-            over_sockets,
-            http="h11",  # it bounds the size of headers
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        ),
-        ready,
-    )
+    server = Server(over_sockets, grace_seconds=GRACE_SECONDS, ready=ready)
     # A sweep that fails takes the service down: better no service than one whose limits do not hold.
     async with asyncio.TaskGroup() as group:
         others = [group.create_task(sweep()), group.create_task(end())]
@@ -203,23 +157,7 @@ async def answer(
             task.cancel()
 
 
-class _Server(uvicorn.Server):
-    """Tells when it answers, and leaves the signals to those who run it."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
-
-
-def _close(server: uvicorn.Server, scope: Scope, *, reset: bool) -> None:
+def _close(server: Server, scope: Scope, *, reset: bool) -> None:
     """Close the connection of a request: with what was written so far, or at once by a reset."""
     for connection in tuple(server.server_state.connections):
         transport = connection.transport
@@ -261,18 +199,3 @@ def _only_one(state_dir: Path) -> Generator[None]:
         yield
     finally:
         lock.release()
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises ConfigError that names the port, the host and the fix."""
-    try:
-        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            fix = "end the program that uses it, or choose another port, or 0 for a free one"
-            raise ConfigError(f"port {port} of {host} is in use: {fix}") from error
-        raise ConfigError(f"cannot listen on port {port} of {host} ({error}): choose another host or port") from error
-    # Connections inherit it; asyncio sets it only on sockets of another making. Without it an answer, written as head
-    # and body, waits 40 ms for the acknowledgement of its head.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener

@@ -5,6 +5,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from pytest_device.service.lifecycle import TERMINAL, Effect, Event, Occurrence, Session, change, due
+from pytest_device.service.logs import Log, no_log
 from pytest_device.service.rules import CreateBody
 from pytest_device.service.runners.base import Runner, Running
 from pytest_device.service.store import Store
@@ -17,10 +18,6 @@ KEEP_SECONDS: Final = 30 * 24 * 3600
 def random_id() -> str:
     """Return a new UUID."""
     return str(uuid4())
-
-
-def unheard(_text: str) -> None:
-    """Take a line of a log that nobody keeps."""
 
 
 ClientUrl = Callable[[Platform, str | None], str | None]
@@ -45,12 +42,12 @@ class Sessions:
         store: Store,
         runner: Runner,
         clock: Callable[[], float],
-        log: Callable[[str], None] = unheard,
+        log: Log = no_log,
         new_id: Callable[[], str] = random_id,
         client_url: ClientUrl = no_client,
     ) -> None:
         self._store = store
-        self._runner = runner
+        self.runner = runner
         self._clock = clock
         self._log = log
         self._new_id = new_id
@@ -60,16 +57,6 @@ class Sessions:
         self._active = {session.id for session in self._sessions.values() if session.status not in TERMINAL}
         self._end_orphans()
 
-    @property
-    def runner(self) -> Runner:
-        """What runs the programs behind the sessions."""
-        return self._runner
-
-    @property
-    def clock(self) -> Callable[[], float]:
-        """By what the limits of the sessions are kept, in Unix seconds."""
-        return self._clock
-
     def create(self, body: CreateBody, *, default_minutes: int) -> Session:
         """Create a session from a valid request and begin to boot its device."""
         archive_url = _archive_url(body, self._client_url)
@@ -78,7 +65,7 @@ class Sessions:
         self._sessions[session.id] = session
         self._active.add(session.id)
         self._log(f"session {session.id}: {session.status}, {session.type} on {session.platform}, {session.name!r}")
-        self._runner.start(session.id, body)
+        self.runner.start(session.id, body)
         return session
 
     def get(self, session_id: str) -> Session | None:
@@ -100,7 +87,7 @@ class Sessions:
         """Return the connection details of a session in progress; they live in the runner's memory only."""
         if session.status is not Status.IN_PROGRESS:
             return None
-        boot = self._runner.look(session.id)
+        boot = self.runner.status(session.id)
         return boot.remote_config if isinstance(boot, Running) else None
 
     def sweep(self) -> None:
@@ -125,8 +112,8 @@ class Sessions:
 
     def _up_to_date(self, session: Session) -> Session:
         while session.status not in TERMINAL:  # at most twice: every occurrence leads on to another status
-            boot = self._runner.look(session.id)
-            occurrence = due(session, boot, self._runner.last_activity(session.id), self._clock())
+            boot = self.runner.status(session.id)
+            occurrence = due(session, boot, self.runner.last_activity(session.id), self._clock())
             if occurrence is None:
                 break
             session = self._apply(session.id, occurrence)
@@ -141,7 +128,7 @@ class Sessions:
         self._log(f"session {session_id}: {changed.status}{f', {changed.reason}' if changed.reason else ''}")
         if Effect.RELEASE in effects:  # before anything that can fail: a full disk must not keep a device running
             self._active.discard(session_id)
-            self._runner.stop(session_id)
+            self.runner.stop(session_id)
         self._store.save(changed)
         return changed
 

@@ -8,8 +8,7 @@ from pytest_device.sessions.boots import boot_key, boot_seconds
 from pytest_device.sessions.capacity_backoff import RETRY_AFTER_MOST_SECONDS, CapacityBackoff
 from pytest_device.sessions.client import is_passing, retry_after_of
 from pytest_device.sessions.events import Created, CreateUnknown, Ready, SessionRef, StateChanged, TakenOver
-from pytest_device.sessions.lifecycle import GiveUp, PollAgain, WaitPolicy, described, next_step, timed_out
-from pytest_device.sessions.lifecycle import Ready as InProgress
+from pytest_device.sessions.lifecycle import WaitPolicy, described, next_poll, timed_out
 from pytest_device.sessions.models import Session, named_device
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_config import SessionConfig, WarmSession
@@ -56,17 +55,17 @@ class Attempt:
         return 0 if self._backoff is None or self.session_id else self._backoff.refusals
 
     def count_from(self, began: float) -> None:
-        """Count the wait from a moment of the clock: not before anybody waited, or from an earlier session's on."""
+        """Count the wait from this time on: before it nobody waited, or an earlier session was waited for."""
         if self._backoff:
             self._backoff.pass_over(began - self.started)
         self.started = began
 
     def take_over(self, warm: WarmSession) -> Step:
-        """Go on with a session that an earlier run left up."""
+        """Use a session that an earlier run kept warm."""
         self.session, self.session_id = warm.session, str(warm.session.id)
         self.is_known = True
         self.ready_at, self.had_since = warm.ready_at, self._config.clock()
-        self._config.relay(TakenOver(self.ref(), named_device(warm.session)))
+        self._config.relay.event(TakenOver(self.ref(), named_device(warm.session)))
         return Step.TAKEN_OVER
 
     def create(self) -> Step | None:
@@ -90,21 +89,21 @@ class Attempt:
             raise
         self._created = self._last_seen = self._config.clock()
         self._reported = (described(self.session), self._created)
-        self._config.relay(Created(self.ref()))
+        self._config.relay.event(Created(self.ref()))
         return Step.CREATED
 
     def _note_broken(self, error: BaseException) -> None:
-        """Report what an error of the create call has left: a session, or maybe one that nobody can name."""
+        """Report what a failed create call left: a session, or possibly one whose id is unknown."""
         if self.session_id is None and isinstance(error, UnexpectedReplyError):
             self.session_id = error.session_id
         if self.session_id is not None:
-            self._config.relay(Created(self.ref()))
+            self._config.relay.event(Created(self.ref()))
         elif self._config.leaves_unknown(error):
-            self._config.relay(CreateUnknown(self.ref(), self._request.name or ""))
+            self._config.relay.event(CreateUnknown(self.ref(), self._request.name or ""))
             error.add_note(session_errors.lost_answer(self._request.name, self._bound_minutes()))
 
     def refresh(self) -> None:
-        """Poll it once; while it is waited for, errors that may pass are tolerated until the wait limit."""
+        """Poll it once; passing errors are tolerated until the wait limit."""
         known = self._known()
         try:
             session = self._config.client.get(known.id)
@@ -114,14 +113,14 @@ class Attempt:
             self._tolerate(error, known)
             return
         if session.id != known.id:
-            raise UnexpectedReplyError(f"get: asked for session {known.id}, the service answered with {session.id}")
+            raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
         self.is_known = self._is_answered = True
         self.session = session
 
     def _tolerate(self, error: ServiceError, known: Session) -> None:
-        """Leave the service alone for as long as it asks for, not beyond the wait limit."""
+        """Pause as long as the service asks, but not beyond the wait limit."""
         if self._waited() >= self._policy.timeout_seconds:
-            raise timed_out(known, self._waited(), last_answer=str(error)) from error
+            raise timed_out(known, self._waited(), f" ({known.url}). Last answer: {error}") from error
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
@@ -136,16 +135,13 @@ class Attempt:
         if self.session is None:
             return self._backoff.delay(self._waited()) if self._backoff else 0.0
         booting = self._config.clock() - self._created
-        match next_step(self.session, self._waited(), self._policy, booting_seconds=booting):
-            case InProgress(session):
-                return self._controller_delay(session)
-            case PollAgain(after_seconds):
-                self._last_seen = self._config.clock()
-                if self._is_answered:
-                    self._report_state(described(self.session))
-                return max(after_seconds, self._not_before - self._config.clock())
-            case GiveUp(error):
-                raise error
+        delay = next_poll(self.session, self._waited(), self._policy, booting)
+        if delay is None:
+            return self._controller_delay(self.session)
+        self._last_seen = self._config.clock()
+        if self._is_answered:
+            self._report_state(described(self.session))
+        return max(delay, self._not_before - self._config.clock())
 
     def _controller_delay(self, session: Session) -> float:
         """Check the controller: a tunnel may come up later than the session, or not at all."""
@@ -155,7 +151,7 @@ class Attempt:
         problem = None if limit is None else self._config.problem_of(session)
         if limit is None or problem is None:
             device, seconds = named_device(session), boot_seconds(session)
-            self._config.relay(Ready(self.ref(), device, boot_key(self._request), seconds))
+            self._config.relay.event(Ready(self.ref(), device, boot_key(self._request), seconds))
             return 0.0
         if self._config.clock() - self._checked_since >= limit:
             raise session_errors.unreachable(self.ref(), problem)
@@ -167,10 +163,9 @@ class Attempt:
         reported, at = self._reported
         if state != reported or self._config.clock() - at >= HEARTBEAT_SECONDS:
             self._reported = (state, self._config.clock())
-            self._config.relay(StateChanged(self.ref(), text or state))
+            self._config.relay.event(StateChanged(self.ref(), text or state))
 
     def ref(self) -> SessionRef:
-        """Return what events name it by."""
         return SessionRef(
             label=f"{self._request.platform} {self._request.type}",
             session_id=self.session_id or "",

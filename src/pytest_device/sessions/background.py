@@ -28,7 +28,7 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def add(self, session: DeviceSession) -> None:
-        """Advance a session from here on."""
+        """Start advancing a session in the background."""
         with self._lock:
             self._news.put(session)
             if self._thread is None:
@@ -37,13 +37,12 @@ class Background:
                 self._thread = thread
 
     def wake(self) -> None:
-        """Let the thread read the clock again."""
         with self._lock:
             if self._thread:
                 self._news.put(None)
 
     def drop(self, session: DeviceSession) -> None:
-        """Stop a session behind the tests, whatever is being done with it; its events report what came of it."""
+        """Stop a session in the background; its events report the result."""
         session.served_by = Server.DROPPED
         self.add(session)
 
@@ -62,7 +61,7 @@ class Background:
         session.lock.release()
 
     def close(self, timeout_seconds: float) -> None:
-        """Wait until all is done, for so many seconds at most."""
+        """Wait until all is done, for at most so many seconds."""
         if thread := self._thread:
             thread.join(timeout_seconds)
 

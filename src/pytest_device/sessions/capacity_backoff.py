@@ -33,27 +33,27 @@ class CapacityBackoff:
         self._due = 0.0
 
     def note(self, refusal: NoCapacityError, waited_seconds: float) -> str:
-        """Take note of a refusal; return what to report of it."""
+        """Count a refusal; return the text to report."""
         delay = self._delay_after(refusal)
         self._due, self.refusals = waited_seconds + delay, self.refusals + 1
         self._last = str(refusal)
-        return f"the service has no capacity ({refusal.status}), asked again in {delay:.0f} s"
+        return f"the service has no capacity ({refusal.status}), retrying in {delay:.0f} s"
 
     def pass_over(self, seconds: float) -> None:
-        """Count from a later moment on; it is asked for at the same time."""
+        """Start the count later without moving the next request."""
         self._due -= seconds
 
     def is_due(self, waited_seconds: float) -> bool:
-        """Return whether to ask again now; not when the time is over, since what is created then is of no use."""
+        """Return whether to retry now; never after the time-out, when a new session would be of no use."""
         return self._due <= waited_seconds < self._policy.timeout_seconds
 
     def delay(self, waited_seconds: float) -> float:
-        """Return after how many seconds to ask again, never 0; raises LeaseTimeoutError to give up."""
+        """Return after how many seconds to retry, never 0; raises LeaseTimeoutError to give up."""
         left = self._policy.timeout_seconds - waited_seconds
         if left <= 0:
             raise LeaseTimeoutError(
-                f"the service had no capacity for {waited_seconds:.0f} s. Its last answer: {self._last}. Wait longer "
-                f"({Options.wait_timeout_seconds.flag}), or use fewer sessions at once ({Options.max_sessions.flag})"
+                f"the service had no capacity for {waited_seconds:.0f} s. Last answer: {self._last}. Increase "
+                f"{Options.wait_timeout_seconds.flag}, or lower {Options.max_sessions.flag}"
             )
         return max(min(self._due - waited_seconds, left), _SOON_SECONDS)
 

@@ -24,17 +24,11 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.redact import Redactor, is_loopback
+from pytest_device.sessions import retry_policy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import session_id_in
 from pytest_device.sessions.replies import no_answer, read_session
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.retry_policy import (
-    ATTEMPTS,
-    GET_PAUSE_MOST_SECONDS,
-    is_passing_status,
-    pause_after,
-    retry_after,
-)
 from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, VENDOR
 
@@ -114,16 +108,15 @@ class DeviceClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         self._http.close()
 
     def create(self, request: SessionRequest) -> Session:
-        """Create a session; it is ``new`` and costs from here on, until it is stopped."""
+        """Create a session; it costs from now on until it is stopped."""
         return self._call("create", "POST", SESSIONS_PATH, body=request.to_wire(self._vendor))
 
     def get(self, session_id: UUID | str) -> Session:
         """Return the session with its current status and, while it is in progress, its connection details."""
-        return self._call("get", "GET", _path(session_id), repeatable=True, leaves=GET_PAUSE_MOST_SECONDS)
+        return self._call("get", "GET", _path(session_id), repeatable=True, leaves=retry_policy.GET_PAUSE_MOST_SECONDS)
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; one that is stopped or errored already is returned unchanged."""
@@ -139,15 +132,15 @@ class DeviceClient:
         repeatable: bool = False,
         leaves: float = math.inf,
     ) -> Session:
-        """Call until it succeeds, a few times; a ``Retry-After`` of more than ``leaves`` seconds is the caller's."""
-        for attempts in range(1, ATTEMPTS):
+        """Retry until the call succeeds; a ``Retry-After`` of more than ``leaves`` seconds is left to the caller."""
+        for attempts in range(1, retry_policy.ATTEMPTS):
             try:
                 return self._once(operation, method, path, body)
             except ServiceError as error:
                 asked = retry_after_of(error)
                 if asked > leaves or not _may_repeat(error, repeatable=repeatable):
                     raise
-            self._sleep(pause_after(attempts, asked))
+            self._sleep(retry_policy.pause_after(attempts, asked))
         return self._once(operation, method, path, body)
 
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
@@ -165,7 +158,7 @@ class DeviceClient:
         headers, extensions = {"Content-Type": "application/json"}, {"trace": self._note_socket}
         with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
             self._http.cookies.clear()  # the document knows no cookies
-            asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
+            asked = retry_policy.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
             answer = _body_of(operation, reply)
             try:
                 return read_session(operation, reply.status_code, answer, asked)
@@ -205,7 +198,7 @@ class DeviceClient:
                 opened.shutdown(socket.SHUT_RDWR)
 
     def _without_token(self, error: ServiceError) -> None:
-        """Take out what the service or a proxy may have echoed."""
+        """Remove the token where the service or a proxy echoes it."""
         error.args = (self._redactor.text(str(error)),)
         if isinstance(error, StatusError):
             error.detail = self._redactor.text(error.detail)
@@ -219,7 +212,7 @@ class DeviceClient:
 
 def _body_of(operation: str, reply: httpx.Response) -> bytes:
     if reply.headers.get("content-encoding", "identity") != "identity":
-        raise UnexpectedReplyError(f"{operation}: the answer is packed, though the request forbids it")
+        raise UnexpectedReplyError(f"{operation}: the answer is compressed, although the request forbids it")
     body = bytearray()
     try:
         for chunk in reply.iter_bytes():
@@ -257,7 +250,7 @@ def is_passing(error: ServiceError) -> bool:
         case TransportError():
             return True
         case StatusError():
-            return is_passing_status(error.status)
+            return retry_policy.is_passing_status(error.status)
         case _:
             return False
 

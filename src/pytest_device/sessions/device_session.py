@@ -6,22 +6,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from pytest_device.errors import NotFoundError, ServiceError, SessionError, SessionFailedError, StopFailedError
-from pytest_device.sessions import session_errors
+from pytest_device.sessions import events, session_errors
 from pytest_device.sessions.attempt import Attempt
-from pytest_device.sessions.events import (
-    Gone,
-    Kept,
-    KeptWarm,
-    SessionRef,
-    StartFailed,
-    StopEvent,
-    StopFailed,
-    Stopped,
-    Unused,
-    outcome_of,
-    stop_event,
-    stop_event_of,
-)
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
@@ -35,8 +21,8 @@ class DeviceSession:
     """One requested session: created, polled until it is ready, used, then stopped or left running.
 
     ``state`` moves by the table of ``states``. When it fails to start, another one takes its place as long as attempts
-    are left. It is stopped once, however often asked. One thread at a time has it in its hands: the background's, or
-    that of whoever waits for it or uses it.
+    are left. It is stopped once, however often ``stop`` is called. One thread at a time uses it: the
+    background's, or that of the test that waits for it or uses it.
     """
 
     def __init__(
@@ -80,17 +66,15 @@ class DeviceSession:
 
     @property
     def is_created(self) -> bool:
-        """Return whether there is a session at the service, which has to be stopped some time."""
+        """Return whether the service has a session that must be stopped."""
         return self._attempt.session_id is not None
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it can be used."""
         return self.state is State.READY
 
     @property
     def is_over(self) -> bool:
-        """Return whether nothing is left to do for it."""
         return self.state is State.ENDED
 
     @property
@@ -100,12 +84,10 @@ class DeviceSession:
 
     @property
     def refusals(self) -> int:
-        """Return how often the service has had no capacity for it, 0 when it is created."""
         return self._attempt.refusals
 
     @property
     def ready_at(self) -> float | None:
-        """Return since when it may have been in progress, on this process's clock."""
         return self._attempt.ready_at
 
     def seconds_left(self) -> float:
@@ -117,7 +99,7 @@ class DeviceSession:
         """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
         return self.seconds_left() >= minutes * 60
 
-    # On its way.
+    # Its start.
 
     def count_from(self, began: float | None = None) -> None:
         """Count the wait from a moment of the clock on, of later attempts too.
@@ -157,14 +139,14 @@ class DeviceSession:
                 pass
 
     def _warm(self) -> WarmSession | None:
-        """Return what an earlier run left up; it is looked for once."""
+        """Return a session that an earlier run kept warm; searched for once."""
         find, self._find_warm = self._find_warm, None
         return find() if find else None
 
     def _retry(self, error: SessionFailedError) -> None:
-        """Request another session in the place of one that failed to start, after its stop."""
+        """Stop a session that failed to start, and request another one."""
         began = self._config.clock() if self._count_from is None else self._count_from
-        self._config.relay(StartFailed(self.ref(), str(error)))
+        self._config.relay.event(events.StartFailed(self.ref(), str(error)))
         self.stop(then=Step.RETRIED)
         self._attempts_left -= 1
         self._attempt, self.outcome = Attempt(self.requirement.request, self._policy, self._config), None
@@ -186,24 +168,24 @@ class DeviceSession:
                 except ServiceError as error:
                     answer = error
                 except BaseException:  # an interrupt in the middle of the stop: the session comes first
-                    self._config.relay(stop_event(of, lambda: client.stop(of.session_id)))
+                    self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
                     raise
                 self._conclude(of, answer)
         if then is Step.RETRIED:
             self._move(then)
 
-    def _conclude(self, of: SessionRef, answer: Session | ServiceError) -> None:
-        event = self._counted(stop_event_of(of, answer))
-        if isinstance(event, Gone) and not self._attempt.is_known:
-            event = StopFailed(of, session_errors.NEVER_THERE)
-        self.outcome = outcome_of(event)
-        self._config.relay(event)
-        if isinstance(event, StopFailed):
+    def _conclude(self, of: events.SessionRef, answer: Session | ServiceError) -> None:
+        event = self._counted(events.stop_event_of(of, answer))
+        if isinstance(event, events.Gone) and not self._attempt.is_known:
+            event = events.StopFailed(of, session_errors.NEVER_THERE)
+        self.outcome = events.outcome_of(event)
+        self._config.relay.event(event)
+        if isinstance(event, events.StopFailed):
             raise session_errors.not_stopped(of, event.reason, self._config.client.base_url)
 
-    def _counted(self, event: StopEvent) -> StopEvent:
-        """Count of the time of a session that another run has created what this one had it."""
-        if self._attempt.had_since is None or not isinstance(event, Stopped) or event.running_seconds is None:
+    def _counted(self, event: events.StopEvent) -> events.StopEvent:
+        """Count only this run's share of the running time of a session that another run created."""
+        if self._attempt.had_since is None or not isinstance(event, events.Stopped) or event.running_seconds is None:
             return event
         return replace(
             event, running_seconds=min(event.running_seconds, self._config.clock() - self._attempt.had_since)
@@ -211,11 +193,11 @@ class DeviceSession:
 
     @contextmanager
     def _ending(self) -> Generator[None]:
-        """Defer what happens, and end it however that goes: its slot is free when it is not before."""
+        """Defer events, and end it in any case: only then is its slot free."""
         try:
             with self._config.relay.aside(self.deferred):
                 if self.is_unused and self.is_created and not (self.is_over or self.error):
-                    self._config.relay(Unused(self.ref()))
+                    self._config.relay.event(events.Unused(self.ref()))
                 yield
         finally:
             self._end()
@@ -228,29 +210,31 @@ class DeviceSession:
             self._move(Step.ENDED)  # the last of all: another thread may look at it
 
     def stop_after(self, error: BaseException) -> None:
-        """Stop it because of an error, which is reported first: a stop that fails becomes a note on it."""
+        """Stop it after an error; a stop that fails becomes a note on that error."""
         try:
             self.stop()
         except StopFailedError as failure:
             error.add_note(str(failure))
 
     def keep(self) -> None:
-        """Let go of it: it is left running on purpose."""
+        """Leave it running on purpose."""
         self.outcome = Outcome.KEPT
-        self._config.relay(Kept(self.ref()))
+        self._config.relay.event(events.Kept(self.ref()))
         self._end()
 
     def hand_over(self, until: str) -> None:
-        """Let go of it: it is left up for the next run, until that time of day."""
+        """Keep it warm for the next run, until that time of day."""
         self.outcome = Outcome.WARM
         since = self._attempt.had_since if self._attempt.had_since is not None else self.ready_at
-        self._config.relay(KeptWarm(self.ref(), until, None if since is None else self._config.clock() - since))
+        self._config.relay.event(
+            events.KeptWarm(self.ref(), until, None if since is None else self._config.clock() - since)
+        )
         self._end()
 
     def check_alive(self) -> SessionError | None:
         """Ask the service once whether it still is in progress; return what became of it when it is not.
 
-        None when it is, and when the service does not answer: whoever uses the session finds out.
+        None when it is, and when the service does not answer: the next call finds out.
         """
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)
@@ -263,11 +247,10 @@ class DeviceSession:
     # What is reported.
 
     def deliver(self) -> None:
-        """Report what happened in the background, or during its stop."""
         self._config.relay.deliver(self.deferred)
 
-    def ref(self) -> SessionRef:
-        """Return what events name it by."""
+    def ref(self) -> events.SessionRef:
+        """Return how events refer to it."""
         return self._attempt.ref()
 
     def _move(self, step: Step) -> None:

@@ -64,7 +64,7 @@ def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
 
 
 def _fits(value: object, wanted: Any) -> bool:
-    """Tell whether a value is of a field's type; JSON knows no difference between 4 and 4.0."""
+    """Return whether a value is of a field's type; JSON knows no difference between 4 and 4.0."""
     if isinstance(value, int) and not isinstance(value, bool) and isinstance(0.0, wanted):
         return True
     return isinstance(value, wanted) and not isinstance(value, bool)

@@ -13,7 +13,7 @@ from pytest_device.sessions.states import Outcome
 from pytest_device.spec import TERMINAL
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.models import Session  # loads pydantic, which whoever only reports events needs not
+    from pytest_device.sessions.models import Session  # loads pydantic, which reporting needs not
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,117 +34,106 @@ class SessionRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
-    """The service created a session."""
-
+class _OfSession:
     session: SessionRef
 
 
 @dataclass(frozen=True, slots=True)
-class StateChanged:
+class Created(_OfSession):
+    """The service created a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged(_OfSession):
     """A session that is waited for has another state, or still has the one that was reported long ago."""
 
-    session: SessionRef
     state: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(_OfSession):
     """A session can be used.
 
     Sessions with an equal ``boot_key`` take equally long to start; ``boot_seconds`` is how long this one took by the
     service's own times, None where it gave none.
     """
 
-    session: SessionRef
     device: str = ""
     boot_key: str = ""
     boot_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class StartFailed:
-    """A session turned errored before it was ready, and another one is requested in its place."""
+class StartFailed(_OfSession):
+    """A session failed to start, and another one is requested in its place."""
 
-    session: SessionRef
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(_OfSession):
     """The service says that a session has ended, stopped or errored.
 
     ``running_seconds`` is for how long this run had it by the service's own times, None where it gave none.
     """
 
-    session: SessionRef
     status: str
     running_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(_OfSession):
     """The service no longer knows a session that it knew."""
 
-    session: SessionRef
     status: ClassVar[str] = "the service no longer knows it"
 
 
 @dataclass(frozen=True, slots=True)
-class StopDelayed:
+class StopDelayed(_OfSession):
     """A session is not stopped yet, and still being tried."""
 
-    session: SessionRef
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class StopFailed:
+class StopFailed(_OfSession):
     """A session could not be stopped and may be running."""
 
-    session: SessionRef
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(_OfSession):
     """A session was left running on purpose."""
-
-    session: SessionRef
 
 
 @dataclass(frozen=True, slots=True)
-class KeptWarm:
+class KeptWarm(_OfSession):
     """A session was left up for the next run, until a time of day.
 
     ``used_seconds`` is for how long this process had it, None where that is not known.
     """
 
-    session: SessionRef
     until: str
     used_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
+class TakenOver(_OfSession):
     """A session that an earlier run left up is this one's now."""
 
-    session: SessionRef
     device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Unused:
+class Unused(_OfSession):
     """A session was started ahead, and no test has had it."""
-
-    session: SessionRef
 
 
 @dataclass(frozen=True, slots=True)
-class CreateUnknown:
+class CreateUnknown(_OfSession):
     """The answer to a create call was lost: a session of this name may be running, and nothing can find it."""
 
-    session: SessionRef
     name: str
 
 
@@ -179,12 +168,6 @@ _OUTCOMES: Final[Mapping[type[Event], Outcome]] = {
     Kept: Outcome.KEPT,
     KeptWarm: Outcome.WARM,
 }
-
-Report = Callable[[Event], None]
-
-
-def ignore(_event: Event) -> None:
-    """Report to nobody."""
 
 
 def session_id_of(event: Event) -> str:
@@ -277,7 +260,7 @@ def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent
         case ServiceError():
             return StopFailed(of, str(answer))
         case _ if str(answer.id) != of.session_id:
-            return StopFailed(of, f"the service answered with session {answer.id}")
+            return StopFailed(of, f"the service returned session {answer.id}")
         case _ if answer.status not in TERMINAL:
             return StopFailed(of, f"its status is {described(answer)}")
         case _:

@@ -23,12 +23,11 @@ class Known(NamedTuple):
     """Whether a process of its run may be alive, and so answers for it."""
 
     def is_free_at(self, service_url: str) -> bool:
-        """Return whether nobody has taken a session of this service over that was kept warm; nobody can from now on."""
+        """Return whether no run has taken over a warm session of this service; from now on none can."""
         entry, ledger = self.entry, self.run.ledger
         return entry.state != WARM or entry.service != service_url or ledger.claim(entry.intent, ledger)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values only."""
         facts = self.entry._asdict()
         del facts["intent"], facts["owner"], facts["request_digest"], facts["ends"]
         facts["page"] = facts.pop("url")
@@ -36,9 +35,8 @@ class Known(NamedTuple):
         return {**facts, "run": self.run.directory.name, "run_alive": self.is_alive}
 
     def lines(self) -> Iterator[str]:
-        """Yield what a person reads."""
         entry = self.entry
-        run = "running" if self.is_alive else "finished"
+        run = "active" if self.is_alive else "finished"
         state = f"kept warm until {time_of_day(time_of(entry.until))}" if entry.state == WARM else entry.state
         yield f"{entry.session_id or 'id unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
         page = f", session page: {entry.url}" if entry.url else ""
@@ -72,7 +70,6 @@ class Choice:
     with_live_runs: bool = False
 
     def includes(self, known: Known) -> bool:
-        """Return whether it is one of them."""
         if self.ids:
             return known.entry.session_id.lower() in self.ids
         return self.with_live_runs or not known.is_alive
@@ -94,7 +91,7 @@ class Outcome:
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def problems(self) -> Iterator[str]:
-        """Yield what is not proven stopped."""
+        """Yield what is not confirmed as stopped."""
         for event in self.events:
             if not is_proof(event):
                 of = event.session
@@ -113,7 +110,6 @@ class Outcome:
             yield f"damaged ledger file {path} ({reason}): its session may still be running"
 
     def lines(self) -> Iterator[str]:
-        """Yield what was done."""
         for event in self.events:
             if is_proof(event):
                 yield f"stopped: {event.session.label} {event.session.session_id} ({detail_of(event)})"

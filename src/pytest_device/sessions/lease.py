@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
-from pytest_device.sessions.events import Report, ignore
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_client import SessionClient
@@ -26,14 +26,14 @@ def lease(
     policy: WaitPolicy = _DEFAULT_POLICY,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-    report: Report = ignore,
+    reporter: Reporter | None = None,
 ) -> Generator[Session]:
     """Create a session, wait until its connection details are there, and stop it however the block ends.
 
     Raises a ServiceError when it cannot be created, a SessionError when it does not become ready, StopFailedError
     when it may still be running at the end. A stop that fails after another error becomes a note on that error.
     """
-    config = SessionConfig(client, clock, Relay(report))
+    config = SessionConfig(client, clock, Relay(reporter))
     session = DeviceSession(DeviceRequirement(request, sharing_key=""), policy, config)
     try:
         wait_until_ready([session], clock, sleep)

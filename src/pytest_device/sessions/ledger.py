@@ -2,7 +2,7 @@
 
     <state directory>/runs/<run>/<owner>.lock     held by an owning process for as long as it lives
     <state directory>/runs/<run>/<intent>.json    a session, 0600; no token and no connection details
-    <state directory>/runs/<run>/<intent>.warm.json    one that is kept warm: whoever renames the file has it
+    <state directory>/runs/<run>/<intent>.warm.json    one that is kept warm: renaming the file claims it
 
 Nothing is decided by clocks or process ids: an owner is alive while its lock is held (``sweep`` asks that).
 Standard library only, and little of it, since the reaper loads this.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime  # whose memory would stay with the reaper
 
 ASKED: Final = "asked"
-"""The create call is on its way."""
+"""The create call is in flight."""
 LOST: Final = "lost"
 """The answer to the create call was lost: a session may be running that nobody can name."""
 LIVE: Final = "live"
@@ -30,7 +30,7 @@ KEPT: Final = "kept"
 WARM: Final = "warm"
 """Left up for the next run until a given time, and free to be claimed."""
 STOPPED: Final = "stopped"
-"""A tombstone: stopped when nobody was left to read a report, for whoever looks next."""
+"""A tombstone: stopped when no process could read the report, for the next sweep."""
 UNKNOWN: Final = frozenset({ASKED, LOST})
 STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, STOPPED})
 
@@ -70,16 +70,16 @@ class Entry(NamedTuple):
     ends: str = ""
     """UTC, by this machine's clock: when a session that is kept warm has run for its maximum duration."""
     request_digest: str = ""
-    """By what a need finds a session that is kept warm: a keyed digest, since requests may hold credentials."""
+    """Identifies the requirement that a warm session meets: a keyed digest, since requests may hold credentials."""
 
     @classmethod
     def of_session(cls, session_id: str, *, label: str = "", url: str = "", minutes: int = LONGEST_MINUTES) -> Self:
-        """Return what there is to write of a session that runs and that no ledger here knows."""
+        """Return an entry for a running session that no ledger here knows."""
         return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the entry that ``to_json`` was asked of; raises DamagedEntryError for anything else."""
+        """Return the entry of a line; raises DamagedEntryError for anything else."""
         try:
             values: dict[str, Any] = json.loads(text)
             version = values.pop("version")
@@ -97,7 +97,6 @@ class Entry(NamedTuple):
         return entry
 
     def to_json(self) -> str:
-        """Return one line."""
         return json.dumps({"version": _VERSION, **self._asdict()})
 
 
@@ -108,7 +107,7 @@ class Ledger:
         self.directory = directory
 
     def write(self, entry: Entry) -> None:
-        """Put an entry in the place of its former self, durably; raises OSError and leaves that one if it cannot."""
+        """Replace an entry durably; raises OSError and keeps the former one if it cannot."""
         path = self._path(entry.intent)
         draft = f"{path}.{os.getpid()}.tmp"
         try:
@@ -123,15 +122,15 @@ class Ledger:
         self._sync()
 
     def keep_warm(self, entry: Entry) -> None:
-        """Write an entry down as free to be claimed; raises OSError unless it is."""
+        """Mark an entry as free to be claimed; raises OSError unless it is."""
         self.write(entry._replace(state=WARM))
         os.rename(self._path(entry.intent), self._path(entry.intent, _WARM_ENTRY))  # noqa: PTH104
         self._sync()
 
     def claim(self, intent: str, into: "Ledger") -> bool:
-        """Take an entry that is kept warm into another ledger, or the same; False when somebody else has it.
+        """Move a warm entry into another ledger, or the same; False when another process has claimed it.
 
-        From then on it is whoever's the other ledger is, to be used or stopped. Raises OSError where it cannot be had.
+        From then on the run of that ledger uses or stops it. Raises OSError where it cannot be moved.
         """
         try:
             os.rename(self._path(intent, _WARM_ENTRY), f"{into.directory}/{intent}{_ENTRY}")  # noqa: PTH104
@@ -140,7 +139,7 @@ class Ledger:
         return True
 
     def keeps_warm(self, intent: str) -> bool:
-        """Return whether nobody has claimed an entry; what cannot be looked at nobody can have claimed."""
+        """Return whether an entry is unclaimed; one that cannot be read counts as unclaimed."""
         try:
             os.stat(self._path(intent, _WARM_ENTRY))  # noqa: PTH116
         except OSError as error:
@@ -163,15 +162,14 @@ class Ledger:
         return any(os.path.exists(f"{place}{suffix}") for place in places for suffix in (_ENTRY, _WARM_ENTRY))  # noqa: PTH110
 
     def remove(self, intent: str) -> None:
-        """Remove an entry; raises OSError unless it is gone. One that is kept warm has to be claimed before."""
+        """Remove an entry; raises OSError unless it is gone. A warm one has to be claimed first."""
         _unlink(self._path(intent))
 
     def holds(self, intent: str) -> bool:
-        """Return whether there is such an entry."""
         return os.path.exists(self._path(intent))  # noqa: PTH110
 
     def read(self) -> tuple[list[Entry], Mapping[str, str]]:
-        """Return the entries, and of each damaged one its path with what is wrong with it."""
+        """Return the entries, and the paths of damaged ones with the reason."""
         entries: list[Entry] = []
         damaged: dict[str, str] = {}
         for name in sorted(self._names()):
@@ -208,7 +206,7 @@ class Ledger:
 
 
 def _as_named(entry: Entry, *, is_warm: bool) -> Entry:
-    """Return an entry with the state that its file's name says: what was claimed is somebody's to stop."""
+    """Return an entry with the state that its file's name says: a claimed one is live."""
     if is_warm:
         return entry._replace(state=WARM)
     return entry._replace(state=LIVE) if entry.state == WARM else entry

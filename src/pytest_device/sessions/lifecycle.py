@@ -14,7 +14,7 @@ from pytest_device.spec import POLL_INTERVAL_SECONDS, Status
 class WaitPolicy:
     """How long to wait for a session, and how often to ask.
 
-    The time-out is generous because a service may hold a session in ``new`` while others run, and no state tells
+    The time-out is generous because a service may hold a session in ``new`` while others run, and no state separates
     queueing from booting. The interval is the one the document recommends. A session in progress may have a controller
     that is not reachable yet: so long it is polled. Half a minute leaves room for a slow tunnel.
 
@@ -33,7 +33,7 @@ class WaitPolicy:
     random: Callable[[], float] = field(default=random.random, repr=False, compare=False)
 
     def delay(self, booting_seconds: float) -> float:
-        """Return how long to leave a session alone that was created so long ago and is not ready."""
+        """Return how long to wait before the next poll of a session that was created so long ago."""
         past = tuple(self.past_boots) if self.learned else ()
         return schedule_of(past, self.poll_interval_seconds)(booting_seconds) * self.spread(self.jitter)
 
@@ -42,65 +42,33 @@ class WaitPolicy:
         return 1 + share * (2 * self.random() - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """In progress, and the connection details are there."""
+def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booting_seconds: float) -> float | None:
+    """Return after how many seconds to poll a session again, None when it is ready ("GET", recommended polling).
 
-    session: Session
-
-
-@dataclass(frozen=True, slots=True)
-class PollAgain:
-    """Not ready: poll again after so many seconds."""
-
-    after_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """Will not become ready, or not in time."""
-
-    error: SessionError
-
-
-Step = Ready | PollAgain | GiveUp
-
-
-def next_step(
-    session: Session, waited_seconds: float, policy: WaitPolicy, *, booting_seconds: float | None = None
-) -> Step:
-    """Decide from the newest reply and the time waited since the create call ("GET", recommended polling).
-
-    ``booting_seconds`` is the time since the call succeeded, where the service had no capacity before.
+    ``waited_seconds`` count from its request, ``booting_seconds`` from when the service had capacity for it. Raises a
+    SessionError for a session that will not become ready, or not in time.
     """
     match session.status:
         case Status.IN_PROGRESS if session.remote_config is not None:
-            return Ready(session)
+            return None
         case Status.ERRORED:
-            return GiveUp(_gone(SessionFailedError, session, "became errored before it was ready"))
+            raise _gone(SessionFailedError, session, "failed to start")
         case Status.STOPPED:
-            return GiveUp(_gone(SessionStoppedError, session, "was stopped before it was ready"))
+            raise _gone(SessionStoppedError, session, "was stopped before it was ready")
         case _:  # new, in progress without connection details, or a status the document does not know
             left = policy.timeout_seconds - waited_seconds
             if left <= 0:
-                return GiveUp(timed_out(session, waited_seconds))
-            return PollAgain(min(policy.delay(waited_seconds if booting_seconds is None else booting_seconds), left))
+                hint = "It may be queued or still booting. Increase device_wait_timeout_seconds"
+                raise timed_out(
+                    session, waited_seconds, f", its status is {described(session)} ({session.url}). {hint}"
+                )
+            return min(policy.delay(booting_seconds), left)
 
 
-def timed_out(session: Session, waited_seconds: float, *, last_answer: str = "") -> SessionTimeoutError:
-    """Compose the error of a wait that was too long; ``last_answer`` is what the service failed with at the end."""
-    if last_answer:
-        return SessionTimeoutError(
-            f"the session was not ready after {waited_seconds:.0f} s ({session.url}). The last answer: {last_answer}",
-            session_id=str(session.id),
-            url=session.url,
-        )
-    return SessionTimeoutError(
-        f"the session was not ready after {waited_seconds:.0f} s, its status is {described(session)} ({session.url}). "
-        "Queueing and booting cannot be told apart from outside: allow more with device_wait_timeout_seconds",
-        session_id=str(session.id),
-        url=session.url,
-    )
+def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTimeoutError:
+    """Return the error of a wait that was too long."""
+    message = f"the session was not ready after {waited_seconds:.0f} s{detail}"
+    return SessionTimeoutError(message, session_id=str(session.id), url=session.url)
 
 
 def described(session: Session) -> str:
@@ -112,5 +80,5 @@ def described(session: Session) -> str:
 
 
 def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
-    message = f"the session {what}, its page tells why: {session.url}"
+    message = f"the session {what}, see the session page for the reason: {session.url}"
     return kind(message, session_id=str(session.id), url=session.url)

@@ -9,55 +9,40 @@ from pytest_device.errors import ServiceError, UnexpectedReplyError
 from pytest_device.sessions.events import CreateUnknown, Event, Note, SessionRef, StopFailed, stop_event
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.reaper.messages import (
-    Answered,
-    Claimed,
-    Delayed,
-    Due,
-    GaveUp,
-    Gone,
-    Kept,
-    NoReply,
-    NotKept,
-    Refused,
-    Reply,
-    SessionReport,
-    Stopped,
-)
+from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.replies import no_answer, read_session
 
 
 class PendingSession:
-    """A session, from its request until whoever requested it knows how it ended."""
+    """A session, from its request until its end is reported."""
 
     def __init__(self, entry: Entry, *, is_claim: bool = False) -> None:
         self.entry = entry
         self.is_claim = is_claim
-        """Whether it was requested of another run, and whoever requested it does not know yet whether it is theirs."""
-        self.last: SessionReport | None = None
+        """Whether another run kept it warm, and it is not known yet whether the claim succeeded."""
+        self.last: messages.SessionReport | None = None
         self.sent = False
         self.wanted = True
         self.is_reported = False
-        """Whether whoever requested it knows how it ended."""
+        """Whether its end has been reported."""
         self._since = time.monotonic()
-        self._reports: queue.SimpleQueue[SessionReport] = queue.SimpleQueue()
+        self._reports: queue.SimpleQueue[messages.SessionReport] = queue.SimpleQueue()
 
     def note_sent(self) -> None:
-        """Note that the reaper has the request."""
         self.sent = True
 
-    def on_report(self, report: SessionReport) -> None:
-        """Note a report; what comes of a session after it was left up nobody knows yet."""
-        if isinstance(report, Kept) or isinstance(self.last, Kept):
-            self.is_reported = isinstance(report, Kept)
-        if isinstance(report, Due):
+    def on_report(self, report: messages.SessionReport) -> None:
+        """Note a report; after a session was kept warm, its end is unknown again."""
+        if isinstance(report, messages.Kept) or isinstance(self.last, messages.Kept):
+            self.is_reported = isinstance(report, messages.Kept)
+        if isinstance(report, messages.Due):
             self.wanted = False
-        if isinstance(report, Answered):
+        if isinstance(report, messages.Answered):
             self.entry = self.entry._replace(session_id=report.session_id, url=report.url)
         self.last = report
         self._reports.put(report)
 
-    def reports(self, seconds: float) -> Iterator[SessionReport]:
+    def reports(self, seconds: float) -> Iterator[messages.SessionReport]:
         """Yield the reports that arrive within so many seconds."""
         until = time.monotonic() + seconds
         while True:
@@ -72,35 +57,34 @@ class PendingSession:
         if not self.sent and (self.is_claim or not self.entry.session_id):
             return True
         match self.last:
-            case Stopped() | Refused() | GaveUp() | Kept() | Gone():
+            case messages.Stopped() | messages.Refused() | messages.GaveUp() | messages.Kept() | messages.Gone():
                 return True
-            case Answered():
+            case messages.Answered():
                 return not self.entry.session_id
-            case None | Delayed() | NotKept() | Due() | Claimed():
+            case None | messages.Delayed() | messages.NotKept() | messages.Due() | messages.Claimed():
                 return False
             case _:
                 assert_never(self.last)
 
     def reopen(self) -> None:
-        """Forget how it ended: it was left up, and is to be stopped after all."""
+        """Forget how it ended: it was kept warm, and has to be stopped after all."""
         self.last, self.is_reported = None, False
 
     def end_events(self) -> Iterator[Event]:
-        """Yield how it ended, nothing where there was no session or where it is another's."""
+        """Yield how it ended, nothing where there was no session or where it is another run's."""
         entry = self.entry
-        if isinstance(self.last, Gone) or (self.is_claim and self.last is None):  # it is another's
+        if isinstance(self.last, messages.Gone) or (self.is_claim and self.last is None):  # it is another's
             return
         if self.is_claim:
-            named = f"{entry.label} {entry.session_id}, which was kept warm,"
-            text = f"{named} was to be stopped: its take-over was broken off"
+            text = f"stopping {entry.label} {entry.session_id}, which was kept warm: its take-over was interrupted"
             yield Note(text, session_id=entry.session_id)
         of = SessionRef(entry.label, entry.session_id, entry.url, minutes=self._minutes_left())
         match self.last:
-            case Stopped(_, answer) | Refused(_, answer) if entry.session_id:
+            case messages.Stopped(_, answer) | messages.Refused(_, answer) if entry.session_id:
                 yield stop_event(of, lambda: read_stop(answer))
             case _ if entry.session_id:
                 yield StopFailed(of, self.reason())
-            case Answered(refused=True):
+            case messages.Answered(refused=True):
                 return
             case _ if self.sent:
                 yield CreateUnknown(of, entry.name)
@@ -108,9 +92,8 @@ class PendingSession:
                 return
 
     def reason(self) -> str:
-        """Return why it is not stopped yet."""
         match self.last:
-            case Delayed(_, answer) | GaveUp(_, answer):
+            case messages.Delayed(_, answer) | messages.GaveUp(_, answer):
                 return _shown(answer)
             case _:
                 return "no answer yet"
@@ -119,13 +102,13 @@ class PendingSession:
         return max(0, round(self.entry.minutes - (time.monotonic() - self._since) / 60))
 
 
-def read_created(report: Answered, base_url: str) -> Session:
+def read_created(report: messages.Answered, base_url: str) -> Session:
     """Return the session that a create call made; raises a ServiceError, with the id of a session that is there."""
     try:
         match report.answer:
-            case Reply(status, body, retry_after):
+            case messages.Reply(status, body, retry_after):
                 return read_session("create", status, body, retry_after)
-            case NoReply(problem, sent):
+            case messages.NoReply(problem, sent):
                 raise no_answer("create", base_url, problem, sent=sent)
     except ServiceError as error:
         if not report.session_id:
@@ -133,13 +116,13 @@ def read_created(report: Answered, base_url: str) -> Session:
         raise UnexpectedReplyError(str(error), session_id=report.session_id) from None
 
 
-def read_stop(answer: Reply) -> Session:
+def read_stop(answer: messages.Reply) -> Session:
     """Return what the service answered to a stop call; raises a ServiceError."""
     return read_session("stop", answer.status, answer.body, answer.retry_after)
 
 
-def _shown(answer: Reply | NoReply) -> str:
-    if isinstance(answer, NoReply):
+def _shown(answer: messages.Reply | messages.NoReply) -> str:
+    if isinstance(answer, messages.NoReply):
         return answer.problem
     try:
         session = read_stop(answer)

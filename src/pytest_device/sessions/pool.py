@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.options import Options
@@ -12,11 +12,10 @@ from pytest_device.sessions.background import Background
 from pytest_device.sessions.device_session import DeviceSession, advance_due
 from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.pool_protocols import PoolObserver, SessionFactory
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import Roster, is_good
+from pytest_device.sessions.roster import PoolObserver, Roster, is_good
 from pytest_device.sessions.session_config import Server
 from pytest_device.sessions.together import together
 from pytest_device.spec import DURATION_MAX_MINUTES
@@ -30,17 +29,29 @@ Parts = list[DeviceSession | None]
 """The sessions of one ``acquire``, in the order of its requirements; None where there is none yet."""
 
 
+class SessionFactory(Protocol):
+    """Makes the sessions of a pool. It may be called in another thread, too."""
+
+    def new_session(
+        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+    ) -> DeviceSession:
+        """Return a session that is not created yet; it is to report to the pool's ``relay``.
+
+        Before it is created it may take over one that an earlier run left up, but none that is needed for what is
+        ``coming``: the requirements of other sessions that look for one, too.
+        """
+        ...
+
+
 class Pool:
     """The live sessions of one process, acquired for a test and released after it, and those that start ahead.
 
-    No two processes wait for each other's slots. A process waits for slots in ``acquire`` only, for all that it needs
-    at once; before it does so it has stopped all that it holds: what lies idle, what starts ahead, what it meant to
-    reuse for this very ``acquire``. A service that refuses a session for lack of capacity, and refuses it again, is
-    waited for in the same way. Ahead it starts only what it gets a slot for without waiting. So whoever holds a slot
-    while others wait is running a test, or waiting for the service: both come to an end, and the queue of slots is
-    served in order. The one exception is a test, or a fixture, that acquires a session while it has another one in use
-    (as ``device_lease`` lets it): two that do so may want what the other one has, until the time-out ends the wait of
-    one.
+    No two processes wait for each other's slots. A process waits for slots in ``acquire`` only, for all it needs at
+    once, and first stops all its sessions that are not in use: idle ones, those that start ahead, those it was about to
+    reuse. The same goes for a service that refuses a session for lack of capacity twice. Ahead it starts only sessions
+    that get a slot without waiting. So a process that holds a slot while others wait runs a test or waits for the
+    service, which both end. The one exception is a test that acquires a session while it uses another one
+    (``device_lease``): two of them may wait for each other until the time-out.
     """
 
     def __init__(
@@ -54,7 +65,7 @@ class Pool:
         slots: Slots | None = None,
     ) -> None:
         """Make a pool; ``relay`` reports what happens behind the tests when a test gets it, or at the end."""
-        self._factory, self._observer = factory, observer
+        self._factory = factory
         self._clock, self._sleep, self._relay, self._slots = clock, sleep, relay, slots
         self._pid = os.getpid()
         self._background = Background(clock, relay)
@@ -62,14 +73,13 @@ class Pool:
 
     @property
     def has_any(self) -> bool:
-        """Whether any session is there or on its way."""
         return bool(self._roster)
 
     def expect(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
         """Start what meets these requirements side by side, first ones first, without waiting for anything.
 
-        Each session that is there or on its way already meets one of them. What gets no slot at once is not started:
-        expect it again. What goes wrong is raised by the ``acquire`` that wants the session.
+        Existing and starting sessions count. A session that gets no slot at once is not started: expect it again.
+        ``acquire`` raises the error of a session that failed to start.
         """
         if os.getpid() != self._pid:  # a forked child, which has no thread: its parent expects the same
             return
@@ -123,18 +133,18 @@ class Pool:
                 self._roster.drop(session)
         doomed: list[DeviceSession] = []
         try:
-            self._roster.retire(done, doomed, self._observer.hand_over)
+            self._roster.retire(done, doomed, may_stay=True)
         finally:
             with self._roster.delivering(doomed):
                 together([session.stop for session in doomed])
 
     def keep(self, session: DeviceSession) -> None:
-        """Let go of a session that is left running on purpose."""
+        """Leave a session running on purpose."""
         self._roster.sessions.remove(session)
         session.keep()
 
     def close(self) -> None:
-        """Stop all that is left; what cannot be stopped is reported by its event."""
+        """Stop all sessions; an event reports each that could not be stopped."""
         for session in [session for session in self._roster.sessions if not session.is_ready]:
             self._roster.drop(session)
         try:
@@ -154,7 +164,7 @@ class Pool:
         return None
 
     def _expected(self, requirement: DeviceRequirement) -> DeviceSession | None:
-        """Return what starts ahead for a requirement; raises what it was given up for."""
+        """Return a session that starts ahead for a requirement; raises the error that ended its start."""
         session = next((one for one in self._roster.starting_ahead() if one.requirement == requirement), None)
         if session is None:
             return None
@@ -197,7 +207,7 @@ class Pool:
                     session.count_from(since)
 
     def _wait(self, parts: Parts, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
-        """Wait until all are ready; while the service has no capacity for one, give up what others may wait for."""
+        """Wait until all are ready; give sessions up while the service has no capacity for one of them."""
         patience = 1  # a single refusal may pass: the answer to the next call is worth waiting for
         since = self._clock()
         while waiting := [part for part in parts if part and not part.is_ready]:
@@ -207,11 +217,11 @@ class Pool:
                 self._fill(parts, requirements, policy, since)
             elif any(session.refusals > patience for session in advanced) and not self._roster.give_way():
                 if any(part not in refused for part in parts if part):
-                    patience *= 2  # what is stopped in vain has cost a boot
+                    patience *= 2  # stopping sessions without effect has cost a boot
                 self._part_with(parts, but=refused)
 
     def _start_ahead(self, requirement: DeviceRequirement, policy: WaitPolicy, begun: list[DeviceSession]) -> bool:
-        """Start a session behind the tests; False when there is no slot."""
+        """Start a session in the background; False when there is no slot."""
         slots = self._slots.try_take(1) if self._slots else [None]
         if slots is None:
             return False
@@ -227,7 +237,7 @@ class Pool:
         return session
 
     def _acquired_slots(self, parts: Parts) -> list[Slot | None]:
-        """Return a slot for each part that is missing; all of them are missing where there were too few at once."""
+        """Return a slot for each missing part; if there are too few, all parts are stopped and count as missing."""
         missing, slots = parts.count(None), self._slots
         if slots is None or not missing:
             return [None] * missing
@@ -243,18 +253,18 @@ class Pool:
         try:
             return slots.take(count, self._roster.give_way)
         finally:
-            self._relay(Queued(self._clock() - since))
+            self._relay.event(Queued(self._clock() - since))
 
     def _check(self, parts: Parts, missing: int, most: int) -> None:
         in_use = sum(session.in_use and session not in parts for session in self._roster.sessions)
         if in_use + len(parts) > most:
             raise ConfigError(
-                f"{missing} more beside {in_use + len(parts) - missing} of this process that are in use would be more "
-                f"sessions than {Options.max_sessions.flag} allows ({most}), and none of them ends before: allow more"
+                f"{missing} more sessions are needed while {in_use + len(parts) - missing} of this process are in use, "
+                f"but {Options.max_sessions.flag} allows {most}: increase it"
             )
 
     def _part_with(self, parts: Parts, but: Sequence[DeviceSession] = ()) -> None:
-        """Stop what was meant to be used, too: whoever waits for slots, or for the service's capacity, holds none."""
+        """Stop sessions that were to be reused, too: while it waits for slots or capacity, a process holds none."""
         ending = [part for part in parts if part and part not in but]
         parts[:] = [part if part in but else None for part in parts]
         self._roster.end(ending)

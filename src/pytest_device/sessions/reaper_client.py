@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,8 @@ from pytest_device.sessions.ledger import LIVE, Entry, Ledger
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pending import PendingSession, read_created, read_stop
 from pytest_device.sessions.reaper import messages
-from pytest_device.sessions.reaper.channel import ReaperChannel
+from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
+from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.session_client import may_have_created
@@ -45,8 +46,7 @@ class ReaperConfig:
 class ReaperClient:
     """Creates, gets and stops sessions, so that they end with this process, however that ends.
 
-    One for each process: a forked child makes its own. ``warn`` gets what makes the run less safe. ``client`` is closed
-    with it.
+    One for each process: a forked child makes its own. ``client`` is closed with it.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class ReaperClient:
         vendor: str,
         run: OwnRun | None,
         config: ReaperConfig,
-        warn: Callable[[str], None],
+        reporter: Reporter,
     ) -> None:
         self.base_url = client.base_url
         self.pid = os.getpid()
         self._stop_seconds = config.stop_seconds
-        self._client, self._vendor, self._run, self._warn = client, vendor, run, warn
+        self._client, self._vendor, self._run, self._reporter = client, vendor, run, reporter
         self._sessions: dict[str, PendingSession] = {}
-        self._warned: set[str] = set()
+        self._is_damage_reported = False
         self._change = threading.Condition()
         self._is_ending = False
         ledger = run.ledger.directory if run else None
@@ -73,11 +73,10 @@ class ReaperClient:
             detached=config.detached,
             on_report=self._on_report,
             restore=self._restore,
-            warn=self._warn_once,
         )
 
     def create(self, request: SessionRequest) -> Session:
-        """Create a session; an interrupt leaves it to the reaper to stop what comes of the call."""
+        """Create a session; after an interrupt the reaper stops what the call creates."""
         pending = self._add(self._intent(request))
         body = json.dumps(request.to_wire(self._vendor))
         try:
@@ -95,11 +94,10 @@ class ReaperClient:
         return read_created(report, self.base_url)
 
     def get(self, session_id: UUID | str) -> Session:
-        """Return the session as it is now."""
         return self._client.get(session_id)
 
     def stop(self, session_id: UUID | str) -> Session:
-        """Stop a session; raises StopDelayedError when that takes longer and goes on beside what follows."""
+        """Stop a session; raises StopDelayedError when that takes longer and continues in the background."""
         pending = self._of(session_id)
         if isinstance(pending.last, messages.Stopped):  # by an earlier call
             return read_stop(pending.last.answer)
@@ -111,18 +109,18 @@ class ReaperClient:
         raise StopDelayedError(pending.reason())
 
     def keep(self, session_id: UUID | str) -> None:
-        """Leave a session to its own limits, on purpose."""
+        """Leave a session running until its own limits, on purpose."""
         pending = self._of(session_id)
         self._channel.send(messages.Keep(pending.entry.intent))
         _first(pending, STOP_SECONDS, messages.Kept)
 
     @property
     def can_keep_warm(self) -> bool:
-        """Whether what is left up can be found again."""
+        """Whether later runs can find warm sessions."""
         return self._run is not None
 
     def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, request_digest: str) -> bool:
-        """Leave a session up for whoever makes an equal request before ``until``; False where it cannot be left.
+        """Keep a session warm for an equal request until ``until``; False where that is not possible.
 
         It has run for its maximum duration when it ``ends``.
         """
@@ -134,7 +132,7 @@ class ReaperClient:
         return isinstance(_first(pending, STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
 
     def take_over(self, entry: Entry, of: Ledger) -> bool:
-        """Have a session that another run has left up; False when it is somebody else's by now."""
+        """Take over a session that another run kept warm; False when it is no longer available."""
         if self._run is None:
             return False
         entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", request_digest="")
@@ -151,18 +149,18 @@ class ReaperClient:
         return not pending.is_claim
 
     def is_of_run(self, ledger: Ledger) -> bool:
-        """Return whether a ledger is that of the run which this process takes part in."""
+        """Return whether a ledger belongs to this process's run."""
         return self._run is not None and self._run.ledger.directory == ledger.directory
 
     def end_warm(self) -> None:
-        """Stop what this process has left up and nobody has taken over; ``close`` returns what came of it."""
+        """Stop this process's unclaimed warm sessions; ``close`` returns the results."""
         for pending in list(self._sessions.values()):
             if self._keeps_warm(pending):
                 pending.reopen()
                 self._request_stop(pending)
 
     def register(self, entry: Entry) -> PendingSession:
-        """Watch over a session that somebody else created: ``close`` stops it."""
+        """Watch over a session that was created elsewhere: ``close`` stops it."""
         pending = self._add(entry)
         self._channel.send(messages.Register(entry))
         return pending
@@ -175,7 +173,7 @@ class ReaperClient:
         return isinstance(error, ServiceError) and may_have_created(error)
 
     def pending(self) -> int:
-        """Return how many sessions are not done with."""
+        """Return how many sessions are not done."""
         return sum(not pending.is_done for pending in list(self._sessions.values()))
 
     def close(self, timeout_seconds: float) -> list[Event]:
@@ -225,7 +223,7 @@ class ReaperClient:
                 return
 
     def _keeps_warm(self, pending: PendingSession) -> bool:
-        """Return whether a session was left up here and nobody has claimed it."""
+        """Return whether this process keeps a session warm that is unclaimed."""
         return bool(self._run and pending.entry.until and self._run.ledger.keeps_warm(pending.entry.intent))
 
     def _request_stop(self, pending: PendingSession) -> None:
@@ -234,11 +232,11 @@ class ReaperClient:
 
     # The reaper's side, in a thread of the channel.
 
-    def _on_report(self, report: messages.SessionReport | messages.LedgerFailed) -> None:
+    def _on_report(self, report: messages.SessionReport | messages.LedgerFailed | NoReaper) -> None:
         if isinstance(report, messages.LedgerFailed):
-            self._warn_once(
-                f"the ledger cannot be written ({report.problem}): a later run cannot stop what this one leaves"
-            )
+            self._report_damage(report.problem)
+        elif isinstance(report, NoReaper):
+            self._reporter.note(report.problem)
         elif pending := self._sessions.get(report.intent):
             self._note(pending, report)
 
@@ -248,7 +246,7 @@ class ReaperClient:
             self._change.notify_all()
 
     def _restore(self) -> Iterator[messages.Request]:
-        """Yield what a new reaper has to know, the former one having been killed."""
+        """Yield the requests that a successor of a killed reaper needs."""
         for pending in list(self._sessions.values()):
             if self._keeps_warm(pending):
                 yield from self._restore_warm(pending)
@@ -269,7 +267,7 @@ class ReaperClient:
             self._note(pending, messages.Answered(entry.intent, messages.NoReply("the reaper was killed", sent=True)))
 
     def _restore_warm(self, pending: PendingSession) -> Iterator[messages.Request]:
-        """Yield what lets a new reaper keep a session warm that nobody else claims in this moment, or stop it."""
+        """Yield the requests that keep a session warm, or stop it, unless another run claims it."""
         entry = pending.entry._replace(state=LIVE)
         yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
         if pending.wanted:
@@ -277,10 +275,12 @@ class ReaperClient:
         else:
             yield messages.Stop(entry.intent)
 
-    def _warn_once(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            self._warn(text)
+    def _report_damage(self, problem: str) -> None:
+        if not self._is_damage_reported:
+            self._is_damage_reported = True
+            self._reporter.note(
+                f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
+            )
 
 
 R = TypeVar("R", bound=messages.SessionReport)

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from pytest_device.sessions.events import Event, Report, ignore, late
+from pytest_device.sessions.events import Event, late
+from pytest_device.sessions.reporter import Reporter, SilentReporter
 
 Deferred = list[tuple[float, Event]]
 """Events that are not reported yet, and when they happened."""
@@ -20,23 +21,23 @@ class _Aside(threading.local):
 class Relay:
     """Reports events at once, but for those that a thread puts aside: they follow later, with how late they are.
 
-    So whoever is reported to is called in one thread only, and of a session when it concerns a test.
+    So the reporter is called in one thread only, and about a session when it concerns a test.
     """
 
-    def __init__(self, report: Report = ignore, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._report, self._clock = report, clock
+    def __init__(self, reporter: Reporter | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reporter, self._clock = reporter or SilentReporter(), clock
         self._aside = _Aside()
 
-    def __call__(self, event: Event) -> None:
-        """Report an event, or put it aside."""
+    def event(self, event: Event) -> None:
+        """Report an event, or defer it."""
         if self._aside.deferred is None:
-            self._report(event)
+            self._reporter.event(event)
         else:
             self._aside.deferred.append((self._clock(), event))
 
     @contextmanager
     def aside(self, deferred: Deferred) -> Generator[None]:
-        """Let this thread put aside what it reports in the block."""
+        """Defer this thread's events in the block."""
         before, self._aside.deferred = self._aside.deferred, deferred
         try:
             yield
@@ -44,7 +45,7 @@ class Relay:
             self._aside.deferred = before
 
     def deliver(self, deferred: Deferred) -> None:
-        """Report what was put aside, once."""
+        """Report deferred events, once."""
         while deferred:
             at, event = deferred.pop(0)
-            self(late(event, self._clock() - at))
+            self.event(late(event, self._clock() - at))

@@ -22,5 +22,4 @@ class DeviceRequirement:
         object.__setattr__(self, "_hash", hash((self.request, self.sharing_key)))
 
     def __hash__(self) -> int:
-        """Return the hash of what is compared."""
         return self._hash

@@ -1,18 +1,27 @@
 """The sessions that one pool has: which of them lie idle or start ahead, and how they are ended together."""
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Protocol
 
 from pytest_device.sessions.background import Background
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.pool_protocols import PoolObserver
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import Server
 from pytest_device.sessions.together import together
 
-HandOver = Callable[[DeviceSession], str | None]
-"""Leaves up a session and returns until when, None when it is to be stopped."""
+
+class PoolObserver(Protocol):
+    """Is asked when tests are done with sessions."""
+
+    def before_stop(self, session: DeviceSession) -> None:
+        """Take note of a session in progress that is stopped next."""
+        ...
+
+    def hand_over(self, session: DeviceSession) -> str | None:
+        """Keep a session warm that no test needs any more; return until when, None when it has to be stopped."""
+        ...
 
 
 class Roster:
@@ -27,7 +36,6 @@ class Roster:
         """Those that ended without a test: what happened to them is reported in the end."""
 
     def __bool__(self) -> bool:
-        """Return whether any session is there or on its way."""
         return bool(self.sessions or self._dropped)
 
     def idle(self) -> list[DeviceSession]:
@@ -38,7 +46,7 @@ class Roster:
         return [session for session in ahead if not session.is_ready]
 
     def reconcile(self) -> None:
-        """Take note of what has been stopped behind the tests."""
+        """Update the list with what was stopped in the background."""
         if self._dropped or self.starting_ahead():
             self._background.wake()
         for session in [session for session in self._dropped if session.is_over]:
@@ -46,7 +54,7 @@ class Roster:
             self._unused.append(session)
 
     def coming(self, but: DeviceRequirement) -> list[DeviceRequirement]:
-        """Return the requirements of other sessions that are yet to look for one of an earlier run."""
+        """Return the requirements of other sessions that will search for a warm one."""
         sessions = list(self.sessions)  # another thread may change them meanwhile
         coming = [one.requirement for one in sessions if not (one.is_over or one.is_created or one.refusals)]
         if but in coming:
@@ -54,12 +62,12 @@ class Roster:
         return coming
 
     def withdraw(self, session: DeviceSession) -> None:
-        """Take one that starts ahead out of the background's hands, for who waits for it."""
+        """Take a starting session from the background thread, for a test that waits for it."""
         self._background.withdraw(session)
         session.deliver()
 
     def give_way(self) -> bool:
-        """Stop a session that can be done without, so that others can be had; False when there is none."""
+        """Stop a session that no test uses, so that others can start; False when there is none."""
         for session in self.starting_ahead():
             if not session.is_over:
                 self._stop_ahead(session)
@@ -89,29 +97,19 @@ class Roster:
             with self.delivering(doomed):
                 together([session.stop for session in doomed])
 
-    def retire(
-        self,
-        ending: Iterable[DeviceSession],
-        doomed: list[DeviceSession],
-        hand_over: HandOver | None = None,
-    ) -> None:
-        """Take sessions out of the pool; those that are to be stopped are ``doomed`` then."""
+    def retire(self, ending: Iterable[DeviceSession], doomed: list[DeviceSession], *, may_stay: bool = False) -> None:
+        """Remove sessions from the pool, and add those to stop to ``doomed``: all, unless they ``may_stay`` warm."""
         with ExitStack() as each:  # a hook that raises does not keep the others from theirs
             for session in list(ending):
                 self.sessions.remove(session)
                 doomed.append(session)
-                each.callback(self._part_from, session, doomed, hand_over)
+                each.callback(self._part_from, session, doomed, may_stay=may_stay)
 
-    def _part_from(
-        self,
-        session: DeviceSession,
-        doomed: list[DeviceSession],
-        hand_over: Callable[[DeviceSession], str | None] | None,
-    ) -> None:
+    def _part_from(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
         if session.is_unused:
             self._unused.append(session)
         with self._relay.aside(session.deferred) if session.is_unused else nullcontext():
-            if hand_over and is_good(session) and (until := hand_over(session)):
+            if may_stay and is_good(session) and (until := self._observer.hand_over(session)):
                 doomed.remove(session)
                 session.hand_over(until)
             elif session.is_ready:
@@ -119,7 +117,7 @@ class Roster:
 
     @contextmanager
     def delivering(self, doomed: Sequence[DeviceSession]) -> Generator[None]:
-        """Report what happened to sessions when all of them are stopped."""
+        """Report the sessions' events once all of them are stopped."""
         try:
             yield
         finally:
@@ -128,7 +126,7 @@ class Roster:
                     session.deliver()
 
     def close(self, timeout_seconds: float) -> None:
-        """Report what happened to those without a test, when the background has stopped them or the time is over."""
+        """Report the events of sessions without a test, once the background has stopped them or time is up."""
         self._background.close(timeout_seconds)
         for session in [*self._unused, *self._dropped]:
             session.deliver()

@@ -36,7 +36,7 @@ class OwnRun:
         self._pid = os.getpid()
 
     def in_fork(self) -> "OwnRun":
-        """Return the run for a forked child, which holds the lock with its parent: it is free when both have ended."""
+        """Return the run for a forked child, which shares its parent's lock: it is free when both have ended."""
         return OwnRun(self.directory, f"{self.owner}-fork-{os.getpid()}", self._lock)
 
     @classmethod
@@ -70,7 +70,7 @@ class OwnRun:
         return None
 
     def leave(self) -> None:
-        """Give the lock back, and remove the run when nothing is left of it."""
+        """Release the lock, and remove the run if nothing is left of it."""
         if os.getpid() != self._pid:  # forked: the lock is its parent's
             return
         self._lock.release()
@@ -80,11 +80,11 @@ class OwnRun:
                 past.clear(())
 
     def is_joined_by(self, owner: str) -> bool:
-        """Return whether an owner of this name takes part in the run in this directory, and is alive."""
+        """Return whether a live owner of this name takes part in the run in this directory."""
         return any(path.stem.startswith(f"{owner}-") and not _is_free(path) for path in _files(self.directory, ".lock"))
 
     def pids_of_others(self) -> list[int]:
-        """Return the processes of this machine that take part in the run and are alive."""
+        """Return the other live processes of the run on this machine."""
         return [
             int(path.stem.split("-")[-2])
             for path in _files(self.directory, ".lock")
@@ -102,7 +102,7 @@ class PastRun:
 
     @contextmanager
     def claimed(self) -> Generator[bool]:
-        """Hold all locks of the run, so that nobody else takes it to be over; give False when an owner may be alive."""
+        """Hold all locks of the run; give False when an owner may be alive."""
         drafts, locks = _files(self.directory, ".tmp"), _files(self.directory, ".lock")
         with ExitStack() as held:
             over = bool(locks) and _taken(locks, held)
@@ -112,12 +112,11 @@ class PastRun:
             yield over
 
     def has_living(self, owner: str) -> bool:
-        """Return whether this owner is alive."""
         path = self.directory / f"{owner}.lock"
         return path.exists() and not _is_free(path)
 
     def clear(self, entries: Iterable[Entry]) -> None:
-        """Remove these entries of a claimed run, and the run itself when nothing is left of it."""
+        """Remove entries of a claimed run, and the run itself if nothing is left of it."""
         for entry in entries:
             self.ledger.remove(entry.intent)
         if _files(self.directory, ".json"):

@@ -1,4 +1,4 @@
-"""The calls that create, read and stop sessions, whoever makes them."""
+"""The calls that create, read and stop sessions."""
 
 from typing import Protocol
 from uuid import UUID

@@ -14,7 +14,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import CLEANUP_MINUTES, Status
 
-NEVER_THERE = "the service never knew it: what it created may be running under another id"
+NEVER_THERE = "the service does not know it: what it created may be running under another id"
 
 
 def loss_of(of: SessionRef, answer: Session | NotFoundError) -> SessionError | None:
@@ -25,7 +25,7 @@ def loss_of(of: SessionRef, answer: Session | NotFoundError) -> SessionError | N
         case Status.STOPPED:
             return _lost(SessionStoppedError, of, f"it was stopped{_how_long(answer)}")
         case Status.ERRORED:
-            return _lost(SessionFailedError, of, f"it became errored{_how_long(answer)}")
+            return _lost(SessionFailedError, of, f"it failed{_how_long(answer)}")
         case _ if answer.remote_config is None:
             return _lost(SessionFailedError, of, f"its status is {described(answer)}")
         case _:
@@ -53,20 +53,20 @@ def unreachable(of: SessionRef, problem: str) -> SessionFailedError:
 def not_stopped(of: SessionRef, reason: str, base_url: str) -> StopFailedError:
     """Return the error of a session that may still be running."""
     message = (
-        f"the session could not be stopped: {reason}. It may run for up to {of.minutes} more "
-        f"minutes, {CLEANUP_MINUTES} of them for cleaning up. Stop it with: "
+        f"the session could not be stopped: {reason}. It may keep running for up to {of.minutes} more "
+        f"minutes (including {CLEANUP_MINUTES} min cleanup). Stop it with: "
         f"pytest-device stop --url {base_url} {of.session_id}"
     )
-    full = f"{message} (its page: {of.url})" if of.url else message
+    full = f"{message} (session page: {of.url})" if of.url else message
     return StopFailedError(full, session_id=of.session_id, url=of.url or None)
 
 
 def lost_answer(name: str | None, minutes: int) -> str:
-    """Return the note on an error of a create call that may have been carried out."""
+    """Return the note on an error of a create call that may have made a session."""
     named = f"named {name!r}" if name else "without a name"
     return (
-        f"The request may have been carried out: a session {named} may be running. Nothing can find it, since the "
-        f"service has no list of sessions; it ends by itself after {minutes} minutes at the latest."
+        f"The service may have created a session {named}, which may be running. It can't be found, because the "
+        f"service has no list of sessions; it ends by itself after at most {minutes} minutes."
     )
 
 
@@ -74,4 +74,4 @@ def check_kind(request: SessionRequest, session: Session) -> None:
     """Raise UnexpectedReplyError where the service created something else than was requested."""
     asked, got = (request.platform, request.type), (session.platform, session.type)
     if got != asked:
-        raise UnexpectedReplyError(f"create: asked for {' '.join(asked)}, the service answered with {' '.join(got)}")
+        raise UnexpectedReplyError(f"create: requested {' '.join(asked)}, the service returned {' '.join(got)}")

@@ -4,7 +4,7 @@
         ^                     |
         +------ retried ------+
 
-Standard library only. Whoever asks whether a session is over, proven or to be tried again asks here.
+Standard library only. This is the one place that decides whether a session is over, proven or to be retried.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -79,7 +79,7 @@ class Outcome(StrEnum):
     GONE = "gone"
     """The service no longer knows a session that it knew."""
     DELAYED = "delayed"
-    """Not stopped yet; whoever was asked to stop it keeps trying."""
+    """Not stopped yet; its stop is retried in the background."""
     REFUSED = "refused"
     """The stop call failed."""
     UNKNOWN = "unknown"
@@ -91,7 +91,7 @@ class Outcome(StrEnum):
 
     @property
     def is_proven(self) -> bool:
-        """Return whether it certainly runs no more."""
+        """Return whether it is confirmed as ended."""
         return self in _PROVEN
 
     @property

@@ -9,42 +9,18 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import NotFoundError, ServiceError
-from pytest_device.sessions import ledger
+from pytest_device.sessions import events, ledger
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import (
-    CreateUnknown,
-    Event,
-    Kept,
-    KeptWarm,
-    SessionEvent,
-    SessionRef,
-    StopEvent,
-    Stopped,
-    detail_of,
-    is_proof,
-    session_id_of,
-)
-from pytest_device.sessions.ledger import (
-    ASKED,
-    KEPT,
-    LIVE,
-    STOPPED,
-    UNKNOWN,
-    WARM,
-    Entry,
-    date_and_time,
-    time_of,
-    time_of_day,
-)
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
+from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
 from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
 """A stop gets so long even where time is up."""
-LOOK_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 """How often the ledger is looked at while a reaper is still at work."""
 
 OLD: Final = timedelta(days=1)
@@ -57,41 +33,40 @@ NAMED: Final = 5
 class Swept:
     """What a sweep found that earlier runs had left."""
 
-    stopped: list[StopEvent] = field(default_factory=list[StopEvent])
+    stopped: list[events.StopEvent] = field(default_factory=list[events.StopEvent])
     """One event for each session that was stopped now, or could not be."""
     already: int = 0
     """How many had been stopped when their run was over already."""
-    kept: list[Entry] = field(default_factory=list[Entry])
-    unknown: list[Entry] = field(default_factory=list[Entry])
+    kept: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Create calls whose answer was lost, and whose time is not over."""
-    elsewhere: list[Entry] = field(default_factory=list[Entry])
+    elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions of other services."""
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def notes(self) -> Iterator[str]:
-        """Yield what a person should know, nothing when nothing was left."""
-        proven = [event.session.session_id for event in self.stopped if is_proof(event)]
+        """Yield what a person should know."""
+        proven = [event.session.session_id for event in self.stopped if events.is_proof(event)]
         if proven:
             ids = ", ".join([*proven[:NAMED], *("…" for _ in proven[NAMED : NAMED + 1])])
-            yield f"stopped {counted(len(proven))} that earlier runs left: {ids}"
+            yield f"stopped {counted(len(proven))} left by earlier runs: {ids}"
         for event in self.stopped:
-            if not is_proof(event):
+            if not events.is_proof(event):
                 of = event.session
                 where = of.url or of.session_id
-                yield f"left by an earlier run and not stopped: {of.label} {where}: {detail_of(event)}"
+                yield f"could not stop a session left by an earlier run: {of.label} {where}: {events.detail_of(event)}"
         if self.already:
-            yield f"{counted(self.already)} of runs that were cut off had been stopped already"
+            yield f"already stopped: {counted(self.already)} of interrupted runs"
         for entry in self.unknown:
             yield (
-                f"an earlier run never heard the answer to a create call: {entry.label} named {entry.name!r}, asked "
-                f"for at {date_and_time(entry.asked_at)}, may be running; it ends by itself {entry.minutes} minutes "
-                "after that"
+                f"an earlier run lost the response to a create call: {entry.label} named {entry.name!r}, created "
+                f"{ledger.date_and_time(entry.asked_at)}, may be running; it ends after at most {entry.minutes} minutes"
             )
         if self.elsewhere:
             services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
-            yield f"{counted(len(self.elsewhere))} of earlier runs at another service ({services}) not looked at"
+            yield f"skipped {counted(len(self.elsewhere))} of earlier runs at another service ({services})"
         for path, reason in self.damaged.items():
-            yield f"damaged ledger file {path} ({reason}): a session may be running that nobody stops"
+            yield f"damaged ledger file {path} ({reason}): its session may still be running"
 
 
 def counted(number: int) -> str:
@@ -120,11 +95,11 @@ class _Sweeping:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._left: list[tuple[PastRun, Entry]] = []
-        self._done: list[tuple[PastRun, Entry]] = []
+        self._left: list[tuple[PastRun, ledger.Entry]] = []
+        self._done: list[tuple[PastRun, ledger.Entry]] = []
         self._runs: list[PastRun] = []
-        self._unknown: list[Entry] = []
-        self._elsewhere: list[Entry] = []
+        self._unknown: list[ledger.Entry] = []
+        self._elsewhere: list[ledger.Entry] = []
         self.damaged: dict[str, str] = {}
         self._already = 0
 
@@ -135,8 +110,8 @@ class _Sweeping:
         for entry in entries:
             self._sort(run, entry)
 
-    def _sort(self, run: PastRun, entry: Entry) -> None:
-        if entry.state == STOPPED:
+    def _sort(self, run: PastRun, entry: ledger.Entry) -> None:
+        if entry.state == ledger.STOPPED:
             self._already += 1
             self._done.append((run, entry))
         elif entry.service != self._endpoint.url:
@@ -144,29 +119,29 @@ class _Sweeping:
                 self._done.append((run, entry))
             else:
                 self._elsewhere.append(entry)
-        elif entry.state in UNKNOWN:
+        elif entry.state in ledger.UNKNOWN:
             if is_over(entry):
                 self._done.append((run, entry))
             else:
                 self._unknown.append(entry)
-        elif entry.state != WARM or datetime.now(UTC) < time_of(entry.until):
+        elif entry.state != ledger.WARM or datetime.now(UTC) < ledger.time_of(entry.until):
             self._left.append((run, entry))
         elif run.ledger.claim(entry.intent, run.ledger):
-            self._left.append((run, entry._replace(state=LIVE)))
+            self._left.append((run, entry._replace(state=ledger.LIVE)))
 
     def finish(self, timeout_seconds: float) -> Swept:
-        kept = [(run, entry) for run, entry in self._left if entry.state in {KEPT, WARM}]
-        live = [(run, entry) for run, entry in self._left if entry.state == LIVE]
+        kept = [(run, entry) for run, entry in self._left if entry.state in {ledger.KEPT, ledger.WARM}]
+        live = [(run, entry) for run, entry in self._left if entry.state == ledger.LIVE]
         found = asked_after(self._endpoint, [entry.session_id for _, entry in kept])
         ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
-        events = stop_all(self._endpoint, [entry for _, entry in live], timeout_seconds)
-        proven = proven_in(events)
+        stopped = stop_all(self._endpoint, [entry for _, entry in live], timeout_seconds)
+        proven = proven_in(stopped)
         self._done += [(run, entry) for run, entry in kept if entry.session_id in ended and _is_free(run, entry)]
         self._done += [(run, entry) for run, entry in live if entry.session_id in proven or is_over(entry, OLD)]
         for run in self._runs:
             run.clear([entry for of, entry in self._done if of is run])
         return Swept(
-            stopped=events,
+            stopped=stopped,
             already=self._already,
             kept=[entry for _, entry in kept if entry.session_id not in ended],
             unknown=self._unknown,
@@ -175,12 +150,12 @@ class _Sweeping:
         )
 
 
-def _is_free(run: PastRun, entry: Entry) -> bool:
+def _is_free(run: PastRun, entry: ledger.Entry) -> bool:
     """Return whether an entry is this process's to remove; one that is kept warm is claimed for that."""
-    return entry.state != WARM or run.ledger.claim(entry.intent, run.ledger)
+    return entry.state != ledger.WARM or run.ledger.claim(entry.intent, run.ledger)
 
 
-def is_over(entry: Entry, margin: timedelta = timedelta()) -> bool:
+def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
     """Return whether a session must have ended by itself so long ago; decides only how long it is reported."""
     try:
         asked_at = datetime.fromisoformat(entry.asked_at)
@@ -205,69 +180,69 @@ def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, S
     return found
 
 
-def stop_all(endpoint: Endpoint, entries: Iterable[Entry], timeout_seconds: float) -> list[StopEvent]:
+def stop_all(endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_seconds: float) -> list[events.StopEvent]:
     """Stop sessions side by side, trying again what fails; return one event for each."""
     entries = list(entries)
     if not entries:
         return []
     client = DeviceClient(endpoint.url, endpoint.token)
     config = ReaperConfig(detached=False)
-    reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, warn=lambda _text: None)
+    reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter())
     for entry in entries:
         reaper.register(entry)
-    return [event for event in reaper.close(max(timeout_seconds, LEAST_SECONDS)) if isinstance(event, StopEvent)]
+    return [event for event in reaper.close(max(timeout_seconds, LEAST_SECONDS)) if isinstance(event, events.StopEvent)]
 
 
-def proven_in(events: Iterable[Event]) -> set[str]:
+def proven_in(happened: Iterable[events.Event]) -> set[str]:
     """Return the ids of the sessions that these events prove stopped."""
-    return {session_id_of(event) for event in events if is_proof(event)}
+    return {events.session_id_of(event) for event in happened if events.is_proof(event)}
 
 
 def reconcile(
     run: OwnRun, endpoint: Endpoint, *, known: Container[str], until: float, leaves_warm: bool = True
-) -> list[SessionEvent]:
-    """Stop what is left of this run's other processes that are over; return what became of their sessions.
+) -> list[events.SessionEvent]:
+    """Stop the sessions of this run's dead processes; return what became of them.
 
-    Their reapers may be at work still, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
+    Their reapers may still be working, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
     reported again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
     """
     past = PastRun(run.directory)
 
-    def of_others() -> list[Entry]:
+    def of_others() -> list[ledger.Entry]:
         return [
             entry for entry in past.ledger.read()[0] if entry.owner != run.owner and not past.has_living(entry.owner)
         ]
 
-    while any(entry.state == ASKED for entry in of_others()) and time.monotonic() < until:
-        time.sleep(LOOK_SECONDS)
+    while any(entry.state == ledger.ASKED for entry in of_others()) and time.monotonic() < until:
+        time.sleep(POLL_SECONDS)
     entries = of_others()
-    warm = [] if leaves_warm else [entry for entry in entries if entry.state == WARM]
+    warm = [] if leaves_warm else [entry for entry in entries if entry.state == ledger.WARM]
     taken_back = {entry.session_id for entry in warm if _is_free(past, entry)}
-    entries = [entry._replace(state=LIVE) if entry.session_id in taken_back else entry for entry in entries]
-    events: list[SessionEvent] = [_found(entry) for entry in entries if entry.state != LIVE]
-    events += stop_all(endpoint, [entry for entry in entries if entry.state == LIVE], until - time.monotonic())
-    proven = proven_in(events)
+    entries = [entry._replace(state=ledger.LIVE) if entry.session_id in taken_back else entry for entry in entries]
+    found: list[events.SessionEvent] = [_found(entry) for entry in entries if entry.state != ledger.LIVE]
+    found += stop_all(endpoint, [entry for entry in entries if entry.state == ledger.LIVE], until - time.monotonic())
+    proven = proven_in(found)
     for entry in entries:
         if entry.session_id in proven:
             past.ledger.remove(entry.intent)
-    mine = [event for event in events if event.session.session_id in taken_back]
-    others = [event for event in events if event.session.session_id not in taken_back]
+    mine = [event for event in found if event.session.session_id in taken_back]
+    others = [event for event in found if event.session.session_id not in taken_back]
     return [*mine, *(event for event in others if _key(event) not in known)]
 
 
-def _key(event: SessionEvent) -> str:
+def _key(event: events.SessionEvent) -> str:
     """Return by what a receipt knows a session: its id, or the name of one that has none."""
-    return event.name if isinstance(event, CreateUnknown) else event.session.session_id
+    return event.name if isinstance(event, events.CreateUnknown) else event.session.session_id
 
 
-def _found(entry: Entry) -> SessionEvent:
-    of = SessionRef(entry.label, entry.session_id, entry.url, entry.minutes)
+def _found(entry: ledger.Entry) -> events.SessionEvent:
+    of = events.SessionRef(entry.label, entry.session_id, entry.url, entry.minutes)
     match entry.state:
         case ledger.STOPPED:
-            return Stopped(of, Status.STOPPED.value)
+            return events.Stopped(of, Status.STOPPED.value)
         case ledger.KEPT:
-            return Kept(of)
+            return events.Kept(of)
         case ledger.WARM:
-            return KeptWarm(of, time_of_day(time_of(entry.until)))
+            return events.KeptWarm(of, ledger.time_of_day(ledger.time_of(entry.until)))
         case _:
-            return CreateUnknown(of, entry.name)
+            return events.CreateUnknown(of, entry.name)

@@ -3,17 +3,15 @@
     run A    its reaper writes <run A>/<intent>.json, then renames it to <run A>/<intent>.warm.json
     run B    its reaper renames that to <run B>/<intent>.json: from then on the session is run B's
 
-The name of the file is the claim. A rename succeeds once and for one only, so of all who want a session that is kept
-warm, each with its reason, one gets it, and nobody has to hold a lock or to ask anybody else:
+The name of the file is the claim. A rename succeeds only once, so one of these gets a warm session, without locks:
 
-- a process of a starting run, to use it. Its reaper renames, so that there is no moment in which a process that dies
-  leaves a session that nobody watches: before the rename the old reaper does, after it the new one. The session is
-  looked at before it is claimed; what cannot be used is not claimed, unless it is to be stopped.
+- a process of a starting run, to use it. Its reaper renames, so that a reaper watches the session at any moment: the
+  old one before the rename, the new one after it. The session is checked first, unless it is to be stopped;
 - the reaper of the run that left it, which stays until the time is over, to stop it;
 - a sweep that finds the time over, where that reaper is gone, and ``pytest-device stop``: to stop it.
 
-Whoever claims an entry and dies leaves a file without ``.warm`` in its name: a session of a run that is over, which
-the next sweep stops as any other. What nobody claims ends by its own limits.
+A process that claims an entry and dies leaves a file without ``.warm`` in its name: the next sweep stops that session
+as any other. An unclaimed session ends by its own limits.
 """
 
 import hashlib
@@ -33,10 +31,11 @@ from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.events import Note, Report, SessionRef, StopEvent, is_proof, stop_event
+from pytest_device.sessions.events import Note, SessionRef, StopEvent, is_proof, stop_event
 from pytest_device.sessions.ledger import WARM, Entry, Ledger, time_of, time_of_day
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper_client import ReaperClient
+from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import past_runs
@@ -60,7 +59,7 @@ class WarmConfig:
     owner: Callable[[], ReaperClient]
     """Returns the owner of the sessions of this process: a forked child has its own."""
     problem_of: ProblemOf
-    report: Report
+    relay: Relay
     has_room: Callable[[int], bool] = lambda _sessions: True
     """Returns whether there may be so many sessions besides those in use: else one makes room for one to be created."""
     clock: Callable[[], float] = time.monotonic
@@ -100,12 +99,12 @@ class WarmStore:
         return None
 
     def _make_room(self, coming: Sequence[DeviceRequirement]) -> None:
-        """Stop one that is kept warm if there is no room for it beside one that is to be created."""
+        """Stop a warm session if there is no room for a new one beside it."""
         spare = list(self._spare(coming))
         if self._config.has_room(len(spare)):
             return
         for one in spare:
-            if self._end(one, "it made room"):
+            if self._end(one, "to make room"):
                 return
 
     def _spare(self, coming: Sequence[DeviceRequirement]) -> Iterator["Left"]:
@@ -140,7 +139,7 @@ class WarmStore:
         return WarmSession(session, self._config.clock() + seconds - session.max_duration_minutes * 60)
 
     def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
-        """Return the session if it is what is needed; one that has ended, or is hidden from this run, is left alone."""
+        """Return the session if it matches; leave one alone that has ended or is hidden from this run."""
         request = need.request
         try:
             session = self._config.owner().get(left.entry.session_id)
@@ -160,15 +159,15 @@ class WarmStore:
         return True
 
     def _report_end(self, event: StopEvent, reason: str, *, is_own: bool) -> None:
-        """Report it as a note, with the session's id where an earlier run has had it: it is not of this one then."""
+        """Report it as a note; with the session's id if it belongs to an earlier run."""
         of, done = event.session, "stopped" if is_proof(event) else "tried to stop"
         text = f"{done} {of.label} {of.session_id}, which was kept warm: {reason}"
-        self._config.report(Note(text, session_id="" if is_own else of.session_id))
+        self._config.relay.event(Note(text, session_id="" if is_own else of.session_id))
         if is_own or not is_proof(event):
-            self._config.report(event)
+            self._config.relay.event(event)
 
     def hand_over(self, held: DeviceSession) -> str | None:
-        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        """Keep a session warm if the next run can use it; return until when, None when it cannot."""
         if not self.may_stay(held.requirement):
             return None
         ready_at = self._config.clock() if held.ready_at is None else held.ready_at
@@ -191,11 +190,11 @@ class WarmStore:
         return time_of_day(until)
 
     def may_stay(self, need: DeviceRequirement) -> bool:
-        """Return whether a session may go from run to run: not where each test asked for a fresh one."""
+        """Return whether a session may be used by several runs: not where each test requested a fresh one."""
         return not self._is_over and need.sharing_key.partition(" ")[0] != Share.TEST
 
     def end(self) -> None:
-        """Leave nothing up, also not what has been left up by now: the run was broken off."""
+        """Stop all warm sessions of this run: it was interrupted."""
         if not self._is_over:
             self._is_over = True
             self._config.owner().end_warm()
@@ -208,7 +207,7 @@ class Left(NamedTuple):
     ledger: Ledger
 
     def seconds_left(self, session: Session, now: datetime) -> float:
-        """Return how long it may still run: the less of what this machine's clock and the service's times say."""
+        """Return how long it may still run, by this machine's clock and the service's times: the shorter one."""
         ends = [time_of(self.entry.ends)]
         if session.started_at is not None:
             ends.append(session.started_at + timedelta(minutes=session.max_duration_minutes))
@@ -235,7 +234,7 @@ def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
 
 
 def _salt(state_dir: Path) -> bytes:
-    """Return the key of this state directory, made by whoever needs it first."""
+    """Return the key of this state directory, created on first use."""
     path = state_dir / _SALT
     with suppress(FileNotFoundError):
         return path.read_bytes()

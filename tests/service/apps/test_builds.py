@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.apps.builds import Build, Builds
+from pytest_device.service.apps.base import App
+from pytest_device.service.apps.builds import Builds
 from pytest_device.spec import Platform
 
 BUILD_ID = "7D7A1F0E-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
@@ -58,7 +59,7 @@ def test_a_build_is_what_its_metadata_says(tmp_path: Path) -> None:
     told = {"archive": "app.zip", "platform": "android", "applicationId": "com.example.notes", "scheme": "notes"}
     place = placed(tmp_path, told)
 
-    assert Builds(tmp_path).build(BUILD_ID, Platform.ANDROID) == Build(
+    assert Builds(tmp_path).build(BUILD_ID, Platform.ANDROID) == App(
         path=place / "app.zip", url=None, application_id="com.example.notes", scheme="notes"
     )
 

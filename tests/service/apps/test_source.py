@@ -11,7 +11,7 @@ import pytest
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.apps.builds import Builds
-from pytest_device.service.apps.source import Sources, resolve
+from pytest_device.service.apps.source import Sources
 from tests.service.apps.archives import APK, PAGE, WEB_BUILD, everything_in, zipped
 from tests.service.apps.web import Answer, web
 
@@ -38,7 +38,7 @@ def directory(tmp_path: Path) -> Path:
 
 def found(directory: Path, builds_dir: Path | None = None, kind: str = "chromium", **request: Any) -> App | None:
     request = {"platform": "android", "type": "agent-device", **request}
-    return asyncio.run(resolve(request, builds_dir=builds_dir, directory=directory, kind=kind))
+    return asyncio.run(Sources(directory, kind, Builds(builds_dir)).requested(request))
 
 
 def at(directory: Path, place: str, answers: Mapping[str, Answer], kind: str = "chromium") -> App:
@@ -84,7 +84,7 @@ def test_an_archive_is_downloaded_and_told_of(tmp_path: Path, directory: Path) -
 
     with web({"/notes.tar.gz?sig=abcdefgh": Answer(archive)}) as url:
         request = {"platform": "ios", "applicationArchiveUrl": f"{url}/notes.tar.gz?sig=abcdefgh"}
-        fetching = resolve(request, builds_dir=None, directory=directory, kind="chromium", note=notes.append)
+        fetching = Sources(directory, "chromium", Builds(None), notes.append).requested(request)
         app = asyncio.run(fetching)
 
     assert app

@@ -103,7 +103,7 @@ def booted(directory: Path, log: Callable[[str], None] = print, **request: Any) 
     toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
     devices = Devices(environ=dict(os.environ), home=directory / "user", guard=guard, log=log, toolbox=toolbox)
     with asyncio.Runner() as runner:
-        lent = devices.lent({"platform": "android", "type": "appium"} | request, directory)
+        lent = devices.borrowed({"platform": "android", "type": "appium"} | request, directory)
         try:
             device = runner.run(lent.__aenter__())
             assert isinstance(device, Chromium)

@@ -63,6 +63,21 @@ def test_one_that_cannot_be_run_is_told(tmp_path: Path) -> None:
         start(tmp_path / "none", tmp_path / "session")
 
 
+@pytest.mark.parametrize("usual", ["/tmp", "x" * 60])
+def test_its_temporary_files_have_a_short_absolute_path_are_private_and_go_with_it(
+    usual: str, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / usual
+    place.mkdir(exist_ok=True)
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    program = script("chromium", '#!/bin/sh\nls -ld "$TMPDIR"\nexit 3\n')
+
+    with pytest.raises(ControllerError, match=r"\n    drwx------.* /tmp/pd-\w+$") as failure:
+        start(program, tmp_path / "session")
+
+    assert not Path(str(failure.value).split()[-1]).exists()
+
+
 @pytest.mark.parametrize("name", ["chromium", "chromium-browser", "google-chrome", "chrome"])
 def test_it_is_found_on_path_by_each_of_its_names(name: str, script: Script) -> None:
     program = script(name, "#!/bin/sh\n")

@@ -268,7 +268,7 @@ def devices(tmp_path: Path, script: Script, told: list[str]) -> Devices:
 
 @asynccontextmanager
 async def lent(devices: Devices, directory: Path, **request: Any) -> AsyncGenerator[Device, None]:
-    async with devices.lent({"platform": "android", "type": "argent"} | request, directory) as device:
+    async with devices.borrowed({"platform": "android", "type": "argent"} | request, directory) as device:
         yield device
 
 
@@ -304,7 +304,7 @@ def test_the_fake_device_serves_who_asks_for_it_by_name_and_nobody_else(
 
 def test_a_session_without_a_type_is_one_of_agent_device(devices: Devices, tmp_path: Path) -> None:
     async def scenario() -> str:
-        async with devices.lent({"platform": "android"}, tmp_path) as device:
+        async with devices.borrowed({"platform": "android"}, tmp_path) as device:
             return device.kind
 
     assert asyncio.run(scenario()) == "emulator"

@@ -14,7 +14,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Device
 from pytest_device.service.devices.found import Found
-from pytest_device.service.devices.simulator import Simulator, borrowed
+from pytest_device.service.devices.simulator import Simulator, borrow
 from tests.service.devices.recorded import Recorded
 
 _Result = TypeVar("_Result")
@@ -63,7 +63,7 @@ def app(tmp_path: Path) -> Path:
 def phone(tmp_path: Path, app: Path) -> Generator[Phone]:
     xcrun = Recorded.made(tmp_path / "bin" / "xcrun")
     found, told = Found("simulator", program=xcrun.program, appium_home=tmp_path / ".appium"), list[str]()
-    lending = borrowed(UDID, found, environ=dict(os.environ), directory=tmp_path, log=told.append)
+    lending = borrow(UDID, found, environ=dict(os.environ), directory=tmp_path, log=told.append)
     yield Phone(xcrun, asyncio.run(lending.__aenter__()), app, told)
     xcrun.answers({})
     asyncio.run(lending.__aexit__(None, None, None))
@@ -197,7 +197,7 @@ def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
     found = Found("simulator", program=phone.xcrun.program)
 
     async def scenario() -> None:
-        lending = borrowed(UDID, found, environ=dict(os.environ), directory=tmp_path, log=phone.told.append)
+        lending = borrow(UDID, found, environ=dict(os.environ), directory=tmp_path, log=phone.told.append)
         async with lending as device:
             await device.install(App(path=phone.app))
             phone.xcrun.answers({f"simctl {name}*": printed for name, printed in answers.items()})

@@ -41,9 +41,9 @@ def guard() -> Iterator[Guard]:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Iterator[Path]:
+def workspace(tmp_path: Path) -> Iterator[Path]:
     """A directory for programs; those still running in it at the end are killed."""
-    directory = tmp_path / "workplace"
+    directory = tmp_path / "workspace"
     directory.mkdir()
     yield directory
     end([directory], grace_seconds=0)

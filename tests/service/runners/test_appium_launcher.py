@@ -13,11 +13,11 @@ from pytest_device.service.devices.base import Device, Tools
 from pytest_device.service.devices.fake import Fake
 from pytest_device.service.runners.activity import Activity
 from pytest_device.service.runners.appium import AppiumLauncher, free_port
-from pytest_device.service.runners.controller import Controller, Place
+from pytest_device.service.runners.controller import Controller, LaunchContext
 from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import working_for
-from pytest_device.service.runners.program import workplace
+from pytest_device.service.runners.program import workspace
 from pytest_device.service.runners.toolchain import Toolchain
 from pytest_device.spec import Platform
 
@@ -50,10 +50,10 @@ class Stand:
 
     @asynccontextmanager
     async def running(self, launcher: AppiumLauncher, device: Device) -> AsyncGenerator[Controller]:
-        async with workplace(self.directory, self.guard) as work:
+        async with workspace(self.directory, self.guard) as work:
             yield await launcher.launch(
-                Place(
-                    workplace=work,
+                LaunchContext(
+                    workspace=work,
                     toolchain=self.toolchain,
                     environ=for_sessions(os.environ),
                     home=self.home,
@@ -82,8 +82,8 @@ class Stand:
 
 
 @pytest.fixture
-def stand(tools: Toolchain, guard: Guard, workplace: Path, tmp_path: Path) -> Stand:
-    return Stand(tools, guard, tmp_path / "home", workplace / "one")
+def stand(tools: Toolchain, guard: Guard, workspace: Path, tmp_path: Path) -> Stand:
+    return Stand(tools, guard, tmp_path / "home", workspace / "one")
 
 
 def port_of(server: Controller) -> int:
@@ -106,7 +106,7 @@ def test_ports_are_not_tried_for_ever(stand: Stand, fake: Fake, tmp_path: Path) 
 def test_an_appium_that_dies_while_it_boots_tells_how_and_why(stand: Stand, fake: Fake, tmp_path: Path) -> None:
     broken = stand.of(tmp_path / "broken", "console.error('no such module'); process.exit(3)")
     with pytest.raises(
-        ControllerError, match=r"Appium ended while it booted: exit status 3; the end of its log:\n    no such"
+        ControllerError, match=r"Appium ended at its start with exit status 3; the end of its log:\n    no such"
     ):
         broken.run(AppiumLauncher(), fake)
     assert not stand.directory.exists()

@@ -47,16 +47,16 @@ def guard_of(process: "subprocess.Popen[str]") -> psutil.Process:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_programs_and_their_directory_end_with_a_service_that_cannot_end_them(
-    number: signal.Signals, workplace: Path
+    number: signal.Signals, workspace: Path
 ) -> None:
-    with own(workplace) as service:
+    with own(workspace) as service:
         guard = guard_of(service)
-        asyncio.run(eventually(lambda: len(working_for([workplace])) == 3))
+        asyncio.run(eventually(lambda: len(working_for([workspace])) == 3))
 
         service.send_signal(number)
         service.wait()
 
-        asyncio.run(eventually(lambda: not working_for([workplace]) and not workplace.exists()))
+        asyncio.run(eventually(lambda: not working_for([workspace]) and not workspace.exists()))
         asyncio.run(eventually(lambda: not alive(guard)))
 
 
@@ -66,41 +66,41 @@ def ignored_signals(process: psutil.Process) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells from when on a process ignores signals")
-def test_the_guard_stays_when_everyone_is_asked_to_end(workplace: Path) -> None:
-    with own(workplace) as service:
+def test_the_guard_stays_when_everyone_is_asked_to_end(workspace: Path) -> None:
+    with own(workspace) as service:
         guard = guard_of(service)
         asyncio.run(eventually(lambda: ignored_signals(guard) >> (signal.SIGTERM - 1) & 1))
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             guard.send_signal(number)
         service.kill()
-        asyncio.run(eventually(lambda: not working_for([workplace])))
+        asyncio.run(eventually(lambda: not working_for([workspace])))
 
 
-def test_the_guard_is_told_no_secrets(workplace: Path) -> None:
-    with own(workplace) as service:
+def test_the_guard_is_told_no_secrets(workspace: Path) -> None:
+    with own(workspace) as service:
         guard = guard_of(service)
         assert "made-up-token" not in guard.environ().values()
         assert "made-up-token" not in " ".join(guard.cmdline())
         service.kill()
 
 
-def test_the_guard_is_gone_after_close(guard: Guard, workplace: Path) -> None:
+def test_the_guard_is_gone_after_close(guard: Guard, workspace: Path) -> None:
     async def scenario() -> None:
-        program = await guard.start(TREE, directory=workplace, environ=os.environ)
+        program = await guard.start(TREE, directory=workspace, environ=os.environ)
         await asyncio.to_thread(guard.close)
         await program.wait()
 
     asyncio.run(scenario())
     assert not guards(psutil.Process())
-    assert not working_for([workplace])
+    assert not working_for([workspace])
 
 
-def test_another_guard_takes_the_place_of_a_dead_one(workplace: Path, tmp_path: Path) -> None:
+def test_another_guard_takes_the_place_of_a_dead_one(workspace: Path, tmp_path: Path) -> None:
     told: list[str] = []
     guard = Guard(environ=os.environ, log=told.append)
 
     async def scenario() -> None:
-        program = await guard.start(TREE, directory=workplace, environ=os.environ)
+        program = await guard.start(TREE, directory=workspace, environ=os.environ)
         [dead] = guards(psutil.Process())
         dead.kill()
         await eventually(lambda: dead.status() == psutil.STATUS_ZOMBIE)
@@ -111,23 +111,23 @@ def test_another_guard_takes_the_place_of_a_dead_one(workplace: Path, tmp_path: 
         await program.wait()
 
     asyncio.run(scenario())
-    assert not working_for([workplace])
+    assert not working_for([workspace])
     assert not guards(psutil.Process())
 
 
 @pytest.mark.parametrize("steps", range(6))
 def test_a_start_that_is_cancelled_half_way_leaves_a_program_that_can_be_ended(
-    steps: int, guard: Guard, workplace: Path
+    steps: int, guard: Guard, workspace: Path
 ) -> None:
     async def scenario() -> None:
-        starting = asyncio.create_task(guard.start(TREE, directory=workplace, environ=os.environ))
+        starting = asyncio.create_task(guard.start(TREE, directory=workspace, environ=os.environ))
         for _ in range(steps):
             await asyncio.sleep(0)
         starting.cancel()
         async with asyncio.timeout(10):
             await asyncio.wait({starting})
         assert starting.cancelled()
-        await asyncio.to_thread(end, [workplace])
+        await asyncio.to_thread(end, [workspace])
 
     asyncio.run(scenario())
-    assert not working_for([workplace])
+    assert not working_for([workspace])

@@ -61,57 +61,57 @@ def nobody_holds(output: IO[str] | None) -> bool:
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
-def test_nothing_of_a_tree_of_processes_is_left(tree: str, workplace: Path) -> None:
-    with start(["sh", "-c", tree], workplace) as leader:
-        assert len(working_for([workplace])) >= 2
+def test_nothing_of_a_tree_of_processes_is_left(tree: str, workspace: Path) -> None:
+    with start(["sh", "-c", tree], workspace) as leader:
+        assert len(working_for([workspace])) >= 2
 
-        end([workplace], grace_seconds=0.2)
+        end([workspace], grace_seconds=0.2)
 
-        assert not working_for([workplace])
+        assert not working_for([workspace])
         assert nobody_holds(leader.stdout)
 
 
 def test_one_that_was_started_while_the_others_were_looked_at_is_found(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with start(["sh", "-c", "echo up; sleep 99; :"], workplace) as late:
+    with start(["sh", "-c", "echo up; sleep 99; :"], workspace) as late:
         everyone = psutil.pids()
         looks = iter([[pid for pid in everyone if pid != late.pid]])
         monkeypatch.setattr(psutil, "pids", lambda: next(looks, everyone))
 
-        assert late.pid in {process.pid for process in working_for([workplace])}
-        end([workplace])
+        assert late.pid in {process.pid for process in working_for([workspace])}
+        end([workspace])
 
 
-def test_a_process_is_asked_to_end_before_it_is_killed(workplace: Path) -> None:
-    with start(["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done"], workplace) as process:
-        end([workplace])
+def test_a_process_is_asked_to_end_before_it_is_killed(workspace: Path) -> None:
+    with start(["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done"], workspace) as process:
+        end([workspace])
         assert process.wait() == 7
 
 
 def test_strangers_and_the_programs_of_other_directories_are_left_alone(
-    stranger: psutil.Popen, workplace: Path, tmp_path: Path
+    stranger: psutil.Popen, workspace: Path, tmp_path: Path
 ) -> None:
     with start(["sh", "-c", "echo up; exec sleep 99"], tmp_path) as neighbour:
-        end([workplace])
+        end([workspace])
         assert stranger.is_running()
         assert neighbour.poll() is None
         end([tmp_path])
 
 
-def test_who_outlives_the_kill_limit_is_named(workplace: Path) -> None:
-    with start([sys.executable, "-c", STUBBORN], workplace) as process:
+def test_who_outlives_the_kill_limit_is_named(workspace: Path) -> None:
+    with start([sys.executable, "-c", STUBBORN], workspace) as process:
         jumps = itertools.count(step=1000)  # every limit is over before anyone can have ended
         with pytest.raises(TimeoutError, match=str(process.pid)):
-            end([workplace], clock=lambda: next(jumps), sleep=lambda _: None)
+            end([workspace], clock=lambda: next(jumps), sleep=lambda _: None)
 
 
-def test_a_directory_goes_with_its_processes(workplace: Path) -> None:
-    (workplace / "deep/er").mkdir(parents=True)
-    with start(["sh", "-c", "echo up; exec sleep 99"], workplace):
-        remove([workplace])
-        assert not working_for([workplace])
-    assert not workplace.exists()
+def test_a_directory_goes_with_its_processes(workspace: Path) -> None:
+    (workspace / "deep/er").mkdir(parents=True)
+    with start(["sh", "-c", "echo up; exec sleep 99"], workspace):
+        remove([workspace])
+        assert not working_for([workspace])
+    assert not workspace.exists()
 
 
 def test_a_directory_that_someone_else_has_removed_is_no_error(tmp_path: Path) -> None:

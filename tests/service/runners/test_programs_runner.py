@@ -19,7 +19,9 @@ from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Boot, Booting, Failed, Running
 from pytest_device.service.runners.processes import end, working_for
-from pytest_device.service.runners.programs import Folders, ProgramsRunner, check
+from pytest_device.service.runners.programs import ProgramsRunner
+from pytest_device.service.runners.resources import Folders
+from pytest_device.service.runners.session_programs import check
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, SessionType
 from tests.service.runners.programs import alive, eventually, guards
@@ -66,15 +68,15 @@ async def prepared(runner: ProgramsRunner) -> AsyncGenerator[ProgramsRunner, Non
 
 
 async def booted(runner: ProgramsRunner, session_id: str) -> Mapping[str, Any]:
-    await eventually(lambda: not isinstance(runner.look(session_id), Booting))
-    boot = runner.look(session_id)
+    await eventually(lambda: not isinstance(runner.status(session_id), Booting))
+    boot = runner.status(session_id)
     assert isinstance(boot, Running), boot
     return boot.remote_config
 
 
 async def failed(runner: ProgramsRunner, session_id: str) -> str:
-    await eventually(lambda: isinstance(runner.look(session_id), Failed))
-    return reason(runner.look(session_id))
+    await eventually(lambda: isinstance(runner.status(session_id), Failed))
+    return reason(runner.status(session_id))
 
 
 def reason(boot: Boot) -> str:
@@ -88,7 +90,7 @@ def nodes() -> set[psutil.Process]:
 
 
 def told(runner: ProgramsRunner, session_id: str) -> list[str]:
-    return [moment.text for moment in runner.moments(session_id)]
+    return [entry.text for entry in runner.log_entries(session_id)]
 
 
 async def create(client: httpx.AsyncClient, config: Mapping[str, Any], **capabilities: str) -> str:
@@ -110,7 +112,7 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
     async def scenario() -> None:
         async with prepared(make_runner()) as runner, httpx.AsyncClient(timeout=20) as client:
             runner.start("one", FAKE)
-            assert runner.look("one") == Booting()
+            assert runner.status("one") == Booting()
             config = await booted(runner, "one")
             assert set(config) == {"appiumUrl", "capabilities"}
             assert config["appiumUrl"].startswith("http://127.0.0.1:")
@@ -125,7 +127,7 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
             runner.stop("one")
             runner.stop("one")
             await eventually(lambda: not working_for([directory]) and not directory.exists())
-            assert "it was stopped" in reason(runner.look("one"))
+            assert "it was stopped" in reason(runner.status("one"))
 
     asyncio.run(scenario())
 
@@ -173,13 +175,13 @@ def test_what_happened_to_a_session_is_told_also_after_its_end(make_runner: Make
             runner.start("one", FAKE)
             await booted(runner, "one")
             runner.stop("one")
-            await eventually(lambda: told(runner, "one")[-1] == "its programs are gone")
+            await eventually(lambda: told(runner, "one")[-1] == "processes exited")
             first, *others = told(runner, "one")
             assert first.startswith("the device is fake")
             assert others == [
                 "controller ready: Appium 3.8.0",
-                "stopped: its programs are being ended",
-                "its programs are gone",
+                "stopping processes",
+                "processes exited",
             ]
             assert "listener started on" in runner.log("one")
 
@@ -286,9 +288,9 @@ def test_another_version_is_refused_by_the_name_of_the_installed_one(project: An
 
 def test_a_session_of_an_earlier_service_is_told_apart_from_one_that_boots(make_runner: MakeRunner) -> None:
     runner = make_runner()
-    assert "started anew" in reason(runner.look("one"))
+    assert "was restarted" in reason(runner.status("one"))
     assert runner.last_activity("one") is None
-    assert (list(runner.moments("one")), runner.log("one"), runner.device("one")) == ([], "", None)
+    assert (list(runner.log_entries("one")), runner.log("one"), runner.device("one")) == ([], "", None)
 
 
 def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner, state_dir: Path) -> None:
@@ -303,16 +305,17 @@ from pathlib import Path
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Booting
-from pytest_device.service.runners.programs import Folders, ProgramsRunner
+from pytest_device.service.runners.programs import ProgramsRunner
+from pytest_device.service.runners.resources import Folders
 
 async def serve(request, state_dir, cache_dir):
     folders = Folders(Path(state_dir), Path(cache_dir), Path(state_dir, "home"))
     runner = ProgramsRunner(keys=Keys("http://127.0.0.1:9"), folders=folders, log=lambda text: None)
     await runner.prepare(lambda text: None)
     runner.start("one", eval(request))
-    while runner.look("one") == Booting():
+    while runner.status("one") == Booting():
         await asyncio.sleep(0.02)
-    print(runner.look("one"), flush=True)
+    print(runner.status("one"), flush=True)
     await asyncio.sleep(99)
 
 asyncio.run(serve(*sys.argv[1:]))

@@ -1,7 +1,7 @@
-"""The Appium side of a session: a driver built, started, handed over, asked for evidence and quit, all within bounds.
+"""The Appium driver of a session, from its options to its quit, with a time limit for each step.
 
-``options`` say what is asked of Appium, ``connection`` by what way; ``drivers`` join them from the start to the quit,
-with ``refusal`` for a start that is refused and ``launch`` for what follows one. ``evidence`` is what a failure leaves.
+``options`` merges the capabilities, ``connection`` configures the client, ``drivers`` starts and quits the driver;
+``refusal`` explains a rejected start, ``launch`` opens the link of the marker, ``evidence`` collects artifacts.
 """
 
 from pytest_device.controllers.appium.connection import COMMAND_SECONDS as COMMAND_SECONDS

@@ -1,4 +1,4 @@
-"""The way to an Appium server: its address, the limits of its calls, and the shorter way that it may offer."""
+"""The connection to an Appium server: its URL, time limits, and direct connections."""
 
 import logging
 from collections.abc import Generator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
 COMMAND_SECONDS: Final = 180.0
-"""How long one command may take; the client itself has no limit."""
+"""The limit of one command; the client itself has none."""
 
 _DIRECT: Final = ("directConnectProtocol", "directConnectHost", "directConnectPort", "directConnectPath")
 
@@ -24,10 +24,10 @@ _logger = logging.getLogger("pytest_device")
 
 @dataclass(frozen=True, slots=True)
 class DriverPolicy:
-    """How a driver talks to its Appium server.
+    """How a driver connects to its Appium server.
 
-    A command, the start with the installation of the app included, may take ``timeout_seconds``. With
-    ``direct_connection`` all commands after the start go straight to the host that the server names, if it names one.
+    ``timeout_seconds`` limits each command, including the start, which installs the app. With ``direct_connection``,
+    all commands after the start are sent to the host that the server returns, if it returns one.
     """
 
     timeout_seconds: float = COMMAND_SECONDS
@@ -35,16 +35,18 @@ class DriverPolicy:
 
 
 def client_config(url: str, policy: DriverPolicy) -> "AppiumClientConfig":
-    """Return what the client needs to know of a server; raises ControllerError for an address it cannot carry."""
+    """Return the client's configuration for a server; raise ControllerError if the client does not support its URL."""
     from appium.webdriver.client_config import AppiumClientConfig
     from selenium.webdriver.common.proxy import Proxy, ProxyType
 
     parts = urlsplit(url)
     if parts.query or parts.fragment:
-        raise ControllerError("the service's appiumUrl has a query or fragment, which the Appium client cannot carry")
+        raise ControllerError(
+            "the service's appiumUrl has a query or fragment, which the Appium client does not support"
+        )
     more: dict[str, Any] = {}
     if parts.username is not None:
-        # Given apart, since the client would write them into its debug log as part of the address.
+        # Passed separately: the client would log them as part of the URL.
         more |= {"username": unquote(parts.username), "password": unquote(parts.password or "")}
     if is_loopback(parts.hostname or ""):
         more["proxy"] = Proxy({"proxyType": ProxyType.DIRECT})  # pyright: ignore[reportUnknownMemberType]
@@ -57,10 +59,10 @@ def client_config(url: str, policy: DriverPolicy) -> "AppiumClientConfig":
 
 
 def connect_directly(started: "WebDriver", url: str, policy: DriverPolicy) -> None:
-    """Send further commands straight to the host that the server names in its reply, if it names one.
+    """Send further commands to the host that the server returned, if it returned one.
 
-    By our own hand: of the versions of the client some forget limits and credentials on the way. ``url`` is where the
-    driver was started; what it protects by TLS never goes on without.
+    Done here because some versions of the client lose time limits and credentials. ``url`` is where the driver was
+    started; a connection with TLS never continues without.
     """
     from appium.webdriver.appium_connection import AppiumConnection
 
@@ -70,23 +72,23 @@ def connect_directly(started: "WebDriver", url: str, policy: DriverPolicy) -> No
     before = started.command_executor
     started.command_executor = AppiumConnection(client_config=client_config(direct, policy))
     before.close()  # type: ignore[no-untyped-call]
-    _logger.info("the Appium driver goes on at the address that its server names")
+    _logger.info("the Appium driver continues at the URL that its server returned")
 
 
 def capability(started: "WebDriver", name: str) -> object:
-    """Return what the server said of its session, None when it said nothing; ``name`` is without a prefix."""
-    told = cast("dict[str, object]", started.capabilities)  # pyright: ignore[reportUnknownMemberType]  # the client's own annotation is bare
-    return told.get(name, told.get(f"appium:{name}"))
+    """Return a capability of the started session, None if the server did not return it; ``name`` has no prefix."""
+    returned = cast("dict[str, object]", started.capabilities)  # pyright: ignore[reportUnknownMemberType]  # the client's own annotation is bare
+    return returned.get(name, returned.get(f"appium:{name}"))
 
 
 def address_of(started: "WebDriver") -> str:
-    """Return where the commands of a driver go, without credentials."""
+    """Return the URL that a driver sends commands to, without credentials."""
     return str(_config_of(started).remote_server_addr)
 
 
 @contextmanager
 def limited(started: "WebDriver", seconds: float) -> Generator[None]:
-    """Bound the commands of a block closer than they are; the client reads its limit anew for each."""
+    """Lower the time limit of the commands in a block; the client reads it for each command."""
     config = _config_of(started)
     before, config.timeout = config.timeout, min(config.timeout, seconds)
     try:
@@ -96,7 +98,7 @@ def limited(started: "WebDriver", seconds: float) -> Generator[None]:
 
 
 def client_errors() -> tuple[type[Exception], ...]:
-    """Return what the client raises, with what it stumbles over in an answer that is none of WebDriver's."""
+    """Return the exceptions of the client, including those from responses that are not WebDriver's."""
     from selenium.common.exceptions import WebDriverException
     from urllib3.exceptions import HTTPError
 
@@ -104,7 +106,7 @@ def client_errors() -> tuple[type[Exception], ...]:
 
 
 def has_no_answer(error: Exception) -> bool:
-    """Tell whether a call ended without any answer of the server, which may or may not have done what it was told."""
+    """Return whether a call ended without a response, so that the server may or may not have executed it."""
     from urllib3.exceptions import HTTPError
 
     return isinstance(error, HTTPError | OSError)
@@ -115,19 +117,21 @@ def _config_of(started: "WebDriver") -> Any:
 
 
 def _plain(parts: SplitResult) -> str:
-    """Return the address without credentials and without a slash at its end, which would double in every call."""
+    """Return the URL without credentials and trailing slash, which would be doubled in every call."""
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")).geturl()
 
 
 def _direct_address(named: list[object], origin: SplitResult) -> str | None:
-    """Return the address of these parts, with the credentials of the first one; None where it is none to go on at."""
+    """Return the URL of these parts, with the credentials of ``origin``; None if it is not usable."""
     if None in named:
         return None
     protocol, host, port, path = map(str, named)
     user = f"{origin.netloc.rpartition('@')[0]}@" if "@" in origin.netloc else ""
     address = f"{protocol}://{user}{host}:{port}{path}"
     if protocol not in {"https", origin.scheme} or not _is_base(address, host):
-        _logger.warning("the Appium server names an address that its driver cannot go on at: it stays where it is")
+        _logger.warning(
+            "the Appium server returned an unusable URL for direct connections: the driver keeps the first one"
+        )
         return None
     return address
 

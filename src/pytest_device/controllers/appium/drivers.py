@@ -1,4 +1,4 @@
-"""An Appium driver on a session in progress: started with what is asked of it, quit at the end within bounds."""
+"""Starts an Appium driver on a session in progress, and quits it within a time limit."""
 
 import logging
 from collections.abc import Callable, Generator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_device.controllers.appium.options import Options
 
 QUIT_SECONDS: Final = 20.0
-"""How long a quit may take, where no shorter limit holds for all commands."""
+"""The limit of a quit, unless all commands have a shorter one."""
 
 _logger = logging.getLogger("pytest_device")
 
@@ -37,35 +37,36 @@ def driver(
     session: Session,
     options: "Options",
     *,
-    asked: SessionRequest | None = None,
+    request: SessionRequest | None = None,
     policy: DriverPolicy = DriverPolicy(),  # noqa: B008  # frozen
     leave: Callable[[], bool] = lambda: False,
     lost: Callable[[], None] = lambda: None,
 ) -> "Generator[WebDriver]":
-    """Start an Appium session on the device and quit it at the end, unless ``leave`` says then that it shall go on.
+    """Start an Appium session on the device and quit it at the end, unless ``leave`` returns True then.
 
     ``options`` are the suite's: a mapping of capabilities, with or without the ``appium:`` prefix, or one of the
-    client's option classes. They win over the app that ``asked`` names and over the service's ``capabilities``, but for
-    what an option class sets by itself, and for what says which device it is. ``lost`` is told when a start or a quit
-    got no answer, so that the device may still be held by it.
+    client's option classes. They override the app in ``request`` and the service's ``capabilities``, except for the
+    defaults of an option class and the capabilities that identify the device. ``lost`` is called if a start or quit
+    gets no response, because it may still occupy the device.
 
-    Raises AppError when the app cannot be installed, started or opened, ConfigError when the options cannot work, and
-    ControllerError when Appium does not answer or refuses. A quit that fails is logged: the device is stopped anyway.
+    Raises AppError if the app cannot be installed, started or opened, ConfigError if the options cannot work, and
+    ControllerError if Appium does not respond or rejects the start. A failed quit is logged: the device is stopped
+    anyway.
     """
     config = session.remote_config
     if not isinstance(config, AppiumConfig):
         raise ControllerError(f"session {session.id} is of type {session.type}: it has no Appium server")
-    wanted = merged_options(session, config, options, asked)
+    wanted = merged_options(session, config, options, request)
     started = _start(session, config, wanted, policy, lost)
     try:
         if policy.direct_connection:
             connect_directly(started, config.appium_url, policy)
-        if asked is not None and asked.open_url is not None:
-            open_link(started, session, sent_by(wanted), asked.open_url)
+        if request is not None and request.open_url is not None:
+            open_link(started, session, sent_by(wanted), request.open_url)
         yield started
     finally:
         if leave():
-            started.command_executor.close()  # type: ignore[no-untyped-call]  # its connections only
+            started.command_executor.close()  # type: ignore[no-untyped-call]  # only its connections
         else:
             _quit(started, lost)
 
@@ -75,10 +76,10 @@ def _start(
 ) -> "WebDriver":
     from appium.webdriver import Remote
 
-    way = client_config(config.appium_url, policy)
+    connection = client_config(config.appium_url, policy)
     try:
-        return Remote(options=options, client_config=way)
-    except Exception as error:  # of a reply that is none of WebDriver's the client raises whatever it stumbles over
+        return Remote(options=options, client_config=connection)
+    except Exception as error:  # the client raises anything for a response that is not WebDriver's
         if has_no_answer(error):
             lost()
         raise _start_error(session, config, options, error, policy) from error
@@ -94,7 +95,7 @@ def _start_error(
         return refusal(session, config, sent_by(options), error.msg)
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, ReadTimeoutError):
-        reason = f"no answer within {policy.timeout_seconds:g} s (device_driver_policy says how long a start may take)"
+        reason = f"no response within {policy.timeout_seconds:g} s (device_driver_policy sets the timeout)"
     return ControllerError(
         f"Appium on session {session.id} did not start a driver: {reason.strip()} (session page: {session.url})"
     )

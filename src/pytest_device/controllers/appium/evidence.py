@@ -1,4 +1,4 @@
-"""What a device shows and logs when a test has failed, as far as it can be had within bounds."""
+"""Collects evidence from a device whose test failed: what it shows and logs, within time limits."""
 
 import json
 import logging
@@ -17,44 +17,44 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EVIDENCE_SECONDS: Final = 20.0
-"""How long each piece of evidence may take."""
+"""The limit for each piece of evidence."""
 ALL_SECONDS: Final = 45.0
-"""How long all of it may take."""
+"""The limit for all of it."""
 LOG_LINES: Final = 500
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _LOG_TYPES: Final = "getAvailableLogTypes"
 _LOG: Final = "getLog"
 _LOGS: Final = ("logcat", "syslog", "crashlog", "browser")
-"""What devices log, by Appium's names. The server's own log is not among them: it is no device's."""
+"""The logs of devices, by Appium's names; the server's own log is not one of a device."""
 
 _logger = logging.getLogger("pytest_device")
 
 
 def evidence_of(started: "WebDriver", *, clock: Callable[[], float] = time.monotonic) -> Iterator[tuple[str, bytes]]:
-    """Yield what the device shows and logs now, by file name; what cannot be had is logged and left out.
+    """Yield what the device shows and logs now, by file name; failed reads are logged and skipped.
 
-    Of a log the last 500 lines. It ends when the server is gone, and after 45 seconds.
+    Logs are limited to their last 500 lines. Ends when the server is gone, and after 45 seconds.
     """
-    asking = _Asking(started, clock)
+    collector = _Collector(started, clock)
     for name, read in (("screenshot.png", _screenshot), ("source.xml", _source), ("app.json", _facts)):
-        if content := asking.had(name, read):
+        if content := collector.read(name, read):
             yield name, content
-    for kind in asking.had("log", _kinds_of_log) or ():
-        if content := asking.had(f"{kind}.txt", partial(_log, kind)):
+    for kind in collector.read("log", _kinds_of_log) or ():
+        if content := collector.read(f"{kind}.txt", partial(_log, kind)):
             yield f"{kind}.txt", content
 
 
-class _Asking:
-    """Asks for one piece after another, for as long as there are time and a server."""
+class _Collector:
+    """Reads one piece after another, while there is time and the server responds."""
 
     def __init__(self, started: "WebDriver", clock: Callable[[], float]) -> None:
         self._started, self._clock = started, clock
         self._until = clock() + ALL_SECONDS
         self._is_over = False
 
-    def had(self, name: str, read: "Callable[[WebDriver], T]") -> T | None:
-        """Return what ``read`` returns, None when it cannot be had."""
+    def read(self, name: str, read: "Callable[[WebDriver], T]") -> T | None:
+        """Return the result of ``read``, None if it fails."""
         seconds = min(EVIDENCE_SECONDS, self._until - self._clock())
         if self._is_over or seconds <= 0:
             return None
@@ -76,7 +76,7 @@ def _is_late(error: Exception) -> bool:
 def _screenshot(started: "WebDriver") -> bytes:
     picture = started.get_screenshot_as_png()
     if not picture.startswith(_PNG):
-        raise ValueError("the answer is no picture")
+        raise ValueError("the response is not an image")
     return picture
 
 
@@ -85,20 +85,20 @@ def _source(started: "WebDriver") -> bytes:
 
 
 def _facts(started: "WebDriver") -> bytes:
-    """Return where the app was, as far as the device tells: not every driver knows every question."""
+    """Return the state of the app, as far as its driver supports the queries."""
     from selenium.common.exceptions import WebDriverException
 
-    questions: dict[str, Callable[[], object]] = {
+    queries: dict[str, Callable[[], object]] = {
         "context": lambda: started.current_context,
         "orientation": lambda: started.orientation,
     }
     if str(capability(started, "platformName")).casefold() == "android":
-        questions |= {"package": lambda: started.current_package, "activity": lambda: started.current_activity}
+        queries |= {"package": lambda: started.current_package, "activity": lambda: started.current_activity}
     facts: dict[str, str] = {}
-    for name, asked in questions.items():
+    for name, query in queries.items():
         with suppress(WebDriverException):
-            if isinstance(answer := asked(), str):
-                facts[name] = answer
+            if isinstance(value := query(), str):
+                facts[name] = value
     return (json.dumps(facts, indent=2) + "\n").encode() if facts else b""
 
 
@@ -106,9 +106,9 @@ def _kinds_of_log(started: "WebDriver") -> Sequence[str]:
     from selenium.common.exceptions import WebDriverException
 
     try:
-        # By their commands: the methods move between the two clients from version to version.
-        offered = cast("object", started.execute(_LOG_TYPES)["value"])  # any answer may come
-    except WebDriverException:  # a driver that has no logs does not know the question
+        # By command: the methods moved between the two clients in their versions.
+        offered = cast("object", started.execute(_LOG_TYPES)["value"])  # of any type
+    except WebDriverException:  # a driver without logs
         return ()
     return [kind for kind in _LOGS if kind in offered] if isinstance(offered, list) else ()
 
@@ -132,5 +132,5 @@ def _time(milliseconds: object) -> str:
         return ""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, OSError, ValueError):  # no time of this calendar
+    except (OverflowError, OSError, ValueError):  # not a valid time
         return ""

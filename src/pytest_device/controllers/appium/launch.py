@@ -1,11 +1,11 @@
-"""What follows the start of a driver on behalf of the marker: the link that the app is to open."""
+"""Opens the link of the marker after the start of a driver."""
 
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_device.controllers.appium.connection import capability, client_errors, has_no_answer
 from pytest_device.controllers.appium.options import BROWSER
-from pytest_device.controllers.appium.refusal import told_without
+from pytest_device.controllers.appium.refusal import redacted
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
 from pytest_device.redact import shown
 from pytest_device.sessions.models import Session
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def open_link(started: "WebDriver", session: Session, sent: "Mapping[str, Any]", url: str) -> None:
-    """Open a link in the app that was started: ``mobile: deepLink``, or in a browser its address.
+    """Open a link in the started app by ``mobile: deepLink``, or a URL in a browser.
 
-    Raises AppError when it cannot be opened, ConfigError when this kind of device knows no links, ControllerError when
-    Appium does not answer.
+    Raises AppError if it cannot be opened, ConfigError if this kind of device does not support links, ControllerError
+    if Appium does not respond.
     """
     try:
         if sent.get(BROWSER) and urlsplit(url).scheme in {"http", "https"}:
@@ -33,7 +33,7 @@ def open_link(started: "WebDriver", session: Session, sent: "Mapping[str, Any]",
 
 
 def _receiver(started: "WebDriver", session: Session) -> dict[str, str]:
-    """Return which app the link is for, when Appium has told: else the system would choose, or ask."""
+    """Return the app for the link, if Appium returned it: otherwise the system would choose or ask the user."""
     name, argument = ("appPackage", "package") if session.platform == Platform.ANDROID else ("bundleId", "bundleId")
     application_id = capability(started, name)
     return {argument: application_id} if isinstance(application_id, str) and application_id else {}
@@ -42,11 +42,13 @@ def _receiver(started: "WebDriver", session: Session) -> dict[str, str]:
 def _error(session: Session, url: str, error: Exception) -> DeviceError:
     from selenium.common.exceptions import UnknownMethodException
 
-    told = told_without(str(getattr(error, "msg", None) or error).strip(), url)
-    what = f"the app on session {session.id} was started, but open_url={shown(url)!r} was not opened: {told}"
+    reason = redacted(str(getattr(error, "msg", None) or error).strip(), url)
+    what = f"the app on session {session.id} started, but open_url={shown(url)!r} could not be opened: {reason}"
     page = f"(session page: {session.url})"
     if has_no_answer(error):
         return ControllerError(f"{what} {page}")
     if isinstance(error, UnknownMethodException):
-        return ConfigError(f"{what}\nFix: leave open_url out, since this device's Appium driver opens no links {page}")
+        return ConfigError(
+            f"{what}\nFix: remove open_url, because this device's Appium driver does not support links {page}"
+        )
     return AppError(f"{what} {page}")

@@ -1,4 +1,4 @@
-"""What is asked of Appium: the service's capabilities, the app that the marker names, the suite's options."""
+"""Merges the capabilities for Appium: the service's, the marker's app, the suite's options."""
 
 import logging
 from collections.abc import Mapping
@@ -20,81 +20,81 @@ BROWSER: Final = "browserName"
 _PLATFORM: Final = "platformName"
 _UDID: Final = "appium:udid"
 _INSTALLED: Final = ("appium:appPackage", "appium:bundleId")
-"""By these a suite names an app that is on the device already."""
+"""With these, a suite names an app that is already on the device."""
 
 _logger = logging.getLogger("pytest_device")
 
 
 def merged_options(
-    session: Session, config: AppiumConfig, options: "Options", asked: SessionRequest | None = None
+    session: Session, config: AppiumConfig, options: "Options", request: SessionRequest | None = None
 ) -> "AppiumOptions":
-    """Return the options of a new Appium session: the service's capabilities, the marker's app, the suite's over them.
+    """Return the options of a new Appium session: the suite's override the marker's app and the service's capabilities.
 
-    The device is the service's to name: its platform and its ``udid`` stay. Raises ConfigError where the suite asks for
-    another platform than the session's, or where the app that the marker names cannot be told to Appium.
+    The service chooses the device: its platform and ``udid`` are kept. Raises ConfigError if the suite sets another
+    platform than the session's, or if Appium cannot install the marker's app.
     """
     from appium.options.common import AppiumOptions
 
     suite, class_s_own = _prefixed(_capabilities(options)), _prefixed(_defaults(options))
-    # The platform and the automation that a class brings along are no wish of the suite: the service knows its device.
+    # The platform and automation that an option class sets are not the suite's choice: the service knows its device.
     wishes = {name: value for name, value in suite.items() if name not in class_s_own or class_s_own[name] != value}
     service = _prefixed(config.capabilities)
-    # Appium would end a driver that pauses for a minute in mid-test; the session's own idle limit bounds it instead.
+    # Appium would end a driver after a minute's pause in a test; the session's idle timeout limits it instead.
     patience = {"appium:newCommandTimeout": (session.max_idle_time_minutes or 0) * 60}
-    below = {**patience, **class_s_own, **service, **_app(session, asked, wishes)}
+    below = {**patience, **class_s_own, **service, **_app(session, request, wishes)}
     above = _device(session, service, wishes)
     return AppiumOptions().load_capabilities(below).load_capabilities(wishes).load_capabilities(above)
 
 
 def _device(session: Session, service: Mapping[str, Any], wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the capabilities that say which device it is; they are not the suite's to choose."""
+    """Return the capabilities that identify the device, which the suite cannot choose."""
     platform, known = wishes.get(_PLATFORM), (str(session.platform), str(service.get(_PLATFORM, "")))
     if platform is not None and str(platform).casefold() not in {word.casefold() for word in known}:
         raise ConfigError(
-            f"device_appium_options asks for platformName={platform!r}, the marker for platform={known[0]!r}: leave "
-            "platformName out, or let the fixture ask for device_platform"
+            f"device_appium_options sets platformName={platform!r}, the marker platform={known[0]!r}: remove "
+            "platformName, or use device_platform in the fixture"
         )
     if _UDID in service and wishes.get(_UDID) not in {None, service[_UDID]}:
         _logger.warning(
-            "appium:udid of device_appium_options is left out: the session's device is another one "
-            "(device_identifier asks for a certain one)"
+            "appium:udid of device_appium_options is ignored: the session has another device "
+            "(use device_identifier to request a specific one)"
         )
     return {name: service[name] for name in (_PLATFORM, _UDID) if name in service}
 
 
-def _app(session: Session, asked: SessionRequest | None, wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the marker says of the app, as far as the suite says nothing of it ("POST create", rule 2)."""
+def _app(session: Session, request: SessionRequest | None, wishes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the marker's capabilities for the app, unless the suite sets them ("POST create", rule 2)."""
     app: dict[str, Any] = {}
     if APP not in wishes and not wishes.get(BROWSER):
         if session.application_archive_url is not None:
             app[APP] = session.application_archive_url
-        elif (source := _unknown_source(session, asked)) and not any(wishes.get(name) for name in _INSTALLED):
+        elif (source := _unknown_source(session, request)) and not any(wishes.get(name) for name in _INSTALLED):
             raise ConfigError(
-                f"{source} cannot be installed by Appium: the service tells no address of it. Give the app in "
+                f"{source} cannot be installed by Appium: the service returns no URL of it. Set the app in "
                 "device_appium_options (appium:app; appium:appPackage or appium:bundleId if it is on the device), or "
-                "its address as application_archive_url"
+                "its URL as application_archive_url"
             )
-    if asked is not None and asked.launch_args:
-        name, value = _launch_arguments(session, list(asked.launch_args))
+    if request is not None and request.launch_args:
+        name, value = _launch_arguments(session, list(request.launch_args))
         app |= {} if name in wishes else {name: value}
     return app
 
 
-def _unknown_source(session: Session, asked: SessionRequest | None) -> str:
+def _unknown_source(session: Session, request: SessionRequest | None) -> str:
     if session.build_id is not None:
         return f"build_id={str(session.build_id)!r}"
-    return "vendor_go=True" if asked is not None and asked.vendor_go else ""
+    return "vendor_go=True" if request is not None and request.vendor_go else ""
 
 
 def _launch_arguments(session: Session, arguments: list[str]) -> tuple[str, Any]:
-    """Return the capability for them: Android's apps get none but by the intent that starts them."""
+    """Return the capability for launch arguments: Android apps receive them in the intent that starts them."""
     if session.platform == Platform.ANDROID:
         return "appium:optionalIntentArguments", " ".join(arguments)
     return "appium:processArguments", {"args": arguments}
 
 
 def sent_by(options: "AppiumOptions") -> dict[str, Any]:
-    """Return the capabilities that options are made of."""
+    """Return the capabilities of the options."""
     return cast("dict[str, Any]", options.to_capabilities())  # pyright: ignore[reportUnknownMemberType]  # the client's own annotation is bare
 
 
@@ -111,7 +111,7 @@ def _defaults(options: "Options") -> dict[str, Any]:
 
 
 def _prefixed(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Return capabilities by the names that they have on the wire."""
+    """Return capabilities by their names on the wire."""
     from appium.options.common import AppiumOptions
 
     wire = cast("dict[str, Any]", AppiumOptions.as_w3c(dict(capabilities)))  # pyright: ignore[reportUnknownMemberType]

@@ -1,4 +1,4 @@
-"""What a start that Appium refused tells of: the app under test, the suite's options, or the server."""
+"""Explains a start that Appium rejected: by the app under test, the suite's options, or the server."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _FAKE: Final = "fake"
 
 
 class _Sign(NamedTuple):
-    """Words by which Appium and its drivers say that the app is at fault, and what helps."""
+    """A message of Appium or its drivers that blames the app, and the fix."""
 
     words: re.Pattern[str]
     fix: str
@@ -25,8 +25,8 @@ def _sign(words: str, fix: str) -> _Sign:
 
 
 _NOT_THERE: Final = (
-    "Appium looks for it on its own machine: give the address of an archive (application_archive_url, or appium:app), "
-    "or a path that is there"
+    "Appium looks for it on its own machine: set the URL of an archive (application_archive_url, or appium:app), or a "
+    "path that exists there"
 )
 _SIGNS: Final = (
     _sign(
@@ -36,31 +36,31 @@ _SIGNS: Final = (
     ),
     _sign(
         r"cannot download the app from|cannot fetch the (application|remote file)|response data cannot be unzipped",
-        "Appium's own machine fetches it: the address must be right, and reachable from there",
+        "Appium's machine downloads it: the URL must be correct and reachable from there",
     ),
     _sign(
         r"did not have extensions?:|did not have any matching|does not contain any valid|cannot prepare the "
         r"application for testing|is it a valid application bundle|not a valid list|INSTALL_PARSE_FAILED",
-        "give what the platform installs: an .apk for Android, an archive of a Simulator's .app for iOS",
+        "use a format that the platform installs: an .apk for Android, an archive of a Simulator .app for iOS",
     ),
     _sign(
         r"architecture is not supported by the .* application|application does not support the .* architecture|"
         r"INSTALL_FAILED_(NO_MATCHING_ABIS|CPU_ABI_INCOMPATIBLE|OLDER_SDK|NEWER_SDK|MISSING_SHARED_LIBRARY)",
-        "build it for this kind of device, system version and processor",
+        "build it for this kind of device, OS version and processor",
     ),
     _sign(
         r"app with bundle (identifier|id) '.*' (is )?unknown",
-        "it is not on the device: give appium:app or application_archive_url as well",
+        "it is not on the device: set appium:app or application_archive_url as well",
     ),
     _sign(
         r"used to start the app doesn't exist or cannot be launched|never started\. current",
-        "look at appium:appActivity, appium:appWaitActivity, and at whether the app ends when it starts",
+        "check appium:appActivity, appium:appWaitActivity, and whether the app exits at startup",
     ),
-    _sign(r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)", "the device's own word says why"),
-    _sign(r"app under test cannot be", "its cause stands above"),
+    _sign(r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)", "see the device's own message for the reason"),
+    _sign(r"app under test cannot be", "see the cause above"),
 )
 _OWN_APPS: Final = re.compile(r"io\.appium\.|WebDriverAgent")
-"""What Appium's drivers put on a device themselves: that it cannot be installed is no fault of the app under test."""
+"""Apps that Appium's drivers install: if they fail, the app under test is not at fault."""
 _NO_DRIVER: Final = re.compile(r"could not find a driver for automationName", re.IGNORECASE)
 _WRONG_OPTIONS: Final = re.compile(
     r"capabilities( object| argument)? (was|were) not valid for the following reason|should have a vendor prefix|"
@@ -71,27 +71,27 @@ _ADVERTISEMENT: Final = re.compile(r"; For documentation on this error, please v
 
 
 def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], reason: str) -> DeviceError:
-    """Return the error for what Appium answered to a start: AppError, ConfigError, or else ControllerError."""
+    """Return the error for a rejected start: AppError, ConfigError, otherwise ControllerError."""
     app = str(sent.get(APP, ""))
     where, page = f"Appium on session {session.id}", f"(session page: {session.url})"
-    told = told_without(_ADVERTISEMENT.sub("", reason).strip(), app)
+    message = redacted(_ADVERTISEMENT.sub("", reason).strip(), app)
     if fix := _fix_of_app(config, app, reason):
         name = f"the app {shown(app)}" if app else "the app"
-        return AppError(f"{where} could not install and start {name}: {told}\nFix: {fix} {page}")
+        return AppError(f"{where} could not install and start {name}: {message}\nFix: {fix} {page}")
     if fix := _fix_of_options(config, sent, reason):
-        return ConfigError(f"{where} does not take the options: {told}\nFix: {fix} {page}")
-    return ControllerError(f"{where} did not start a driver: {told} {page}")
+        return ConfigError(f"{where} rejected the capabilities: {message}\nFix: {fix} {page}")
+    return ControllerError(f"{where} did not start a driver: {message} {page}")
 
 
-def told_without(text: str, address: str) -> str:
-    """Return what Appium says without what an address may hide: credentials, and the query that signs it."""
+def redacted(text: str, address: str) -> str:
+    """Return a message of Appium without the credentials and the signed query of a URL."""
     for hidden in {address, re.sub(r"//[^/@]*@", "//", address)} - {""}:
         text = text.replace(hidden, shown(hidden))
     return text
 
 
 def _fix_of_app(config: AppiumConfig, app: str, reason: str) -> str:
-    """Return what helps when the app is at fault, empty when it is not."""
+    """Return the fix if the app is at fault, otherwise an empty text."""
     is_named = app and (("ENOENT" in reason and app in reason) or f"Details: {shown(app)} " in reason)
     sign = next((sign for sign in _SIGNS if sign.words.search(reason)), None)
     if _OWN_APPS.search(reason) or not (sign or is_named):
@@ -102,15 +102,15 @@ def _fix_of_app(config: AppiumConfig, app: str, reason: str) -> str:
 
 
 def _fix_of_options(config: AppiumConfig, sent: Mapping[str, Any], reason: str) -> str:
-    """Return what helps when the suite's options are at fault, empty when they are not."""
+    """Return the fix if the suite's options are at fault, otherwise an empty text."""
     if _WRONG_OPTIONS.search(reason):
         return "change them in device_appium_options"
     given = _automation_of(config)
     if not _NO_DRIVER.search(reason) or given.casefold() in {"", str(sent.get(_AUTOMATION)).casefold()}:
         return ""
-    fix = f"leave automationName out of device_appium_options: the service says {given!r} of its device"
+    fix = f"remove automationName from device_appium_options: the service reports {given!r} for its device"
     if _is_fake(config):
-        fix += ", Appium's fake one (`pytest-device doctor` tells what a better one needs)"
+        fix += ", Appium's fake one (`pytest-device doctor` shows what a real one requires)"
     return fix
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -13,6 +13,7 @@ from pytest_device.options import Options
 from pytest_device.plugin.state import DRIVERS, USES
 from pytest_device.redact import Redactor, shown
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.reporter import Reporter
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def save(
     sessions: Mapping[str, Session],
     settings: Settings,
     redactor: Redactor,
-    note: Callable[[str], None],
+    reporter: Reporter,
 ) -> None:
     """Save screenshot, page source and session facts of a failed test's devices.
 
-    If they cannot be written, ``note`` gets the reason, so that it does not replace the test's own error.
+    If they cannot be written, a note has the reason, so that it does not replace the test's own error.
     """
     directory = directory_of(item, settings)
     if directory is None or not sessions:
@@ -49,7 +50,7 @@ def save(
         for name, session in sessions.items():
             _write(directory / _file_name(name), _evidence(item, name, session), redactor)
     except OSError as error:
-        note(_not_saved(directory.parent, error))
+        reporter.note(_not_saved(directory.parent, error))
         return
     if ("device_artifacts", str(directory)) not in item.user_properties:
         item.user_properties.append(("device_artifacts", str(directory)))

@@ -11,13 +11,20 @@ from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.redact import Redactor
 from pytest_device.sessions.event_codec import to_plain
 from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
+from pytest_device.sessions.reporter import ProgressReporter
 
 
 class EventLog:
-    """Masks events and shows them at once, where the terminal is; the next report carries them."""
+    """The reporter of a process: masks events and shows them where the terminal is; the next test report carries them.
 
-    def __init__(self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None) -> None:
+    ``link`` shows lines in the place of a terminal.
+    """
+
+    def __init__(
+        self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None, link: ProgressReporter | None
+    ) -> None:
         self._config, self._redactor, self._terminal = config, redactor, terminal
+        self._link = terminal or link
         self._progress = Progress(config, terminal) if terminal else None
         self._events: list[Event] = []
         self.item: pytest.Item | None = None
@@ -28,7 +35,7 @@ class EventLog:
         """What sleeps while sessions are waited for: it shows them to a person."""
         return self._progress.sleep if self._progress else sleep
 
-    def add(self, event: Event) -> None:
+    def event(self, event: Event) -> None:
         """Take an event."""
         event = masked(event, self._redactor.text)
         self._events.append(event)
@@ -42,7 +49,14 @@ class EventLog:
 
     def note(self, text: str) -> None:
         """Take a note for the receipt."""
-        self.add(Note(text))
+        self.event(Note(text))
+
+    def progress(self, text: str) -> None:
+        """Show a line to a person who waits."""
+        if self._link:
+            self._link.progress(text)
+        else:
+            print(text)  # noqa: T201  # a worker without a channel to the coordinator
 
     def session_ids(self) -> set[str]:
         """Return the sessions that the events are about."""

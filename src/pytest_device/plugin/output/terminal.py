@@ -1,19 +1,19 @@
 """The process with the terminal: lines while devices come and go, and the receipt at the end."""
 
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from pytest_device.plugin.state import history_of
-from pytest_device.report.lines import colour_of, line_of
-from pytest_device.report.receipt import Incident, Receipt
-from pytest_device.report.verdict import Verdict
-from pytest_device.sessions.event_codec import from_plain, to_plain
-from pytest_device.sessions.events import Event, Note, Queued, Ready
-from pytest_device.settings import Settings
+
+if TYPE_CHECKING:  # a distributed run without a device has a terminal, too, and no events
+    from pytest_device.report.receipt import Receipt
+    from pytest_device.report.verdict import Verdict
+    from pytest_device.sessions.events import Event
+    from pytest_device.settings import Settings
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
@@ -21,11 +21,13 @@ WAITED: Final = "device_waited"
 """Attributes of a test report, which pytest-xdist carries to the coordinator as they are."""
 
 
-def attach(report: pytest.TestReport, events: list[Event], verdict: Verdict | None, *, waited: float) -> None:
+def attach(report: pytest.TestReport, events: "list[Event]", verdict: "Verdict | None", *, waited: float) -> None:
     """Let a report carry what happened to sessions, and who is to blame for an error that is not the test's.
 
     ``waited`` are the seconds of it in which the test had no device yet.
     """
+    from pytest_device.sessions.event_codec import to_plain
+
     vars(report)[WAITED] = waited
     vars(report)[EVENTS] = [to_plain(event) for event in events]
     if verdict:
@@ -39,7 +41,7 @@ class Terminal:
         self._config = config
         self._is_written = False
         self._is_drawn = False
-        self.receipt = Receipt()
+        self._receipt: Receipt | None = None
         self.history = history_of(config)
         self._seconds: dict[tuple[str, str], float] = {}
         """What tests that are not over have taken so far, by worker and node id."""
@@ -55,6 +57,10 @@ class Terminal:
                 _end_line(reporter)
             reporter.write_line(f"  device {line}", **_markup(colour))
             reporter.flush()  # a CI log must have it while the run still waits
+
+    def progress(self, text: str) -> None:
+        """Write one line now."""
+        self.show(text)
 
     def announce(self, line: str) -> None:
         """Write one line as it is, also under ``-q``."""
@@ -94,8 +100,18 @@ class Terminal:
         with capture.global_and_fixture_disabled() if capture else nullcontext():
             yield reporter
 
-    def show_event(self, event: Event, worker: str = "") -> None:
+    @property
+    def receipt(self) -> "Receipt":
+        """Return what the run did with sessions so far."""
+        from pytest_device.report.receipt import Receipt
+
+        self._receipt = self._receipt or Receipt()
+        return self._receipt
+
+    def show_event(self, event: "Event", worker: str = "") -> None:
         """Write what a watching person wants to know of an event, of a pytest-xdist worker's with its name."""
+        from pytest_device.report.lines import colour_of, line_of
+
         line = line_of(event, verbose=self._config.get_verbosity() > 0)
         if line:
             self.show(f"{worker} {line}".lstrip(), colour_of(event))
@@ -103,35 +119,58 @@ class Terminal:
     def count(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events, as plain values, to the receipt."""
         for values in events:
-            event = from_plain(values)
-            self.receipt.add(event)
-            if isinstance(event, Ready):
-                seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
-                self.history.add_boot(event.boot_key or event.session.label, seconds)
+            self.event(_read(values))
 
-    def save_receipt(self, settings: Settings) -> None:
+    def event(self, event: "Event") -> None:
+        """Add an event to the receipt."""
+        from pytest_device.sessions.events import Ready
+
+        self.receipt.add(event)
+        if isinstance(event, Ready):
+            seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
+            self.history.add_boot(event.boot_key or event.session.label, seconds)
+
+    def note(self, text: str) -> None:
+        """Add a line to the receipt."""
+        from pytest_device.sessions.events import Note
+
+        self.event(Note(text))
+
+    def save_receipt(self, settings: "Settings") -> None:
         """Save the receipt in the artifacts directory, if there is one."""
         from pytest_device.plugin.output.artifacts import save_receipt  # loads pydantic
 
         if note := save_receipt(settings, self.receipt, self._config):
-            self.receipt.add(Note(note))
+            self.note(note)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries, and show what a worker could not show."""
         carried: dict[str, Any] = vars(report)
-        events = [from_plain(values) for values in carried.get(EVENTS, ())]
-        if worker := carried.get("worker_id"):
-            for event in events:
-                if not isinstance(event, Note):  # which the receipt lists
-                    self.show_event(event, worker)
-        self.count(carried.get(EVENTS, ()))
-        if EVENTS in carried and type(report) is pytest.TestReport:  # of a run with device tests, and of no subtest
+        if EVENTS not in carried:  # of a run without device tests
+            return
+        events = [_read(values) for values in carried[EVENTS]]
+        self._show_and_count(events, carried.get("worker_id"))
+        if type(report) is pytest.TestReport:  # not of a subtest
             self._time(report, carried.get(WAITED, 0.0))
         if VERDICT in carried:
-            pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
-                str(value) for name, value in report.user_properties if name == "device_session_url"
-            ]
-            self.receipt.incidents.append(Incident(carried[VERDICT], report.nodeid, _error(report), pages))
+            self._note_incident(report, carried[VERDICT], events)
+
+    def _show_and_count(self, events: "Sequence[Event]", worker: str | None) -> None:
+        from pytest_device.sessions.events import Note
+
+        for event in events:
+            if worker and not isinstance(event, Note):  # which the receipt lists
+                self.show_event(event, worker)
+            self.event(event)
+
+    def _note_incident(self, report: pytest.TestReport, verdict: str, events: "Sequence[Event]") -> None:
+        from pytest_device.report.receipt import Incident
+        from pytest_device.sessions.events import Note, Queued
+
+        pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
+            str(value) for name, value in report.user_properties if name == "device_session_url"
+        ]
+        self.receipt.incidents.append(Incident(verdict, report.nodeid, _error(report), pages))
 
     def _time(self, report: pytest.TestReport, waited: float) -> None:
         """Remember how long a test took that ran, with its fixtures and without its wait for a device."""
@@ -157,7 +196,7 @@ class Terminal:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the receipt."""
-        lines = [] if self._is_written else list(self.receipt.lines())
+        lines = [] if self._is_written or self._receipt is None else list(self._receipt.lines())
         self._is_written = True
         if lines:
             terminalreporter.ensure_newline()
@@ -170,6 +209,12 @@ class Terminal:
         reporter: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter:
             self.pytest_terminal_summary(reporter)
+
+
+def _read(values: dict[str, Any]) -> "Event":
+    from pytest_device.sessions.event_codec import from_plain
+
+    return from_plain(values)
 
 
 def _shows_length(report: pytest.TestReport) -> bool:

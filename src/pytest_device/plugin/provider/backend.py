@@ -15,6 +15,7 @@ from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import STOP_SECONDS, ReaperClient, ReaperConfig
+from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.runs import OwnRun
 from pytest_device.sessions.session_client import SessionClient, may_have_created
 from pytest_device.settings import Settings
@@ -47,7 +48,7 @@ class Backend(Protocol):
         """Leave a session to its own limits."""
         ...
 
-    def slots(self, holder: str, warn: Callable[[str], None]) -> Slots | None:
+    def slots(self, holder: str) -> Slots | None:
         """Return what bounds how many sessions there are at once, None when nothing does."""
         ...
 
@@ -70,16 +71,16 @@ class LocalBackend:
         self,
         settings: Settings,
         given: dict[str, str] | None,
-        progress: Callable[[str], None],
+        reporter: Reporter,
         requests: "Collection[SessionRequest]" = (),
     ) -> None:
         self._open = ExitStack()
-        self._settings = settings
+        self._settings, self._reporter = settings, reporter
         if given is None:
             bodies = [request.to_wire() for request in requests]
             asked = dict.fromkeys(tuple(body.get(name) for name in _CHOOSES_DEVICE) for body in bodies)
             service = LocalService.start(
-                progress=progress,
+                progress=reporter.progress,
                 types=sorted({str(request.type) for request in requests}),
                 requests=[dict(zip(_CHOOSES_DEVICE, one, strict=True)) for one in asked],
                 **settings.of_local_service(),
@@ -98,10 +99,10 @@ class LocalBackend:
         """Return whether the answer is lost."""
         return may_have_created(error)
 
-    def slots(self, holder: str, warn: Callable[[str], None]) -> Slots | None:
+    def slots(self, holder: str) -> Slots | None:
         """Count in a directory of the service, which its workers share and which goes with it."""
         directory = self.log_path.parent if self.log_path else None
-        return _slots_in(directory, self._settings, self.service.url, holder, warn)
+        return _slots_in(directory, self._settings, self.service.url, holder, self._reporter)
 
     def keep(self, session_id: str) -> None:
         """Refuse: the service ends with the run."""
@@ -123,11 +124,9 @@ class RemoteBackend:
 
     log_path: Path | None = None
 
-    def __init__(
-        self, settings: Settings, *, run: OwnRun | None, worker: str | None, warn: Callable[[str], None]
-    ) -> None:
+    def __init__(self, settings: Settings, *, run: OwnRun | None, worker: str | None, reporter: Reporter) -> None:
         self.service = endpoint_at(str(settings.url), settings.token)
-        self._settings, self._run, self._worker, self._warn = settings, run, worker, warn
+        self._settings, self._run, self._worker, self._reporter = settings, run, worker, reporter
         self._pid = os.getpid()
         self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
         """Whether the coordinator reads what this one leaves: not on a machine that shares no disk with it."""
@@ -152,7 +151,7 @@ class RemoteBackend:
                 leaves_tombstones=self._is_settled or os.getpid() != self._pid,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds),
             ),
-            warn=self._warn,
+            reporter=self._reporter,
         )
 
     def _has_somebody_behind(self) -> bool:
@@ -173,12 +172,12 @@ class RemoteBackend:
         """Return whether the answer is lost for the reaper, too."""
         return self._owner_here().leaves_unknown(error)
 
-    def slots(self, holder: str, warn: Callable[[str], None]) -> Slots | None:
+    def slots(self, holder: str) -> Slots | None:
         """Count in the state directory, which all runs of this user share."""
         if self._shares_slots():
-            return _slots_of(_OnFirstUse(self._store), self._settings, holder, warn)
-        directory = self._settings.state_dir
-        return _slots_in(Path(directory) if directory else None, self._settings, self.service.url, holder, warn)
+            return _slots_of(_OnFirstUse(self._store), self._settings, holder, self._reporter)
+        directory = Path(self._settings.state_dir) if self._settings.state_dir else None
+        return _slots_in(directory, self._settings, self.service.url, holder, self._reporter)
 
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
@@ -192,7 +191,7 @@ class RemoteBackend:
                 f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
         return leases.LeaseStore(
-            leases.Terms(str(self._settings.slots_url), source, key_of(self.service.url), warn=self._warn)
+            leases.LeaseConfig(str(self._settings.slots_url), source, key_of(self.service.url), self._reporter)
         )
 
     def keep(self, session_id: str) -> None:
@@ -221,22 +220,20 @@ class _OnFirstUse:
         return self._store.claim(count, most, holder)
 
 
-def _slots_in(
-    state_dir: Path | None, settings: Settings, url: str, holder: str, warn: Callable[[str], None]
-) -> Slots | None:
+def _slots_in(state_dir: Path | None, settings: Settings, url: str, holder: str, reporter: Reporter) -> Slots | None:
     if settings.max_sessions is None:
         return None
     if state_dir is None:
         raise ConfigError(f"{settings.source('max_sessions')} needs a state directory: set {Options.state_dir.flag}")
-    return _slots_of(slots_directory(state_dir, url), settings, holder, warn)
+    return _slots_of(slots_directory(state_dir, url), settings, holder, reporter)
 
 
-def _slots_of(place: Path | Store, settings: Settings, holder: str, warn: Callable[[str], None]) -> Slots | None:
+def _slots_of(place: Path | Store, settings: Settings, holder: str, reporter: Reporter) -> Slots | None:
     most, timeout = settings.max_sessions, settings.wait_timeout_seconds
-    return Slots(place, most, holder=holder, timeout_seconds=timeout, tell=warn) if most else None
+    return Slots(place, most, holder=holder, timeout_seconds=timeout, reporter=reporter) if most else None
 
 
-def joined(settings: Settings, run_name: str, owner: str, warn: Callable[[str], None]) -> OwnRun | None:
+def joined(settings: Settings, run_name: str, owner: str, reporter: Reporter) -> OwnRun | None:
     """Return this process's part of the run in the state directory, None where that cannot be written."""
     state_dir = settings.state_dir
     reason = "this user has no home directory"
@@ -245,5 +242,6 @@ def joined(settings: Settings, run_name: str, owner: str, warn: Callable[[str], 
             return OwnRun.join(Path(state_dir), run_name, owner)
         except OSError as error:
             reason = str(error)
-    warn(f"no ledger ({reason}): no later run can stop what this one leaves running. Set {Options.state_dir.flag}")
+    warning = f"no ledger ({reason}): no later run can stop what this one leaves running"
+    reporter.note(f"{warning}. Set {Options.state_dir.flag}")
     return None

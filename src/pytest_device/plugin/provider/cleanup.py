@@ -5,7 +5,7 @@ from typing import Final
 
 from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.argent import Argent
-from pytest_device.controllers.tidying import TIDY_SECONDS, page_of, tidy_agent_device, tidy_argent
+from pytest_device.controllers.reset import RESET_SECONDS, reset_agent_device, reset_argent, url_of
 from pytest_device.errors import ControllerError
 from pytest_device.plugin.state import Use
 from pytest_device.sessions.models import Session
@@ -26,8 +26,8 @@ class Cleanup:
         """Note the page of a new session's device: a browser that argent drives is reset to it."""
         if session.type == SessionType.ARGENT:
             try:
-                with Argent(session, timeout_seconds=TIDY_SECONDS) as argent:
-                    self._start_urls[str(session.id)] = page_of(argent)
+                with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
+                    self._start_urls[str(session.id)] = url_of(argent)
             except ControllerError as error:
                 _logger.info("could not read the start page of the device: %s", error)
 
@@ -49,11 +49,11 @@ class Cleanup:
     def _reset(self, session: Session, use: Use) -> str:
         match session.type:
             case SessionType.AGENT_DEVICE:
-                with AgentDevice(session, use.environment, timeout_seconds=TIDY_SECONDS) as device:
+                with AgentDevice(session, use.environment, timeout_seconds=RESET_SECONDS) as device:
                     device.apps = set(use.client.apps) if isinstance(use.client, AgentDevice) else set()
-                    return tidy_agent_device(device)
+                    return reset_agent_device(device)
             case SessionType.ARGENT:
-                with Argent(session, timeout_seconds=TIDY_SECONDS) as argent:
-                    return tidy_argent(argent, self._start_urls.get(str(session.id), ""))
+                with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
+                    return reset_argent(argent, self._start_urls.get(str(session.id), ""))
             case _:  # Appium clears the data of apps itself, by appium:noReset and fullReset
                 return ""

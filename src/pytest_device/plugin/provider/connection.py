@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
@@ -27,7 +27,7 @@ WORKER_STOP_SECONDS: Final = 5.0
 
 
 class Connection:
-    """The way to the service; ``show`` writes a line for a person at once."""
+    """The way to the service."""
 
     def __init__(
         self, config: pytest.Config, settings: Settings, run_name: str, log: EventLog, terminal: Terminal | None
@@ -43,7 +43,6 @@ class Connection:
         self,
         items: Sequence[pytest.Item],
         redactor: Redactor,
-        show: Callable[[str], None],
         lookahead: Lookahead | None,
     ) -> Devices:
         """Return what provides devices; a local service is started when it is this process's to start, else a reaper.
@@ -57,9 +56,8 @@ class Connection:
             self._backend,
             Names(os.environ, self._run_name[:8]),
             redactor=redactor,
-            report=self._log.add,
+            reporter=self._log,
             sleep=self._log.sleep,
-            show=show,
             lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch),
         )
         return self._devices
@@ -69,30 +67,24 @@ class Connection:
         settings = self._settings
         worker: str | None = given.get("workerid")
         if settings.local:
-            show = self._terminal.show if self._terminal else print
-            requests = {need.request for item in items for need in needs_of(item).values()}
-            return LocalBackend(settings, given.get(LOCAL), show, requests)
+            requests = [need.request for item in items for need in needs_of(item).values()]
+            return LocalBackend(settings, given.get(LOCAL), self._log, requests)
         if self._terminal:
             service = endpoint_at(str(settings.url), settings.token)
             self._housekeeping = Housekeeping(settings, service, self._run_name, self._terminal)
             run = self._housekeeping.run
         else:
-            run = joined(settings, self._run_name, str(worker), self._log.note)
+            run = joined(settings, self._run_name, str(worker), self._log)
             if run and not run.is_joined_by(MAIN):  # on a machine of its own
                 self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
-        return RemoteBackend(settings, run=run, worker=worker, warn=self._log.note)
+        return RemoteBackend(settings, run=run, worker=worker, reporter=self._log)
 
     def close(self, session: pytest.Session, *, by_signal: bool) -> None:
         """Stop what is left, and report what happened since the last report: an interrupted test has none."""
         until = time.monotonic() + self._settings.stop_timeout_seconds
-        try:
-            if self._devices:
-                self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
-        except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
-            self._log.note(f"pytest_device_stopping failed at the end of the run: {type(error).__name__}: {error}")
-            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        self._close_devices(session, by_signal=by_signal)
         for event in self._closed(self._backend) if self._backend else ():
-            self._log.add(event)
+            self._log.event(event)
         for text in self._sweeper.notes(min(until, time.monotonic() + WORKER_STOP_SECONDS)) if self._sweeper else ():
             self._log.note(text)
         self._log.deliver()
@@ -100,6 +92,14 @@ class Connection:
             if self._housekeeping:
                 self._housekeeping.finish(session, until=until, others=False, by_signal=by_signal)
             self._terminal.save_receipt(self._settings)
+
+    def _close_devices(self, session: pytest.Session, *, by_signal: bool) -> None:
+        try:
+            if self._devices:
+                self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
+        except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
+            self._log.note(f"pytest_device_stopping failed at the end of the run: {type(error).__name__}: {error}")
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def _closed(self, backend: Backend) -> list[Event]:
         seconds = self._settings.stop_timeout_seconds

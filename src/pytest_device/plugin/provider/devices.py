@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_device.plugin.provider.backend import Backend
     from pytest_device.plugin.provider.cleanup import Cleanup
     from pytest_device.redact import Redactor
-    from pytest_device.sessions.events import Report
+    from pytest_device.sessions.reporter import Reporter
     from pytest_device.sessions.request import SessionRequest
     from pytest_device.settings import Settings
 
@@ -59,14 +59,13 @@ class Devices:
         names: "Names",
         *,
         redactor: "Redactor",
-        report: "Report",
+        reporter: "Reporter",
         sleep: Callable[[float], None],
-        show: Callable[[str], None],
         lookahead: Lookahead,
     ) -> None:
         self.settings, self.backend, self._names = settings, backend, names
-        self._redactor, self._sleep, self._show = redactor, sleep, show
-        self._relay = Relay(report)
+        self._redactor, self._sleep = redactor, sleep
+        self._relay = Relay(reporter)
         self._pid = os.getpid()
         self._is_forked = False
         self._lookahead = lookahead
@@ -76,7 +75,7 @@ class Devices:
         self._plan: _Plan | None = None
         self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
-        self.warm = warm_store(settings, backend, report=self._relay)
+        self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
     def policy(self) -> WaitPolicy:
@@ -257,7 +256,7 @@ class Devices:
             clock=time.monotonic,
             sleep=self._sleep,
             relay=self._relay,
-            slots=self.backend.slots(self._names.holder(), self._show),
+            slots=self.backend.slots(self._names.holder()),
         )
 
 

@@ -42,7 +42,7 @@ def started(
             started_one = driver(
                 session,
                 _options_of(name, sessions, options),
-                asked=asked.get(name),
+                request=asked.get(name),
                 policy=policy,
                 leave=lambda: keeps(item),
                 lost=lambda: devices.spend(item),  # a hanging driver must not disturb the next test

@@ -12,8 +12,7 @@ import pytest
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, joined
 from pytest_device.plugin.provider.warm import is_broken_off
-from pytest_device.sessions.event_codec import to_plain
-from pytest_device.sessions.events import Event, Note
+from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun
@@ -68,7 +67,7 @@ class Housekeeping:
         self._sweeper: Sweeper | None = None
         if settings.local:
             return
-        self.run = joined(settings, run_name, MAIN, self._notes.append)
+        self.run = joined(settings, run_name, MAIN, terminal)
         self._sweeper = Sweeper(settings, service, self.run.name if self.run else "")
 
     def finish(self, session: pytest.Session, *, until: float, others: bool, by_signal: bool) -> None:
@@ -90,7 +89,8 @@ class Housekeeping:
             self._notes += self._sweeper.notes(until)
         if os.getpid() == 1:
             self._notes.append(_IS_INIT)
-        self._count([Note(text) for text in self._notes])
+        for text in self._notes:
+            self._terminal.note(text)
         if (receipt.not_stopped() or receipt.lost) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -107,4 +107,5 @@ class Housekeeping:
         return {event.session.session_id for event in events}
 
     def _count(self, events: Sequence[Event]) -> None:
-        self._terminal.count(to_plain(event) for event in events)
+        for event in events:
+            self._terminal.event(event)

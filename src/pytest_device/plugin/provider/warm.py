@@ -6,9 +6,10 @@ from typing import Final, cast
 import pytest
 
 from pytest_device.plugin.provider.backend import Backend
-from pytest_device.sessions.events import Note, Report
+from pytest_device.sessions.events import Note
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reaper_client import ReaperClient
+from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
 
@@ -22,22 +23,22 @@ _IN_ORDER: Final = frozenset(
 )
 
 
-def warm_store(settings: Settings, backend: Backend, *, report: Report) -> WarmStore | None:
+def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmStore | None:
     """Return the store of warm sessions, None if none are kept; report why not if they were requested."""
     from pytest_device.controllers.health import problem_of
 
     if settings.not_warm:
-        report(Note(settings.not_warm))
+        relay.event(Note(settings.not_warm))
     owner = backend.sessions()
     if not (settings.keep_warm and settings.state_dir and isinstance(owner, ReaperClient) and owner.can_keep_warm):
         return None
-    slots = backend.slots("a check for warm devices", lambda _text: None)
+    slots = backend.slots("a check for warm devices")
     config = WarmConfig(
         settings.keep_warm,
         Path(settings.state_dir),
         owner=lambda: cast("ReaperClient", backend.sessions()),  # a forked child has its own
         problem_of=problem_of,
-        report=report,
+        relay=relay,
         has_room=lambda sessions: _has_room(slots, sessions),
     )
     return WarmStore(config)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from pytest_device.scheduling.test_plan import TestPlan
+from pytest_device.sessions.reporter import ProgressReporter
 
 CHANNEL: Final = "device_channel"
 """Key of a worker's input: the worker's end."""
@@ -33,8 +34,8 @@ class Channel(Protocol):
 class WorkerChannel:
     """The coordinator's end."""
 
-    def __init__(self, channel: Channel, say: Callable[[str], None]) -> None:
-        self._channel, self._say = channel, say
+    def __init__(self, channel: Channel, reporter: ProgressReporter) -> None:
+        self._channel, self._reporter = channel, reporter
         self._plan: str | None = None
         self.shard = ""
         """Which part of the suite it is."""
@@ -44,7 +45,7 @@ class WorkerChannel:
 
     def _on_message(self, message: tuple[int, str, str] | str) -> None:
         if isinstance(message, str):
-            self._say(message)
+            self._reporter.progress(message)
             return
         self.pid, self._plan, self.shard = message
 

@@ -80,7 +80,7 @@ class Coordinator:
     def pytest_configure_node(self, node: _Worker) -> None:
         """Give the worker a channel to here, and the run's local service, started with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
-        self._channels[node] = WorkerChannel(channel, self._terminal.show)
+        self._channels[node] = WorkerChannel(channel, self._terminal)
         try:
             settings = settings_of(self._config)
             if not (settings.local or settings.url):
@@ -98,7 +98,7 @@ class Coordinator:
     def _started(self, settings: "Settings") -> dict[str, str]:
         if self._service is None:
             self._service = LocalService.start(
-                progress=self._terminal.show,
+                progress=self._terminal.progress,
                 types=[],  # the workers alone know which
                 **settings.of_local_service(),
             )

@@ -38,7 +38,7 @@ class WorkerLink:
         """Send what this worker has collected."""
         self._channel.send((os.getpid(), plan.to_wire(), self._config.stash.get(SHARD_LINE, "")))
 
-    def show(self, text: str) -> None:
+    def progress(self, text: str) -> None:
         """Let a person read at once what this worker waits for, unless the coordinator is gone."""
         with suppress(OSError):
             self._channel.send(f"{self._worker} {text}")

@@ -15,6 +15,7 @@ from typing import Final, cast
 from urllib.parse import urlsplit
 
 from pytest_device.errors import ControllerError
+from pytest_device.service.apps.base import App
 from pytest_device.service.rules import is_uuid
 from pytest_device.spec import Platform
 
@@ -28,16 +29,6 @@ _NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
-    """A build: either ``path``, an archive or a directory, or ``url``, a web app that is served elsewhere."""
-
-    path: Path | None = None
-    url: str | None = None
-    application_id: str | None = None
-    scheme: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Builds:
     """What is in the directory now: it is read anew each time. ``directory`` is None where the service was given none.
 
@@ -46,7 +37,7 @@ class Builds:
 
     directory: Path | None
 
-    def build(self, build_id: str, platform: Platform) -> Build:
+    def build(self, build_id: str, platform: Platform) -> App:
         """Return a build that is for a platform."""
         found = self._directory(f"buildId {build_id}") / build_id.lower()
         if not found.is_dir():
@@ -70,7 +61,7 @@ class Builds:
         """
         try:
             client = self.client(platform, sdk_version)
-            build = self.build(client, platform) if is_uuid(client) else Build(url=client)
+            build = self.build(client, platform) if is_uuid(client) else App(url=client)
         except ControllerError:
             return None
         return build.path.absolute().as_uri() if build.path else build.url
@@ -90,7 +81,7 @@ class Builds:
         return f"there are {_listed(names)}" if names else f"there is none with a {METADATA} yet"
 
 
-def _build(path: Path, platform: Platform) -> Build:
+def _build(path: Path, platform: Platform) -> App:
     told = _texts(_object(path), str(path))
     if unknown := told.keys() - set(_KEYS):
         raise ControllerError(f"{path}: there is no key {min(unknown)!r}: there are {', '.join(_KEYS)}")
@@ -102,7 +93,7 @@ def _build(path: Path, platform: Platform) -> Build:
     archive, url = told.get("archive"), told.get("webUrl")
     if url and not _is_web_url(url):
         raise ControllerError(f"{path}: webUrl must be the http:// or https:// address of a web app")
-    return Build(
+    return App(
         _beside(path, archive) if archive is not None else None, url, told.get("applicationId"), told.get("scheme")
     )
 

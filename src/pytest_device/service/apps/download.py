@@ -5,7 +5,7 @@ import hashlib
 import re
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,6 +16,7 @@ import httpx
 
 from pytest_device.errors import ControllerError
 from pytest_device.redact import Redactor
+from pytest_device.service.logs import Log
 
 _REDIRECTS: Final = 5
 _OK: Final = 200
@@ -38,7 +39,7 @@ class PageError(ControllerError):
     """What is there is a page for a browser, not an archive."""
 
 
-async def download(url: str, directory: Path, *, bounds: Bounds, note: Callable[[str], None]) -> Path:
+async def download(url: str, directory: Path, *, bounds: Bounds, note: Log) -> Path:
     """Fetch an archive into a directory of its own below ``directory``; ``note`` is told its size and SHA-256.
 
     Raises ControllerError with the reason, and with no more of the address than may be shown; PageError for a page.

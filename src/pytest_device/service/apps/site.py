@@ -2,20 +2,18 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from os import PathLike, stat_result
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-import uvicorn
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
-from pytest_device.redact import is_loopback_authority
+from pytest_device.service.web import LoopbackOnly, Server
 
 INDEX: Final = "index.html"
 GRACE_SECONDS: Final = 1
@@ -51,33 +49,13 @@ async def serving(directory: Path) -> AsyncGenerator[str]:
     A path that names no file and has no extension is the app's own to route: it gets the ``index.html``.
     """
     with socket.create_server((_HOST, 0)) as listener:
-        server = _Server(
-            uvicorn.Config(
-                _LoopbackOnly(_Site(directory=directory, html=True)),
-                http="h11",
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                ws="none",
-                proxy_headers=False,
-                server_header=False,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-        )
+        server = Server(LoopbackOnly(_Site(directory=directory, html=True), _foreign), grace_seconds=GRACE_SECONDS)
         answering = asyncio.create_task(server.serve([listener]))  # what comes before it answers waits at the socket
         try:
             yield f"http://{_HOST}:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
             await answering
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to those who run the service."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
 
 
 class _Site(StaticFiles):
@@ -122,15 +100,5 @@ def _candidates(path: str) -> tuple[str, ...]:
     return (path,) if PurePosixPath(path).suffix else (path, f"{path}.html", INDEX)
 
 
-class _LoopbackOnly:
-    """Refuses requests for another host: a web page must not reach the app under a name of its own."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if is_loopback_authority(Headers(scope=scope).get("host", "")):
-            await self._app(scope, receive, send)
-        else:
-            refused = PlainTextResponse("the Host header does not name this machine\n", 421, headers=_FRESH)
-            await refused(scope, receive, send)
+def _foreign(_host: str) -> Response:
+    return PlainTextResponse("the Host header does not name this machine\n", 421, headers=_FRESH)

@@ -1,7 +1,7 @@
 """From what a create request says of the app to the app itself."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,15 +10,12 @@ from urllib.parse import urlsplit
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.archive import Limits
 from pytest_device.service.apps.base import App
-from pytest_device.service.apps.builds import Build, Builds
+from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.contents import NEEDS, Form, Need, app_of
 from pytest_device.service.apps.download import Bounds, PageError, download, shown
+from pytest_device.service.logs import Log, no_log
 from pytest_device.service.rules import is_uuid
 from pytest_device.spec import Platform, SessionType
-
-
-def _unheard(_text: str) -> None:
-    """Take a note that nobody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Sources:
     directory: Path
     kind: str
     builds: Builds
-    note: Callable[[str], None] = _unheard
+    note: Log = no_log
     bounds: Bounds = field(default_factory=Bounds)
     limits: Limits = field(default_factory=Limits)
 
@@ -66,7 +63,7 @@ class Sources:
         build = self.builds.build(build_id, platform)
         title = f"build {build_id}"
         app = self._served(build.url) if build.url else await self._read(build.path or Path(), title)
-        return _told(app, build)
+        return _described(app, build)
 
     async def _fetched(self, url: str) -> App:
         path = await download(url, self.directory, bounds=self.bounds, note=self.note)
@@ -90,18 +87,6 @@ class Sources:
         return NEEDS[self.kind]
 
 
-async def resolve(
-    request: Mapping[str, Any],
-    *,
-    builds_dir: Path | None,
-    directory: Path,
-    kind: str,
-    note: Callable[[str], None] = _unheard,
-) -> App | None:
-    """Return the app of a valid create request, None where it names none or the client is to install it."""
-    return await Sources(directory, kind, Builds(builds_dir), note).requested(request)
-
-
 _SCHEMES: Final = ("http://", "https://")
 
 
@@ -109,6 +94,6 @@ def _is_address(place: str) -> bool:
     return place.lower().startswith(_SCHEMES)
 
 
-def _told(app: App, build: Build) -> App:
-    """Return the app with what the build's own metadata says of it, which is worth more than what was found in it."""
+def _described(app: App, build: App) -> App:
+    """Return the app with the id and the scheme of its build's metadata, which take precedence."""
     return replace(app, application_id=build.application_id or app.application_id, scheme=build.scheme or app.scheme)

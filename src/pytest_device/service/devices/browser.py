@@ -4,17 +4,17 @@ import asyncio
 import os
 import shutil
 import tempfile
-from asyncio.subprocess import Process
-from collections import deque
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.journal import Journal
 from pytest_device.service.runners.processes import carry_through
+from pytest_device.service.runners.program import Program
 
 HOST: Final = "127.0.0.1"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -27,14 +27,9 @@ CHROMEDRIVER: Final = "chromedriver"
 
 BOOT_SECONDS: Final = 60.0
 _GRACE_SECONDS: Final = 3.0
-_POLL_SECONDS: Final = 0.05
-_LAST_WORDS_SECONDS: Final = 1.0
-_TAIL_LINES: Final = 10
-_LINE_BYTES: Final = 300
 _TEMPORARY_LETTERS: Final = 40
 """Of a socket's path at most 103 may be used on macOS, 107 on Linux; the browser adds 46, and we add 12."""
-_NOISE: Final = b"dbus/bus.cc"
-"""Of a machine without a desktop; it says nothing of what went wrong."""
+_NOISE: Final = "dbus/bus.cc"
 
 _UNUSED: Final = (
     "BackForwardCache",  # an app that was left would live on, unseen
@@ -57,6 +52,7 @@ _FLAGS: Final = (
     *("--password-store=basic", "--use-mock-keychain", "--disable-dev-shm-usage"),
     # A page that nobody looks at goes on as on a phone.
     *("--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"),
+    "--allow-pre-commit-input",  # else what is touched and typed before the first picture of a page is lost
     *("--disable-renderer-backgrounding", "--disable-hang-monitor", "--disable-popup-blocking"),
     f"--disable-features={','.join(_UNUSED)}",
     *("--lang=en-US", f"--remote-debugging-address={HOST}", "--remote-debugging-port=0"),
@@ -79,23 +75,20 @@ def find_chromedriver(environ: Mapping[str, str]) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """A browser that runs; ``url`` is the ``ws://`` address by which it is commanded."""
+    """A running browser; ``url`` is the ``ws://`` address of its debugging port."""
 
-    process: Process
+    program: Program
     port: int
     url: str
-    output: "_Output"
 
     async def ended(self) -> str:
-        """Wait for its end; tell how it ended and what it said last."""
-        await _exited(self.process)
-        await asyncio.wait({self.output.reading}, timeout=_LAST_WORDS_SECONDS)
-        return f"the browser ended with exit status {self.process.returncode}{self.output.told()}"
+        """Wait until it exits; return its exit status and its last output."""
+        return f"the browser ended with {await self.program.ended()}"
 
 
 @asynccontextmanager
 async def browsing(
-    program: Path,
+    executable: Path,
     *,
     size: tuple[int, int],
     directory: Path,
@@ -114,13 +107,12 @@ async def browsing(
     (profile / "DevToolsActivePort").unlink(missing_ok=True)
     with _temporary_files(guard) as temporary:
         own = {"HOME": str(directory / "home"), "TMPDIR": str(temporary)}
-        process = await _started(_command(program, profile, size), directory, {**environ, **own}, guard)
-        output = _Output(process)
+        program = await _started(_command(executable, profile, size), directory, {**environ, **own}, guard)
         try:
-            port, path = await _listening(process, profile / "DevToolsActivePort", output, limit_seconds)
-            yield Browser(process, port, f"ws://{HOST}:{port}{path}", output)
+            port, path = await _debugging_port(program, profile / "DevToolsActivePort", limit_seconds)
+            yield Browser(program, port, f"ws://{HOST}:{port}{path}")
         finally:
-            await carry_through(_end(process, output))
+            await carry_through(_end(program))
 
 
 @contextmanager
@@ -146,79 +138,45 @@ def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[st
     return [program, *_FLAGS, *as_root, window, f"--user-data-dir={profile}", "about:blank"]
 
 
-async def _started(command: Sequence[str | Path], directory: Path, environ: Mapping[str, str], guard: Guard) -> Process:
+async def _started(command: Sequence[str | Path], directory: Path, environ: Mapping[str, str], guard: Guard) -> Program:
     try:
-        return await guard.start(command, directory=directory, environ=environ)
+        return Program.reading(
+            "the browser", await guard.start(command, directory=directory, environ=environ), _Output()
+        )
     except OSError as error:
         raise ControllerError(f"{command[0]} cannot be run: {error.strerror}") from error
 
 
-async def _listening(process: Process, file: Path, output: "_Output", limit_seconds: float) -> tuple[int, str]:
-    """Return the port and the path that the browser writes into a file as soon as it listens."""
-    try:
-        async with asyncio.timeout(limit_seconds):
-            while process.returncode is None:
-                if where := _where(file):
-                    return where
-                await asyncio.sleep(_POLL_SECONDS)
-    except TimeoutError as error:
-        raise ControllerError(f"the browser was not ready within {limit_seconds:g} s{output.told()}") from error
-    await asyncio.wait({output.reading}, timeout=_LAST_WORDS_SECONDS)
-    raise ControllerError(f"the browser ended at its start with exit status {process.returncode}{output.told()}")
+async def _debugging_port(program: Program, file: Path, limit_seconds: float) -> tuple[int, str]:
+    """Return the port and the path that the browser writes to a file as soon as it listens."""
+
+    async def written() -> tuple[int, str] | None:
+        return _port_in(file)
+
+    return await program.ready(written, limit_seconds)
 
 
-def _where(file: Path) -> tuple[int, str] | None:
+def _port_in(file: Path) -> tuple[int, str] | None:
     port, _, path = (file.read_text() if file.exists() else "").partition("\n")
     return (int(port), path.strip()) if path else None
 
 
-async def _end(process: Process, output: "_Output") -> None:
-    if process.returncode is None:
-        process.terminate()
+async def _end(program: Program) -> None:
+    if program.process.returncode is None:
+        program.process.terminate()
     try:
         async with asyncio.timeout(_GRACE_SECONDS):
-            await _exited(process)
+            await program.exited()
     except TimeoutError:
-        process.kill()
-        await _exited(process)
-    if (await asyncio.wait({output.reading}, timeout=_LAST_WORDS_SECONDS))[0]:
-        await process.wait()
-    output.reading.cancel()
+        program.process.kill()
+        await program.exited()
+    await program.closed()
 
 
-async def _exited(process: Process) -> None:
-    # Not process.wait(): that waits for the end of the output too, which a process left over may hold open.
-    while process.returncode is None:  # noqa: ASYNC110
-        await asyncio.sleep(_POLL_SECONDS)
+class _Output(Journal):
+    """The browser's output without the complaints of a machine that has no desktop, which say nothing of a failure."""
 
-
-@dataclass(slots=True)
-class _Output:
-    """Reads what the browser prints, so that it is never held up, and keeps the end of it."""
-
-    process: Process
-    lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=_TAIL_LINES))
-    reading: asyncio.Task[None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reading = asyncio.create_task(self._read())
-
-    def told(self) -> str:
-        """Return the last lines, for the end of a message; nothing when there are none."""
-        return "".join(["; the end of its output:", *(f"\n    {line}" for line in self.lines)]) if self.lines else ""
-
-    async def _read(self) -> None:
-        if self.process.stdout is None:  # never: it is started with a pipe
-            raise RuntimeError("the browser has no standard output")
-        while line := await self._line(self.process.stdout):
-            if _NOISE not in line and line.strip():
-                self.lines.append(line[:_LINE_BYTES].decode(errors="replace").rstrip())
-
-    @staticmethod
-    async def _line(stream: asyncio.StreamReader) -> bytes:
-        try:
-            return await stream.readuntil(b"\n")
-        except asyncio.IncompleteReadError as error:
-            return error.partial
-        except asyncio.LimitOverrunError as error:
-            return await stream.read(error.consumed)
+    def read(self, line: str) -> None:
+        """Keep a line."""
+        if _NOISE not in line and line.strip():
+            super().read(line)

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine, system
@@ -14,6 +14,7 @@ from pytest_device.errors import ConfigError
 from pytest_device.service.devices.browser import find_chromedriver, find_chromium
 from pytest_device.service.devices.chromium import KIND
 from pytest_device.service.devices.found import Found
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.cache import Package
 from pytest_device.service.runners.command import ask
 from pytest_device.service.runners.toolchain import CHROMIUM, Toolbox, digest
@@ -71,7 +72,7 @@ class Pinned:
         needs_driver = session_type is SessionType.APPIUM and not self._driver.installed
         return [*([] if self.program.is_file() else [CHROMIUM.title]), *([self._driver.title] if needs_driver else [])]
 
-    async def install(self, toolbox: Toolbox, session_type: SessionType, progress: Callable[[str], None]) -> None:
+    async def install(self, toolbox: Toolbox, session_type: SessionType, progress: Log) -> None:
         """Install what is missing for a session of a type. Raises ConfigError with the cause and the fix."""
         if not self.program.is_file():
             await toolbox.get(CHROMIUM, progress)

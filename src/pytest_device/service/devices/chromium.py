@@ -1,6 +1,5 @@
 """A browser that is a session's device: the apps on it, what is in front, what its screen shows."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -20,6 +19,7 @@ from pytest_device.service.devices.page import Page, origin_of
 from pytest_device.service.devices.profiles import Profile
 from pytest_device.service.devices.tabs import Tabs, tabs_of
 from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.program import first
 from pytest_device.spec import Platform
 
 KIND: Final = "chromium"
@@ -173,13 +173,7 @@ class Chromium:
 
     async def ended(self) -> str:
         """Wait until the browser has ended or a page of it has crashed; return which and why."""
-        endings = [asyncio.create_task(self._browser.ended()), asyncio.create_task(self._tabs.crashed())]
-        try:
-            done, _ = await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
-            return done.pop().result()
-        finally:
-            for ending in endings:
-                ending.cancel()
+        return await first(self._browser.ended(), self._tabs.crashed())
 
     async def close(self) -> None:
         """End what serves the apps."""

@@ -7,8 +7,8 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,8 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.devices.found import Found, Listed
-from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, given_back
+from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, borrowed
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import ask
 from pytest_device.spec import Platform
 
@@ -54,7 +55,7 @@ def parse(printed: str) -> Sequence[Listed]:
 
 
 class Emulator:
-    """The device, see ``devices.base.Device``. Made by ``borrowed``."""
+    """The device, see ``devices.base.Device``. Made by ``borrow``."""
 
     kind = KIND
     platform = Platform.ANDROID
@@ -215,16 +216,10 @@ class Emulator:
         return int(found[1]), int(found[2])
 
 
-@asynccontextmanager
-async def borrowed(
-    serial: str, found: Found, *, environ: Mapping[str, str], log: Callable[[str], None]
-) -> AsyncGenerator[Emulator, None]:
-    """Take a device that is up; at the end of the block it has no app that was installed in it, or the log says so."""
-    if found.program is None:  # never: what is listed was listed by it
-        raise RuntimeError("adb is missing")
-    device = Emulator(serial, Tool(found.program, ("-s", serial), environ), found.appium_home)
-    async with given_back(device, log):
-        yield device
+def borrow(serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -> AbstractAsyncContextManager[Emulator]:
+    """Borrow a device that is up, see ``tool.borrowed``."""
+    tool = Tool(found.tool, ("-s", serial), environ)
+    return borrowed(Emulator(serial, tool, found.appium_home), log)
 
 
 def _last_line(printed: str) -> str:

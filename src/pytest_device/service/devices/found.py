@@ -38,3 +38,10 @@ class Found:
     fix: str = ""
     about: str = ""
     to_install: str = ""
+
+    @property
+    def tool(self) -> Path:
+        """The program that commands the devices which were listed by it."""
+        if self.program is None:
+            raise RuntimeError(f"nothing commands a device of the kind {self.kind}")
+        return self.program

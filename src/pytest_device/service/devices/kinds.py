@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_device.errors import ControllerError
+from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.found import Found, Listed
 from pytest_device.service.devices.profiles import plain
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
@@ -126,7 +127,7 @@ class Devices:
         environ: Mapping[str, str],
         home: Path,
         guard: Guard,
-        log: Callable[[str], None],
+        log: Log,
         toolbox: Toolbox | None = None,
         serve: Callable[[Path], AbstractAsyncContextManager[str]] | None = None,
     ) -> None:
@@ -137,14 +138,17 @@ class Devices:
         self._serve = serve or _site
         self._taken: set[str] = set()
 
-    async def prepare(self, request: Mapping[str, Any], progress: Callable[[str], None]) -> str:
+    async def prepare(self, request: Mapping[str, Any], progress: Log) -> str:
         """Install what the device of a request needs and lacks; return which browser it is, nothing for another device.
 
-        Raises ControllerError where nothing can serve, ConfigError when the browser cannot be installed.
+        Raises ConfigError where nothing can serve and when the browser cannot be installed.
         """
-        _, found = await self._look(request)
+        try:
+            _, found = await self._look(request)
+        except ControllerError as error:
+            raise ConfigError(str(error)) from error
         await self._installed(found, request, progress)
-        return f"browser: {_named(found)}" if found.kind == chromium.KIND else ""
+        return _named(found) if found.kind == chromium.KIND else ""
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no device for a request, None where it has one or can install what it needs."""
@@ -159,14 +163,14 @@ class Devices:
         founds = await availability(platform, _type(request), self._machine)
         return founds, usable(founds, platform, request.get("deviceIdentifier"))
 
-    async def _installed(self, found: Found, request: Mapping[str, Any], progress: Callable[[str], None]) -> None:
+    async def _installed(self, found: Found, request: Mapping[str, Any], progress: Log) -> None:
         if found.to_install and self._toolbox:
             pinned = browsers.Pinned(self._toolbox.cache_dir, by_hand=found.fix)
             await pinned.install(self._toolbox, _type(request), progress)
 
     @asynccontextmanager
-    async def lent(
-        self, request: Mapping[str, Any], directory: Path, *, log: Callable[[str], None] | None = None
+    async def borrowed(
+        self, request: Mapping[str, Any], directory: Path, *, log: Log | None = None
     ) -> AsyncGenerator[Device, None]:
         """Give the device for a valid create request; at the end of the block it is as it was, or has ended.
 
@@ -214,8 +218,8 @@ class Devices:
     def _borrowed(self, udid: str, found: Found, directory: Path) -> AbstractAsyncContextManager[Device]:
         environ = self._machine.for_tools
         if found.kind == emulator.KIND:
-            return emulator.borrowed(udid, found, environ=environ, log=self._log)
-        return simulator.borrowed(udid, found, environ=environ, directory=directory, log=self._log)
+            return emulator.borrow(udid, found, environ=environ, log=self._log)
+        return simulator.borrow(udid, found, environ=environ, directory=directory, log=self._log)
 
 
 def _with_appium_driver(found: Found, machine: Machine, package: str, session_type: SessionType) -> Found:

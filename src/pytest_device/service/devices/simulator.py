@@ -5,8 +5,8 @@ import json
 import plistlib
 import re
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,8 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools
 from pytest_device.service.devices.found import Found, Listed
-from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, given_back
+from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, borrowed
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import LIMIT_SECONDS, ask
 from pytest_device.spec import Platform
 
@@ -52,7 +53,7 @@ def parse(printed: str) -> Sequence[Listed]:
 
 
 class Simulator:
-    """The device, see ``devices.base.Device``. Made by ``borrowed``."""
+    """The device, see ``devices.base.Device``. Made by ``borrow``."""
 
     kind = KIND
     platform = Platform.IOS
@@ -168,16 +169,12 @@ class Simulator:
         return AppState.FOREGROUND if application_id == self._front else AppState.BACKGROUND
 
 
-@asynccontextmanager
-async def borrowed(
-    udid: str, found: Found, *, environ: Mapping[str, str], directory: Path, log: Callable[[str], None]
-) -> AsyncGenerator[Simulator, None]:
-    """Take a booted simulator; at the end of the block it has no app that was installed in it, or the log says so."""
-    if found.program is None:  # never: what is listed was listed by it
-        raise RuntimeError("xcrun is missing")
-    device = Simulator(udid, Tool(found.program, (), environ), found.appium_home, directory)
-    async with given_back(device, log):
-        yield device
+def borrow(
+    udid: str, found: Found, *, environ: Mapping[str, str], directory: Path, log: Log
+) -> AbstractAsyncContextManager[Simulator]:
+    """Borrow a booted simulator, see ``tool.borrowed``; screenshots are written to ``directory``."""
+    tool = Tool(found.tool, (), environ)
+    return borrowed(Simulator(udid, tool, found.appium_home, directory), log)
 
 
 def _bundle_id(info: Path) -> str:

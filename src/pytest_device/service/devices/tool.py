@@ -1,12 +1,13 @@
 """A program that commands a device, asked one thing at a time."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import LIMIT_SECONDS, ask
 
 INSTALL_SECONDS: Final = 300.0
@@ -46,11 +47,14 @@ class Borrowed(Protocol):
     async def give_back(self) -> None: ...
 
 
+_Borrowed = TypeVar("_Borrowed", bound=Borrowed)
+
+
 @asynccontextmanager
-async def given_back(device: Borrowed, log: Callable[[str], None]) -> AsyncGenerator[None, None]:
-    """Give the device back at the end of the block; where that fails the log says so."""
+async def borrowed(device: _Borrowed, log: Log) -> AsyncGenerator[_Borrowed]:
+    """Borrow a device that is up; at the end of the block remove the apps that were installed, or log a failure."""
     try:
-        yield
+        yield device
     finally:
         try:
             await device.give_back()

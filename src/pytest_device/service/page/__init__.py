@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from pytest_device.redact import Redactor
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.page.moments import timeline
+from pytest_device.service.page.timeline import timeline
 from pytest_device.service.replies import spelled, timestamp
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
@@ -51,7 +51,7 @@ class _Pages:
         session = self._of(request)
         facts = spelled(session, self._base_url, None)
         del facts["remoteConfig"], facts["applicationArchiveUrl"]  # the latter may hold a secret
-        happened = timeline(session, self._sessions.runner.moments(session.id))
+        happened = timeline(session, self._sessions.runner.log_entries(session.id))
         told = [{"at": timestamp(moment.at), "text": moment.text} for moment in happened]
         reason = session.reason and Redactor().text(session.reason)
         return JSONResponse({"data": facts | {"reason": reason, "timeline": told}}, headers=document.HEADERS)
@@ -75,6 +75,6 @@ class _Pages:
             **parts.of(session),
             "times": parts.times(session, runner),
             "facts": parts.facts(session, device),
-            "timeline": parts.timeline(session, timeline(session, runner.moments(session.id))),
+            "timeline": parts.timeline(session, timeline(session, runner.log_entries(session.id))),
             **parts.log(Redactor().text(runner.log(session.id))),
         }

@@ -10,7 +10,7 @@ from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import TERMINAL, Session, limits
 from pytest_device.service.replies import timestamp
-from pytest_device.service.runners.base import Moment, Runner
+from pytest_device.service.runners.base import LogEntry, Runner
 from pytest_device.spec import Platform, SessionType, Status
 
 WORDS: Final[Mapping[Status, str]] = {
@@ -72,7 +72,7 @@ def facts(session: Session, device: Device | None) -> str:
     return "".join(f"<div><dt>{label}</dt><dd>{escape(fact)}</dd></div>" for label, fact in rows if fact)
 
 
-def timeline(session: Session, happened: Iterable[Moment]) -> str:
+def timeline(session: Session, happened: Iterable[LogEntry]) -> str:
     """Return what happened, each with the time since the session was created."""
     return "".join(
         f'<li><time datetime="{timestamp(moment.at)}">+{_passed(moment.at - session.created_at)}</time>'

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.controller import BOOT_LIMIT_SECONDS, Controller, Place
-from pytest_device.service.runners.health import answers
+from pytest_device.service.runners.controller import BOOT_LIMIT_SECONDS, Controller, LaunchContext
+from pytest_device.service.runners.health import answers, noted
 from pytest_device.service.runners.journal import Journal
 from pytest_device.service.runners.processes import MARK
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, Project
@@ -27,56 +27,47 @@ class AgentDeviceLauncher:
     boot_limit_seconds: float = BOOT_LIMIT_SECONDS
     project: Project = AGENT_DEVICE
 
-    async def launch(self, place: Place, device: Device) -> Controller:
+    async def launch(self, context: LaunchContext, device: Device) -> Controller:
         """Start a daemon that answers."""
-        state = place.workplace.room("agent-device")
+        state = context.workspace.subdir("agent-device")
         journal = Journal()
-        program = await place.workplace.start(
+        program = await context.workspace.start(
             AGENT_DEVICE.node.program,
-            [place.toolchain.node, place.toolchain.script],
-            environ=_environ(place, device, state),
+            [context.toolchain.node, context.toolchain.script],
+            environ=_environ(context, device, state),
             journal=journal,
         )
 
         async def answered() -> tuple[int, str] | None:
-            port, token = _notes(state / "daemon.json")
+            port, token = noted(state / "daemon.json", "httpPort")
             journal.hide(token)
             return (port, token) if port and await answers(port, "/health", _is_ok) else None
 
         port, token = await program.ready(answered, self.boot_limit_seconds)
-        config = {"agentDeviceRemoteSessionUrl": place.url, "agentDeviceRemoteSessionToken": token}
+        config = {"agentDeviceRemoteSessionUrl": context.url, "agentDeviceRemoteSessionToken": token}
         return Controller(program, config, port, token)
-
-
-def _notes(path: Path) -> tuple[int, str]:
-    """Return the port and the token that the daemon has noted, 0 and nothing while it has not."""
-    try:
-        noted = json.loads(path.read_text())
-        return int(noted["httpPort"]), str(noted["token"])
-    except (OSError, ValueError, KeyError):
-        return 0, ""
 
 
 def _is_ok(reply: Any) -> bool:
     return bool(reply["ok"])
 
 
-def _environ(place: Place, device: Device, state: Path) -> dict[str, str]:
+def _environ(context: LaunchContext, device: Device, state: Path) -> dict[str, str]:
     """Real devices are reached with what the user has set up at home; a browser needs nothing of it."""
     is_browser = device.tools.debugging_port is not None
-    return place.environment(
-        place.workplace.room("home") if is_browser else place.home,
+    return context.environment(
+        context.workspace.subdir("home") if is_browser else context.home,
         AGENT_DEVICE_STATE_DIR=state,
-        AGENT_DEVICE_CLAIMS_DIR=place.workplace.room("claims"),
+        AGENT_DEVICE_CLAIMS_DIR=context.workspace.subdir("claims"),
         AGENT_DEVICE_DAEMON_SERVER_MODE="http",
         AGENT_DEVICE_DAEMON_IDLE_TIMEOUT_MS="0",
         AGENT_DEVICE_NO_UPDATE_NOTIFIER="1",
         **device.tools.environ,
-        **(_browser(place, device, state) if is_browser else {}),
+        **(_browser(context, device, state) if is_browser else {}),
     )
 
 
-def _browser(place: Place, device: Device, state: Path) -> Mapping[str, str]:
+def _browser(context: LaunchContext, device: Device, state: Path) -> Mapping[str, str]:
     """Put our shim where the daemon looks for the agent-browser it manages; return what the shim needs."""
     managed = state / "tools" / _BROWSER / _BROWSER_VERSION
     package = managed / "package/node_modules" / _BROWSER
@@ -86,7 +77,7 @@ def _browser(place: Place, device: Device, state: Path) -> Mapping[str, str]:
     (package / "package.json").write_text(json.dumps(says))
     (managed / "manifest.json").write_text(json.dumps({"package": _BROWSER, "version": _BROWSER_VERSION}))
     return {
-        "PYTEST_DEVICE_AGENT_BROWSER": str(place.toolchain.package(_BROWSER) / "bin/agent-browser.js"),
+        "PYTEST_DEVICE_AGENT_BROWSER": str(context.toolchain.package(_BROWSER) / "bin/agent-browser.js"),
         "PYTEST_DEVICE_DEBUGGING_PORT": str(device.tools.debugging_port),
-        MARK: str(place.workplace.directory),
+        MARK: str(context.workspace.directory),
     }

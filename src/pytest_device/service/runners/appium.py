@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.controller import APPIUM_BOOT_LIMIT_SECONDS, HOST, Controller, Place
+from pytest_device.service.runners.controller import APPIUM_BOOT_LIMIT_SECONDS, HOST, Controller, LaunchContext
 from pytest_device.service.runners.health import answers
 from pytest_device.service.runners.journal import AppiumJournal
 from pytest_device.service.runners.program import EndedError
@@ -38,21 +38,23 @@ class AppiumLauncher:
     boot_limit_seconds: float = APPIUM_BOOT_LIMIT_SECONDS
     project: Project = APPIUM
 
-    async def launch(self, place: Place, device: Device) -> Controller:
+    async def launch(self, context: LaunchContext, device: Device) -> Controller:
         """Start a server that answers."""
-        environ = self._environ(place, device)
+        environ = self._environ(context, device)
         for _ in range(_PORT_TRIES):
             try:
-                return await self._launch(place, device, environ, self.ports())
+                return await self._launch(context, device, environ, self.ports())
             except _PortTakenError:
                 continue
         raise ControllerError(f"{_PORT_TRIES} free ports in turn were taken before Appium could listen on them")
 
-    async def _launch(self, place: Place, device: Device, environ: Mapping[str, str], port: int) -> Controller:
-        journal = AppiumJournal(place.activity)
-        journal.hide(place.device_url)
-        program = await place.workplace.start(
-            APPIUM.node.program, _command(place, port), environ=environ, journal=journal
+    async def _launch(
+        self, context: LaunchContext, device: Device, environ: Mapping[str, str], port: int
+    ) -> Controller:
+        journal = AppiumJournal(context.activity)
+        journal.hide(context.device_url)
+        program = await context.workspace.start(
+            APPIUM.node.program, _command(context, port), environ=environ, journal=journal
         )
 
         async def answered() -> bool | None:
@@ -68,14 +70,14 @@ class AppiumLauncher:
         config = {"appiumUrl": f"http://{HOST}:{port}", "capabilities": dict(device.tools.capabilities)}
         return Controller(program, config)
 
-    def _environ(self, place: Place, device: Device) -> dict[str, str]:
+    def _environ(self, context: LaunchContext, device: Device) -> dict[str, str]:
         """Real drivers work with what the user has set up at home; ours and the fake one see nothing of it."""
-        own = place.workplace.room("appium")
-        _furnish(own, place, device)
-        return place.environment(
-            place.home if device.tools.appium_home else place.workplace.room("home"),
+        own = context.workspace.subdir("appium")
+        _furnish(own, context, device)
+        return context.environment(
+            context.home if device.tools.appium_home else context.workspace.subdir("home"),
             APPIUM_HOME=device.tools.appium_home or own,
-            **_device_environ(place, device),
+            **_device_environ(context, device),
         )
 
 
@@ -87,9 +89,9 @@ class _PortTakenError(ControllerError):
     """Someone else was quicker to take the port."""
 
 
-def _command(place: Place, port: int) -> list[str | Path]:
+def _command(context: LaunchContext, port: int) -> list[str | Path]:
     return [
-        *(place.toolchain.node, place.toolchain.script, "server"),
+        *(context.toolchain.node, context.toolchain.script, "server"),
         *("--address", HOST, "--port", str(port)),
         *("--config", os.devnull),  # else it looks for one in every directory above its own
         *("--log-level", "info", "--log-no-colors"),
@@ -97,7 +99,7 @@ def _command(place: Place, port: int) -> list[str | Path]:
     ]
 
 
-def _furnish(home: Path, place: Place, device: Device) -> None:
+def _furnish(home: Path, context: LaunchContext, device: Device) -> None:
     # Appium notes the drivers it finds beside them. With an Appium home of its own no server
     # reads what another one is just writing, and what is installed need not be writable.
     if device.tools.appium_home:
@@ -105,22 +107,22 @@ def _furnish(home: Path, place: Place, device: Device) -> None:
     if device.tools.debugging_port is None:
         link = home / "node_modules" / _FAKE_DRIVER
         link.parent.mkdir(parents=True)
-        link.symlink_to(place.toolchain.package(_FAKE_DRIVER))
+        link.symlink_to(context.toolchain.package(_FAKE_DRIVER))
         return
     ours = home / "node_modules" / _OUR_NAME
     # Copied: Node.js resolves what a module imports from where its file really lies.
     shutil.copytree(_OUR_DRIVER, ours, ignore=shutil.ignore_patterns("*.json", "*.md", "__pycache__"))
     shutil.copy(_OUR_DRIVER / f"{device.platform}.json", ours / "package.json")
-    (ours / "node_modules").symlink_to(place.toolchain.project / "node_modules")
+    (ours / "node_modules").symlink_to(context.toolchain.project / "node_modules")
 
 
-def _device_environ(place: Place, device: Device) -> Mapping[str, str]:
+def _device_environ(context: LaunchContext, device: Device) -> Mapping[str, str]:
     """Return what our driver needs to find the device, as its README says."""
     if device.tools.debugging_port is None:
         return device.tools.environ
     return {
         **device.tools.environ,
-        "PYTEST_DEVICE_DEVICE_URL": place.device_url,
+        "PYTEST_DEVICE_DEVICE_URL": context.device_url,
         "PYTEST_DEVICE_DEBUGGING_PORT": str(device.tools.debugging_port),
         "PYTEST_DEVICE_DEVICE_NAME": device.name,
         "PYTEST_DEVICE_UDID": device.tools.capabilities.get("appium:udid", ""),

@@ -1,4 +1,4 @@
-"""What the local service asks of the real programs behind a session."""
+"""The interface between the service and the programs behind its sessions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The device or its controller did not come up, or died. The reason is shown on the session's page."""
+    """The device or its controller did not start, or exited. The session page shows the reason."""
 
     reason: str
 
@@ -30,44 +30,50 @@ Boot = Booting | Running | Failed
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """Something that happened to the programs of a session, in words for its page; ``at`` in Unix seconds."""
+class LogEntry:
+    """An entry of a session's timeline; ``at`` in Unix seconds."""
 
     at: float
     text: str
 
 
 class Runner(Protocol):
-    """Starts and ends the programs of sessions, each session's as one group that leaves nothing behind."""
+    """Starts and stops the programs of sessions, each session's as one group that leaves nothing behind.
+
+    By default there is no device to show, no timeline and no log.
+    """
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
         """Begin to boot for a valid create request; return at once."""
         ...
 
-    def look(self, session_id: str) -> Boot:
-        """Tell how far the session's programs are, from memory, without waiting."""
+    def status(self, session_id: str) -> Boot:
+        """Return how far the boot is, from memory, without waiting."""
         ...
 
     def last_activity(self, session_id: str) -> float | None:
-        """Tell when the controller was last used (Unix seconds), None when not since it is ready."""
+        """Return when the controller was last used (Unix seconds), None if it was not used since it became ready."""
         ...
 
     def device(self, session_id: str) -> Device | None:
-        """Return the device of a session that is up, None before, after, and where there is none to be seen."""
-        ...
+        """Return the device of a running session, None before, after, and for a session without one."""
+        del session_id
+        return None
 
-    def moments(self, session_id: str) -> Sequence[Moment]:
-        """Tell what happened to the session's programs, also some time after its end; the oldest first."""
-        ...
+    def log_entries(self, session_id: str) -> Sequence[LogEntry]:
+        """Return what happened to the session's programs, the oldest entry first; kept for a while after its end."""
+        del session_id
+        return ()
 
     def log(self, session_id: str) -> str:
-        """Return the last lines of the controller's log, without secrets, also some time after the session's end."""
-        ...
+        """Return the last lines of the controller's log, without secrets; kept for a while after the session's end."""
+        del session_id
+        return ""
 
     def stop(self, session_id: str) -> None:
-        """Begin to end the session's programs; return at once. Repeating it does nothing."""
+        """Begin to stop the session's programs; return at once. Repeated calls do nothing."""
         ...
 
     async def close(self) -> None:
-        """End the programs of all sessions; return when no process of theirs is left."""
+        """Stop the programs of all sessions; return when none of their processes is left."""
         ...

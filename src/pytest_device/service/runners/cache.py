@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import MASK, Redactor
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import carry_through, end, remove
 
@@ -80,7 +81,7 @@ class Installer:
 
     guard: Guard
     environ: Mapping[str, str]
-    progress: Callable[[str], None]
+    progress: Log
     limit_seconds: float = LIMIT_SECONDS
     progress_seconds: float = 10.0
     clock: Callable[[], float] = time.monotonic

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from pytest_device.service.devices.base import Device
 from pytest_device.service.runners.activity import Activity
 from pytest_device.service.runners.journal import Journal
-from pytest_device.service.runners.program import Program, Workplace
+from pytest_device.service.runners.program import Program, Workspace
 from pytest_device.service.runners.toolchain import Project, Toolchain
 
 HOST: Final = "127.0.0.1"
@@ -19,14 +19,14 @@ APPIUM_BOOT_LIMIT_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a controller is to run: in its session's workplace, by ``toolchain``, under these published addresses.
+class LaunchContext:
+    """Where a controller is to run: in its session's workspace, by ``toolchain``, under these published addresses.
 
     ``environ`` is what the session's programs see of the user's environment, ``home`` is the user's. ``url`` is where
     the gateway forwards from, ``device_url`` where the device answers over HTTP. Both are secrets.
     """
 
-    workplace: Workplace
+    workspace: Workspace
     toolchain: Toolchain
     environ: Mapping[str, str]
     home: Path
@@ -40,7 +40,7 @@ class Place:
             **self.environ,
             "PATH": os.pathsep.join([str(self.toolchain.node.parent), self.environ.get("PATH", os.defpath)]),
             "HOME": str(home),
-            "TMPDIR": str(self.workplace.room("tmp")),
+            "TMPDIR": str(self.workspace.subdir("tmp")),
             "DO_NOT_TRACK": "1",
             **{name: str(value) for name, value in more.items()},
         }
@@ -76,8 +76,8 @@ class Launcher(Protocol):
         """What has to be installed."""
         ...
 
-    async def launch(self, place: Place, device: Device) -> Controller:
-        """Start a controller and return it when it answers; whoever clears the workplace ends it.
+    async def launch(self, place: LaunchContext, device: Device) -> Controller:
+        """Start a controller and return it when it answers; whoever clears the workspace ends it.
 
         Raises ControllerError when it does not come up in time, OSError when it cannot be started.
         """

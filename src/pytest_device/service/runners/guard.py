@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.processes import GRACE_SECONDS, KILL_SECONDS, carry_through, marked, remove
 
 _PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL")
@@ -23,7 +24,7 @@ class Guard:
     the file, which no kind of death can withhold, it ends their processes and removes them.
     """
 
-    def __init__(self, *, environ: Mapping[str, str], log: Callable[[str], None]) -> None:
+    def __init__(self, *, environ: Mapping[str, str], log: Log) -> None:
         self._environ = {name: environ[name] for name in _PASSED_ON if name in environ}
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None

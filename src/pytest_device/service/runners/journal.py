@@ -53,6 +53,11 @@ class Journal:
         for line in lines:
             self.read(line.decode(errors="replace").rstrip())
 
+    def close(self) -> None:
+        """Read a last line that has no end."""
+        if self._unfinished:
+            self.feed(b"\n")
+
     def read(self, line: str) -> None:
         """Read one line."""
         self._lines.append(self._redactor.text(line)[:_LINE_LENGTH])

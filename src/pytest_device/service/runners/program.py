@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.runners.guard import Guard
@@ -31,7 +31,13 @@ class Program:
     title: str
     process: Process
     journal: Journal
-    reading: asyncio.Task[None]
+    task: asyncio.Task[None]
+    """Reads the output until its end."""
+
+    @classmethod
+    def reading(cls, title: str, process: Process, journal: Journal) -> Self:
+        """Return a program that was just started, and read its output."""
+        return cls(title, process, journal, asyncio.create_task(_read(process, journal)))
 
     async def ready(self, answer: Callable[[], Awaitable[_Answer | None]], limit_seconds: float) -> _Answer:
         """Wait until there is an answer, which may take each time as long as it likes; return it.
@@ -42,32 +48,38 @@ class Program:
             async with asyncio.timeout(limit_seconds):
                 while (answered := await answer()) is None:
                     if self.process.returncode is not None:
-                        raise EndedError(f"{self.title} ended while it booted: {await self.ended()}")
+                        raise EndedError(f"{self.title} ended at its start with {await self.ended()}")
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
             raise ControllerError(
-                f"{self.title} was not ready within {limit_seconds:g} s; the end of its log:\n{self.journal.tail}"
+                f"{self.title} was not ready within {limit_seconds:g} s{self._last_output()}"
             ) from error
         return answered
 
-    async def ended(self) -> str:
-        """Wait for the end of the program; tell how it ended and what it said last."""
-        # Not process.wait(): that waits for the end of the output too, which what the program has started may hold
-        # open.
+    async def exited(self) -> None:
+        """Wait until the program exits."""
+        # Not process.wait(): that also waits for the end of the output, which a child process may hold open.
         while self.process.returncode is None:  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)
-        await asyncio.wait({self.reading}, timeout=_LAST_WORDS_SECONDS)
-        return f"exit status {self.process.returncode}; the end of its log:\n{self.journal.tail}"
+
+    async def ended(self) -> str:
+        """Wait until the program exits; return its exit status and its last output."""
+        await self.exited()
+        await asyncio.wait({self.task}, timeout=_LAST_WORDS_SECONDS)
+        return f"exit status {self.process.returncode}{self._last_output()}"
 
     async def closed(self) -> None:
         """Wait until nothing of the ended program is left in this process."""
-        if (await asyncio.wait({self.reading}, timeout=_LAST_WORDS_SECONDS))[0]:
+        if (await asyncio.wait({self.task}, timeout=_LAST_WORDS_SECONDS))[0]:
             await self.process.wait()
-        self.reading.cancel()
+        self.task.cancel()
+
+    def _last_output(self) -> str:
+        return f"; the end of its log:\n{self.journal.tail}" if self.journal.tail else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class Workspace:
     """The directory of one session, all its own, and the programs that were started there."""
 
     directory: Path
@@ -79,7 +91,7 @@ class Workplace:
     ) -> Program:
         """Start a program here. Raises OSError when it cannot be started."""
         process = await self.guard.start(command, directory=self.directory, environ=environ)
-        program = Program(title, process, journal, asyncio.create_task(_read(process, journal)))
+        program = Program.reading(title, process, journal)
         self.programs.append(program)
         return program
 
@@ -87,7 +99,7 @@ class Workplace:
         """End every process that works here. Raises OSError when one cannot be ended."""
         await carry_through(asyncio.to_thread(end, [self.directory]))
 
-    def room(self, name: str) -> Path:
+    def subdir(self, name: str) -> Path:
         """Return a directory in this one, which is made for this user only."""
         path = self.directory / name
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,12 +107,12 @@ class Workplace:
 
 
 @asynccontextmanager
-async def workplace(directory: Path, guard: Guard) -> AsyncGenerator[Workplace]:
+async def workspace(directory: Path, guard: Guard) -> AsyncGenerator[Workspace]:
     """Make a directory for programs; at the end of the block no process and no file of them is left.
 
     Raises OSError when the directory cannot be made or cleared.
     """
-    place = Workplace(directory, guard)
+    place = Workspace(directory, guard)
     try:
         directory.mkdir(mode=0o700, parents=True)  # noqa: ASYNC240  at once
         yield place
@@ -108,7 +120,7 @@ async def workplace(directory: Path, guard: Guard) -> AsyncGenerator[Workplace]:
         await carry_through(_clear(place))
 
 
-async def _clear(place: Workplace) -> None:
+async def _clear(place: Workspace) -> None:
     await asyncio.to_thread(remove, [place.directory])
     for program in place.programs:
         await program.closed()
@@ -119,3 +131,15 @@ async def _read(process: Process, journal: Journal) -> None:
         raise RuntimeError("the program has no standard output")
     while output := await process.stdout.read(_READ_BYTES):
         journal.feed(output)
+    journal.close()
+
+
+async def first(*ends: Awaitable[str]) -> str:
+    """Wait until at least one of several ends comes; return what is known of those that came."""
+    waiting = [asyncio.ensure_future(end) for end in ends]
+    try:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        return "; ".join(end.result() for end in waiting if end in done)
+    finally:
+        for end in waiting:
+            end.cancel()

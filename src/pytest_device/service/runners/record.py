@@ -1,4 +1,4 @@
-"""What is known of a session's programs, also some time after their end."""
+"""The state and the timeline of a session's programs, kept for a while after their end."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from pytest_device.service.devices.base import Device
 from pytest_device.service.runners.activity import Activity
-from pytest_device.service.runners.base import Boot, Booting, Moment
+from pytest_device.service.runners.base import Boot, Booting, LogEntry
 from pytest_device.service.runners.controller import Controller
-from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
+from pytest_device.spec import DEFAULT_SESSION_TYPE, SessionType
 
 KEPT: Final = 200
-"""Sessions that have ended, and moments of each."""
+"""How many ended sessions are kept, and how many entries of each timeline."""
 
 
 @dataclass(slots=True)
 class Record:
-    """One session: what was asked for, how far it is, what happened to it. The only thing here that changes."""
+    """One session: its request, its state and its timeline. The only mutable value here."""
 
     id: str
     request: Mapping[str, Any]
@@ -26,17 +26,12 @@ class Record:
     boot: Boot = field(default_factory=Booting)
     device: Device | None = None
     controller: Controller | None = None
-    moments: deque[Moment] = field(default_factory=lambda: deque[Moment](maxlen=KEPT))
+    entries: deque[LogEntry] = field(default_factory=lambda: deque[LogEntry](maxlen=KEPT))
 
     @property
     def type(self) -> SessionType:
-        """What drives the device."""
+        """The session type, which names the controller."""
         return SessionType(self.request.get("type", DEFAULT_SESSION_TYPE))
-
-    @property
-    def platform(self) -> Platform:
-        """What the device runs."""
-        return Platform(self.request["platform"])
 
     @property
     def log(self) -> str:
@@ -44,5 +39,5 @@ class Record:
         return self.controller.journal.text if self.controller else ""
 
     def note(self, text: str) -> None:
-        """Note something that happens now."""
-        self.moments.append(Moment(self.clock(), text))
+        """Add an entry to the timeline."""
+        self.entries.append(LogEntry(self.clock(), text))

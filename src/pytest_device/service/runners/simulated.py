@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.base import Boot, Booting, Moment, Running
+from pytest_device.service.runners.base import Boot, Booting, Runner, Running
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
 PATH: Final = "/simulated"
@@ -34,7 +33,7 @@ BootSeconds = Callable[[Mapping[str, Any]], float]
 """Gives how long the device of a create request's body takes to boot."""
 
 
-class SimulatedRunner:
+class SimulatedRunner(Runner):
     """Pretends to boot devices, each ready ``boot_seconds`` after its start by ``clock`` (Unix seconds).
 
     ``boot_seconds`` may be a function of the request's body: kinds of device differ. Nothing runs: the connection
@@ -64,7 +63,7 @@ class SimulatedRunner:
             self._clock() + seconds,
         )
 
-    def look(self, session_id: str) -> Boot:
+    def status(self, session_id: str) -> Boot:
         """Tell by the clock whether the session would be ready."""
         device = self._devices[session_id]
         if self._clock() < device.ready_at:
@@ -90,21 +89,6 @@ class SimulatedRunner:
             return JSONResponse(words or {"error": "there is no such controller"}, 200 if words else 404)
 
         return (Route(f"{PATH}/{{session_id}}/{{question}}", answer, methods=["GET"]),)
-
-    def device(self, session_id: str) -> Device | None:
-        """Return None: there is nothing to see."""
-        del session_id
-        return None
-
-    def moments(self, session_id: str) -> Sequence[Moment]:
-        """Tell nothing: nothing happens."""
-        del session_id
-        return ()
-
-    def log(self, session_id: str) -> str:
-        """Return nothing: no program runs."""
-        del session_id
-        return ""
 
     def stop(self, session_id: str) -> None:
         """Forget the session."""

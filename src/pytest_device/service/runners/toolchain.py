@@ -3,12 +3,13 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError
+from pytest_device.service.logs import Log
 from pytest_device.service.runners import node
 from pytest_device.service.runners.cache import Installer, Package
 from pytest_device.service.runners.environment import for_installers
@@ -113,7 +114,7 @@ class Toolbox:
         self.cache_dir = cache_dir
         self._found: dict[str, Toolchain] = {}
 
-    async def get(self, project: Project, progress: Callable[[str], None]) -> Toolchain:
+    async def get(self, project: Project, progress: Log) -> Toolchain:
         """Return the toolchain; ``progress`` is told what takes long. Raises ConfigError with the cause and the fix.
 
         Who asks second waits for the first and finds the work done, or does it when the first was broken off.
@@ -123,11 +124,11 @@ class Toolbox:
             self._found[project.name] = await prepare(self._installer(progress), self.cache_dir, project, nodes=nodes)
         return self._found[project.name]
 
-    async def ensure(self, package: Package, progress: Callable[[str], None]) -> None:
+    async def ensure(self, package: Package, progress: Log) -> None:
         """Install a package that needs nothing else; ``progress`` and errors as with ``get``."""
         await self._installer(progress).ensure(package)
 
-    def _installer(self, progress: Callable[[str], None]) -> Installer:
+    def _installer(self, progress: Log) -> Installer:
         return Installer(self._guard, for_installers(self._environ), progress)
 
 

@@ -10,11 +10,11 @@ class Slot(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Tell whether this process still has it."""
+        """Return whether this process still holds it."""
         ...
 
     def release(self) -> None:
-        """Give it back, once: later calls do nothing, nor does any in a forked child."""
+        """Release it once: later calls do nothing, nor does any in a forked child."""
         ...
 
 
@@ -41,27 +41,27 @@ class Claim(Protocol):
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether another claim was to be served first when it looked last."""
+        """Return whether another claim came first at the last attempt."""
         ...
 
     def fill(self) -> bool:
-        """Take all that is wanted, if those who are to be served first leave as much; tell whether it did."""
+        """Take all slots unless claims that come first need them; return whether it succeeded."""
         ...
 
     def queue(self, *, urgent: bool) -> None:
-        """Take a place in the queue, once: the last one, or the last of those who are urgent."""
+        """Queue once: at the end, or at the end of the urgent claims."""
         ...
 
     def obstacle(self) -> Obstacle:
-        """Return what is in the way."""
+        """Return what it waits for."""
         ...
 
     def leave(self) -> None:
-        """Give the place in the queue back."""
+        """Leave the queue."""
         ...
 
     def withdraw(self) -> None:
-        """Give back whatever it has, after an interrupt at any point."""
+        """Release everything, after an interrupt at any point."""
         ...
 
 

@@ -17,7 +17,7 @@ from pytest_device.sessions.quota.claim import Obstacle
 T = TypeVar("T")
 
 _TURN_SECONDS: Final = 5.0
-"""A turn lasts milliseconds: whoever has had it for so long has been halted."""
+"""A turn lasts milliseconds: a process that has had it for so long is suspended."""
 _TURN_PAUSE_SECONDS: Final = 0.01
 _TICKET: Final = re.compile(r"ticket-(\d)-(\d+)-(\d+)\.lock")
 _URGENT, _ORDINARY = 0, 1
@@ -29,7 +29,7 @@ def slots_directory(state_dir: Path, service_url: str) -> Path:
 
 
 def key_of(service_url: str) -> str:
-    """Return a name for a service that does not tell its address."""
+    """Return a name for a service that does not show its address."""
     return sha256(service_url.rstrip("/").lower().encode()).hexdigest()[:16]
 
 
@@ -40,7 +40,6 @@ class FileStore:
         self._directory = directory
 
     def claim(self, count: int, most: int, holder: str) -> "FileClaim":
-        """Return a claim that has taken nothing yet."""
         return FileClaim(self._directory, count, most, f"{holder} (process {os.getpid()})")
 
 
@@ -53,11 +52,10 @@ class _Lock:
 
     @property
     def is_held(self) -> bool:
-        """Tell whether this process has it."""
         return self._lock.is_locked
 
     def try_lock(self, timeout_seconds: float = 0) -> bool:
-        """Tell whether it was free and is now this process's; raises OSError when the file cannot be."""
+        """Return whether this process now holds it; raises OSError when the file cannot be locked."""
         try:
             self._lock.acquire(timeout=timeout_seconds, poll_interval=_TURN_PAUSE_SECONDS)
         except filelock.Timeout:
@@ -67,7 +65,7 @@ class _Lock:
         return True
 
     def release(self) -> None:
-        """Unlock it, once: later calls do nothing, nor does any in a forked child, where filelock forgets it."""
+        """Unlock it once: later calls do nothing, nor does any in a forked child, where filelock forgets it."""
         if self.is_held:
             self._lock.release()
 
@@ -80,19 +78,18 @@ class FileSlot(_Lock):
         self._words = self.path.with_suffix(".txt")  # not in the locked file, which nobody else can read on Windows
 
     def sign(self, holder: str) -> None:
-        """Write down who holds it."""
         self._words.touch(mode=0o600)
         self._words.write_text(holder, encoding="utf-8")
 
     def holder(self) -> str:
-        """Return who has signed it."""
+        """Return the name that its holder wrote."""
         with suppress(OSError):
             if words := self._words.read_text(encoding="utf-8", errors="replace"):
                 return words
-        return "one who has not signed"  # somebody took the words away
+        return "an unknown process"  # somebody took the words away
 
     def release(self) -> None:
-        """Give it back, with the words."""
+        """Release it, and remove the holder's name."""
         if self.is_held:
             with suppress(OSError):
                 self._words.unlink(missing_ok=True)
@@ -108,11 +105,10 @@ class _Ticket(_Lock):
 
     @property
     def order(self) -> tuple[int, int]:
-        """Return what tickets are served by, the least first."""
         return self.urgency, self.number
 
     def release(self) -> None:
-        """Give the place up, and leave no file of it."""
+        """Leave the queue, and remove the file."""
         if self.is_held:
             with suppress(OSError):  # filelock removes it by itself where an open file cannot be
                 self.path.unlink(missing_ok=True)
@@ -126,52 +122,45 @@ class FileClaim:
         self.count, self.is_behind = count, False
         self._directory, self._most, self._holder = directory, most, holder
         self._turn = _Lock(directory / "turn.lock")
-        self._slots: list[FileSlot] = []
+        self.slots: list[FileSlot] = []
         self._tickets: list[_Ticket] = []
         """The last one is its place."""
         self._probe = self._turn
         """What it looked at last."""
 
-    @property
-    def slots(self) -> Sequence[FileSlot]:
-        """Return what it has taken."""
-        return self._slots
-
     def fill(self) -> bool:
-        """Take all that is wanted of the slots that no earlier ticket looks at; tell whether there was enough."""
+        """Take the slots that no earlier ticket uses; return whether there were enough."""
         return bool(self._in_turn(self._fill))
 
     def queue(self, *, urgent: bool) -> None:
-        """Take a ticket; another one only if this claim has become urgent. None when the turn cannot be had."""
+        """Take a ticket; another one only if this claim has become urgent."""
         urgency = _URGENT if urgent else _ORDINARY
         if not self._tickets or urgency < self._tickets[-1].urgency:
             self._in_turn(lambda: self._queue(urgency))
 
     def obstacle(self) -> Obstacle:
-        """Return who has the first ``most`` slots, and how many tickets are before this claim's."""
-        return self._in_turn(self._obstacle) or Obstacle(("one that was halted while it looked",), 0)
+        """Return who holds the first ``most`` slots, and how many tickets come first."""
+        return self._in_turn(self._obstacle) or Obstacle(("a suspended process",), 0)
 
     def leave(self) -> None:
-        """Give the ticket back."""
         _give_back(self._tickets)
 
     def withdraw(self) -> None:
-        """Give back whatever it has."""
-        _give_back(self._slots)
+        _give_back(self.slots)
         _give_back(self._tickets)
         self._probe.release()
         self._turn.release()
 
     def _in_turn(self, act: Callable[[], T]) -> T | None:
-        """Act while nobody else does; None when another does not come to the end of its turn."""
+        """Act while no other process does; None when another one does not finish its turn."""
         try:
             for path in (self._directory.parent, self._directory):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             return act() if self._turn.try_lock(_TURN_SECONDS) else None
         except OSError as error:
             raise ConfigError(
-                f"{Options.max_sessions.flag} cannot be kept: {self._directory} cannot be used ({error}). "
-                f"Name another place with {Options.state_dir.flag}"
+                f"{Options.max_sessions.flag} cannot be enforced: {self._directory} cannot be used ({error}). "
+                f"Set another directory with {Options.state_dir.flag}"
             ) from error
         finally:
             self._turn.release()
@@ -184,16 +173,16 @@ class FileClaim:
                 break  # the others need not be looked at
         self.is_behind = first > 0
         for number in range(first, self._most):
-            if len(self._slots) == self.count:
+            if len(self.slots) == self.count:
                 break
-            self._slots.append(FileSlot(self._directory, number))  # before it is locked, so that an interrupt finds it
-            if not self._slots[-1].try_lock():
-                self._slots.pop()
-        if len(self._slots) < self.count:
-            _give_back(self._slots)
-            self._slots.clear()  # the next look counts what it takes itself
+            self.slots.append(FileSlot(self._directory, number))  # before it is locked, so that an interrupt finds it
+            if not self.slots[-1].try_lock():
+                self.slots.pop()
+        if len(self.slots) < self.count:
+            _give_back(self.slots)
+            self.slots.clear()  # the next look counts what it takes itself
             return False
-        for slot in self._slots:
+        for slot in self.slots:
             slot.sign(self._holder)
         return True
 
@@ -210,7 +199,7 @@ class FileClaim:
         return Obstacle([slot.holder() for slot in slots if not self._was_free(slot)], ahead)
 
     def _ahead(self) -> Iterator[_Ticket]:
-        """Yield the tickets before this claim's own, or all; take away those whose process is gone."""
+        """Yield the tickets before this claim's own, or all; remove those of dead processes."""
         for urgency, number, most in sorted(self._tickets_of_all()):
             if self._tickets and (urgency, number) >= self._tickets[-1].order:
                 return
@@ -225,7 +214,7 @@ class FileClaim:
                 yield urgency, number, most
 
     def _was_free(self, lock: _Lock) -> bool:
-        """Tell whether nobody has it; then take away what is left of who had it."""
+        """Return whether no process holds it; then remove the files of the former holder."""
         self._probe = lock  # where an interrupt finds it
         try:
             return lock.try_lock()

@@ -25,6 +25,7 @@ from pytest_device.options import Options
 from pytest_device.redact import Redactor
 from pytest_device.sessions.quota.claim import Obstacle
 from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
+from pytest_device.sessions.reporter import Reporter
 
 LEASE_SECONDS: Final = 30.0
 """How long a machine that dies keeps its slots, and how long the server may be away unnoticed."""
@@ -34,13 +35,13 @@ _URGENT, _ORDINARY = "0", "1"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseConfig:
     """How the server is called, and whom the slots are for; ``source`` is what named its address."""
 
     url: str = field(repr=False)
     source: str
     key: str
-    warn: Callable[[str], None]
+    reporter: Reporter
     lease_seconds: float = LEASE_SECONDS
     reply_seconds: float = _REPLY_SECONDS
     clock: Callable[[], float] = monotonic
@@ -50,10 +51,10 @@ class Terms:
 class Server:
     """The scripts of one Redis server, and the words for its errors."""
 
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
+    def __init__(self, config: LeaseConfig) -> None:
+        self.config = config
         self.has_answered = False
-        parts = urlsplit(terms.url)
+        parts = urlsplit(config.url)
         password = unquote(parts.password) if parts.password else None
         self._redactor = Redactor([password] if password else [])
         client = redis.Redis(
@@ -64,27 +65,27 @@ class Server:
             password=password,
             ssl=parts.scheme == "rediss",
             ssl_check_hostname=True,  # not the default before redis 6
-            socket_timeout=terms.reply_seconds,
-            socket_connect_timeout=terms.reply_seconds,
+            socket_timeout=config.reply_seconds,
+            socket_connect_timeout=config.reply_seconds,
             retry=Retry(NoBackoff(), 0),
             decode_responses=True,
             encoding_errors="replace",
         )
         self._look, self._renew, self._drop = map(client.register_script, (LOOK, RENEW, DROP))
-        self._keys = [f"{{pytest-device:{terms.key}}}:{name}" for name in ("slots", "queue", "count")]
+        self._keys = [f"{{pytest-device:{config.key}}}:{name}" for name in ("slots", "queue", "count")]
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
-        """Return whether it took, the first slot it may look at, how many are before it, and numbers or holders."""
+        """Return whether it took slots, the first it may use, how many claims come first, and numbers or holders."""
         return self._run(self._look, claim, count, most, words, urgency, self._lease_milliseconds)
 
     def renew(self, slots: Iterable["LeaseSlot"]) -> Sequence[int]:
-        """Return the numbers of those that are lost."""
-        told = [{"number": slot.number, "claim": slot.claim, "words": slot.words} for slot in slots]
-        lost: Sequence[int] = self._run(self._renew, self._lease_milliseconds, json.dumps(told))
+        """Return the numbers of lost slots."""
+        renewed = [{"number": slot.number, "claim": slot.claim, "words": slot.words} for slot in slots]
+        lost: Sequence[int] = self._run(self._renew, self._lease_milliseconds, json.dumps(renewed))
         return lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
-        """Give back what a claim has, or one of its slots; what the server does not hear of ends by itself."""
+        """Release a claim's slots, or one of them; without an answer they expire by themselves."""
         try:
             self._run(self._drop, claim, "" if number is None else number)
         except RedisError:
@@ -92,23 +93,23 @@ class Server:
 
     @property
     def _lease_milliseconds(self) -> int:
-        return int(self.terms.lease_seconds * 1000)
+        return int(self.config.lease_seconds * 1000)
 
     def _run(self, script: Callable[..., Any], *arguments: str | int) -> Any:
         answer = script(keys=self._keys, args=arguments)
         self.has_answered = True
         return answer
 
-    def told(self, error: RedisError) -> str:
+    def describe(self, error: RedisError) -> str:
         """Return an error in words, without secrets."""
-        return self._redactor.text(f"the Redis server of {self.terms.source} does not answer ({error})")
+        return self._redactor.text(f"the Redis server of {self.config.source} does not answer ({error})")
 
     def check(self) -> None:
         """Raise ConfigError when it cannot be used: not reached, or not allowed to run scripts."""
         try:
             self._run(self._drop, "nobody", "")
         except RedisError as error:
-            raise ConfigError(f"{Options.max_sessions.flag} cannot be kept: {self.told(error)}") from None
+            raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {self.describe(error)}") from None
 
 
 class LeaseSlot:
@@ -120,11 +121,9 @@ class LeaseSlot:
 
     @property
     def is_held(self) -> bool:
-        """Tell whether it is renewed."""
         return self._heart.has(self)
 
     def release(self) -> None:
-        """Give it back, once: later calls do nothing, nor does any in a forked child."""
         self._heart.release(self)
 
 
@@ -132,37 +131,36 @@ class Heart:
     """Renews the slots of this process, in a thread that lives while there are some."""
 
     def __init__(self, server: Server) -> None:
-        self._server, self._terms = server, server.terms
+        self._server, self._config = server, server.config
         self._slots: dict[LeaseSlot, None] = {}
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
-        self._beat_at = self._terms.clock()
+        self._beat_at = self._config.clock()
         self._is_warned = False
 
     def has(self, slot: LeaseSlot) -> bool:
-        """Tell whether a slot is this process's."""
         return slot in self._slots and os.getpid() == self._pid
 
     def keep(self, slots: Iterable[LeaseSlot]) -> None:
-        """Renew these from now on."""
+        """Start renewing slots."""
         with self._guard:
             self._slots.update(dict.fromkeys(slots))
             if self._thread is None:
-                self._beat_at = self._terms.clock()
+                self._beat_at = self._config.clock()
                 self._thread = threading.Thread(target=self._run, name="pytest-device slots", daemon=True)
                 self._thread.start()
 
     def release(self, slot: LeaseSlot) -> None:
-        """Give a slot back, if it is this process's."""
+        """Release a slot of this process."""
         if self.has(slot):
-            with self._guard:  # also while the server is told: else a beat might take it up again
+            with self._guard:  # also while the server drops it: else a beat might take it up again
                 self._slots.pop(slot, None)
                 self._server.drop(slot.claim, slot.number)
 
     def _run(self) -> None:
         while True:
-            self._terms.sleep(self._terms.lease_seconds / _BEATS_PER_LEASE)
+            self._config.sleep(self._config.lease_seconds / _BEATS_PER_LEASE)
             try:
                 if not self._beat():
                     return
@@ -170,7 +168,7 @@ class Heart:
                 self._miss(error)
 
     def _beat(self) -> bool:
-        """Renew all; False when there are none, and the thread is to end."""
+        """Renew all slots; False when there are none, and the thread has to end."""
         with self._guard:
             if not self._slots:
                 self._thread = None
@@ -179,36 +177,35 @@ class Heart:
             lost = [slot for slot in self._slots if slot.number in numbers]
             for slot in lost:
                 self._slots.pop(slot)
-        self._beat_at, self._is_warned = self._terms.clock(), False
+        self._beat_at, self._is_warned = self._config.clock(), False
         if lost:
-            self._terms.warn(
-                f"{len(lost)} of this run's slots went to others while {self._terms.source} was away for more than "
-                f"{self._terms.lease_seconds:g} s: there may be more sessions than {Options.max_sessions.flag} allows"
+            self._config.reporter.note(
+                f"{len(lost)} of this run's slots went to other runs while {self._config.source} was unreachable for "
+                f"more than {self._config.lease_seconds:g} s: there may be more sessions than "
+                f"{Options.max_sessions.flag} allows"
             )
         return True
 
     def _miss(self, error: RedisError) -> None:
-        if self._terms.clock() - self._beat_at >= self._terms.lease_seconds and not self._is_warned:
+        if self._config.clock() - self._beat_at >= self._config.lease_seconds and not self._is_warned:
             self._is_warned = True
-            self._terms.warn(
-                f"{Options.max_sessions.flag} is not kept for now: for {self._terms.lease_seconds:g} s "
-                f"{self._server.told(error)}"
+            self._config.reporter.note(
+                f"{Options.max_sessions.flag} is not enforced for now: for {self._config.lease_seconds:g} s "
+                f"{self._server.describe(error)}"
             )
 
 
 class LeaseStore:
     """The slots of a service on a Redis server. A forked child has to make its own."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._server = Server(terms)
+    def __init__(self, config: LeaseConfig) -> None:
+        self._server = Server(config)
         self._heart = Heart(self._server)
 
     def check(self) -> None:
-        """Raise ConfigError when the server cannot be used."""
         self._server.check()
 
     def claim(self, count: int, most: int, holder: str) -> "LeaseClaim":
-        """Return a claim that has taken nothing yet."""
         return LeaseClaim(self._server, self._heart, count, most, f"{holder} (process {os.getpid()} on {node()})")
 
 
@@ -219,20 +216,15 @@ class LeaseClaim:
         self.count, self.is_behind = count, False
         self._server, self._heart, self._most, self._words = server, heart, most, words
         self._name, self._urgency = secrets.token_hex(8), ""
-        self._slots: list[LeaseSlot] = []
+        self.slots: list[LeaseSlot] = []
         self._obstacle = Obstacle((), 0)
-
-    @property
-    def slots(self) -> Sequence[LeaseSlot]:
-        """Return what it has taken."""
-        return self._slots
 
     def fill(self) -> bool:
         """Take all that is wanted, all or none; False, too, when the server does not answer any more.
 
         Raises ConfigError when it has never answered.
         """
-        if self._slots:
+        if self.slots:
             return True
         try:
             took, first, ahead, found = self._server.look(
@@ -242,34 +234,32 @@ class LeaseClaim:
             self._explain(error)
             return False
         if took:
-            self._slots = [LeaseSlot(self._heart, self._name, number, self._words) for number in found]
-            self._heart.keep(self._slots)
+            self.slots = [LeaseSlot(self._heart, self._name, number, self._words) for number in found]
+            self._heart.keep(self.slots)
             return True
         self.is_behind, self._obstacle = first > 0, Obstacle(found, ahead)
         return False
 
     def _explain(self, error: RedisError) -> None:
-        told = self._server.told(error)
+        reason = self._server.describe(error)
         if not self._server.has_answered:
-            raise ConfigError(f"{Options.max_sessions.flag} cannot be kept: {told}") from None
-        self._obstacle = Obstacle((f"nobody knows whom, since {told}",), 0)
+            raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {reason}") from None
+        self._obstacle = Obstacle((f"unknown, because {reason}",), 0)
 
     def queue(self, *, urgent: bool) -> None:
-        """Take a place with the next look, which is at once; become urgent if it was not."""
+        """Queue with the next call, which is made at once; become urgent."""
         urgency = _URGENT if urgent else _ORDINARY
         if not self._urgency or urgency < self._urgency:
             self._urgency = urgency
             self.fill()
 
     def obstacle(self) -> Obstacle:
-        """Return what was in the way at the last look."""
         return self._obstacle
 
     def leave(self) -> None:
-        """Do nothing: the place ended with the look that took the slots."""
+        """Do nothing: taking the slots ended the place in the queue."""
 
     def withdraw(self) -> None:
-        """Give back whatever it has, whether or not its answer came."""
-        for slot in self._slots:
+        for slot in self.slots:
             self._heart.release(slot)
         self._server.drop(self._name)

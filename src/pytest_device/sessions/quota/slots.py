@@ -11,6 +11,7 @@ from pytest_device.errors import ConfigError, LeaseTimeoutError
 from pytest_device.options import Options
 from pytest_device.sessions.quota.claim import Claim, Slot, Store
 from pytest_device.sessions.quota.files import FileStore
+from pytest_device.sessions.reporter import ProgressReporter
 
 _FIRST_PAUSE_SECONDS: Final = (0.03, 0.09)
 """Between two attempts of who is served next: short, since a slot that lies free is a device that nobody
@@ -28,19 +29,17 @@ _pause: Final = SystemRandom().uniform  # not seeded: workers that seed theirs a
 class Slots:
     """The slots of one service: as many as there may be sessions at once.
 
-    Nobody waits for ever. Whoever cannot be served at once takes a place in the queue, in the order of asking. A claim
-    is served when so many slots are free as it wants, all or none, that no earlier claim looks at: so what is given
-    back stays free until the first has enough, whether it wants one or several, and nobody passes it again and again.
-    A claim whose process dies is gone from the queue, as are that process's slots.
+    No claim starves: one that cannot be served at once queues in order of arrival, and is served when enough slots are
+    free, all or none, that no earlier claim uses. So released slots stay free until the first claim has enough. When a
+    process dies, its claims and slots are gone.
 
-    Nobody blocks another. A call never waits with a slot of its own in its hands; for the slots of earlier calls it
-    asks ``gives_way`` to give back what can be done without. Who cannot, has them in use and still wants more: such a
-    claim is urgent and served before those that hold none, which may be waiting for just these slots. What is left is
-    two tests that each have sessions in use and want more, all together more than there may be: the time-out ends it.
+    No claim blocks another: a call never waits while it holds a slot, and ``gives_way`` releases those of earlier calls
+    that are not in use. A claim whose process still has slots in use is urgent, and served before those without any,
+    which may be waiting for these very slots. Two tests that each use sessions and together want more than there may be
+    are ended by the time-out.
 
-    Runs that are told different numbers at the same time look each at its own first ``most`` slots. So none has more
-    sessions than it was told, and all together have no more than the greatest number that one of them was told; but a
-    run that was told less waits while others hold the first slots, and others go on past its number.
+    Runs with different limits use the first ``most`` slots each. So none exceeds its own limit, and all together do not
+    exceed the greatest one; but a run with a lower limit waits while others hold the first slots.
     """
 
     def __init__(
@@ -52,13 +51,13 @@ class Slots:
         timeout_seconds: float,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        tell: Callable[[str], None],
+        reporter: ProgressReporter,
     ) -> None:
-        """Look at the slots in a directory or store; ``holder`` is who others are told has them: no secret."""
+        """Use the slots in a directory or store; ``holder``, no secret, names this process to others."""
         self.most = most
         self._store: Store = FileStore(place) if isinstance(place, Path) else place
         self._holder, self._timeout = holder, timeout_seconds
-        self._clock, self._sleep, self._tell = clock, sleep, tell
+        self._clock, self._sleep, self._reporter = clock, sleep, reporter
         self._given: set[Slot] = set()
 
     def take(self, count: int, gives_way: Callable[[], bool] = lambda: False) -> list[Slot]:
@@ -69,8 +68,8 @@ class Slots:
         """
         if count > self.most:
             raise ConfigError(
-                f"{count} sessions are needed at once, {Options.max_sessions.flag} allows {self.most}: "
-                "allow more, or use fewer devices in one test"
+                f"{count} sessions are needed at once, but {Options.max_sessions.flag} allows {self.most}: "
+                "increase it, or use fewer devices in one test"
             )
         if not count:
             return []
@@ -105,12 +104,12 @@ class Slots:
             now = self._clock()
             if now >= deadline:
                 raise LeaseTimeoutError(
-                    f"{self._waited(claim, now - started)}. Allow more with {Options.max_sessions.flag}, "
-                    f"or a longer wait with {Options.wait_timeout_seconds.flag}"
+                    f"{self._waited(claim, now - started)}. Increase {Options.max_sessions.flag} or "
+                    f"{Options.wait_timeout_seconds.flag}"
                 )
             if now >= word_at:
                 word_at = now + _HEARTBEAT_SECONDS
-                self._tell(self._waited(claim, now - started))
+                self._reporter.progress(self._waited(claim, now - started))
             claim.queue(urgent=not gave and self._has_some())
             pause = _pause(*(_PAUSE_SECONDS if claim.is_behind else _FIRST_PAUSE_SECONDS))
             self._sleep(min(pause, deadline - now))
@@ -122,7 +121,7 @@ class Slots:
         return slots
 
     def _has_some(self) -> bool:
-        """Tell whether this process has slots of earlier calls; forget those that it has given back."""
+        """Return whether this process holds slots of earlier calls; forget those it has released."""
         for slot in tuple(self._given):  # a copy, since another thread may add to it
             if not slot.is_held:
                 self._given.discard(slot)
@@ -132,6 +131,6 @@ class Slots:
         found = claim.obstacle()
         holders = ", ".join(f"{number} by {holder}" for holder, number in Counter(found.held).items())
         return (
-            f"waited {seconds:.0f} s for {claim.count} of the {self.most} sessions that {Options.max_sessions.flag} "
-            f"allows at once; held: {holders or 'none'}; place in the queue: {found.ahead + 1}"
+            f"waited {seconds:.0f} s for {claim.count} of {self.most} sessions ({Options.max_sessions.flag}); "
+            f"in use: {holders or 'none'}; position in the queue: {found.ahead + 1}"
         )

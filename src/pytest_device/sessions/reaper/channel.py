@@ -8,21 +8,11 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.direct import DirectCalls
-from pytest_device.sessions.reaper.messages import (
-    Decoder,
-    Ended,
-    LedgerFailed,
-    MessageError,
-    Ready,
-    Report,
-    Request,
-    SessionReport,
-    Start,
-    encode,
-)
+from pytest_device.sessions.reaper.messages import Decoder, MessageError, Report, Request, Start, encode
 from pytest_device.sessions.reaper.sender import received
 
 NAME: Final = "pytest-device-reaper"
@@ -39,6 +29,12 @@ _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_
 _WITHOUT: Final = "sessions are stopped by the run itself, and left to their limits if it is killed"
 
 
+class NoReaper(NamedTuple):
+    """No reaper process watches over the sessions any more."""
+
+    problem: str
+
+
 class ReaperChannel:
     """Sends requests to a reaper.
 
@@ -51,20 +47,19 @@ class ReaperChannel:
         start: Start,
         *,
         detached: bool,
-        on_report: Callable[[SessionReport | LedgerFailed], None],
+        on_report: Callable[[messages.SessionReport | messages.LedgerFailed | NoReaper], None],
         restore: Callable[[], Iterable[Request]],
-        warn: Callable[[str], None],
     ) -> None:
-        self._first, self._on_report, self._restore, self._warn = start, on_report, restore, warn
+        self._first, self._on_report, self._restore = start, on_report, restore
         self._ready = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
-        self._fate = "ended before its time"
+        self._fate = "ended unexpectedly"
         self._processes_left = 2 if detached else 0
         self._start()
 
     def await_ready(self) -> None:
-        """Wait until a reaper takes requests; one that does not start in time is done without."""
+        """Wait until a reaper takes requests; replace one that does not start in time."""
         if not self._ready.wait(READY_SECONDS):
             self._processes_left = 0
             self._fate = f"did not start within {READY_SECONDS:.0f} s"
@@ -94,7 +89,7 @@ class ReaperChannel:
         return True
 
     def close(self) -> None:
-        """Let go: what a process still has to do it does alone."""
+        """Close the channel: a reaper process finishes alone."""
         self._closed = True
         self._hang_up()
 
@@ -122,7 +117,7 @@ class ReaperChannel:
             return _spawn(self._first)
         except OSError as error:
             self._processes_left = 0
-            self._warn(f"no reaper process can be started ({error}): {_WITHOUT}")
+            self._on_report(NoReaper(f"no reaper process can be started ({error}): {_WITHOUT}"))
             return None
 
     def _listen(self, channel: socket.socket) -> None:
@@ -139,9 +134,9 @@ class ReaperChannel:
 
     def _receive(self, report: Report) -> None:
         match report:
-            case Ready():
+            case messages.Ready():
                 self._ready.set()
-            case Ended():
+            case messages.Ended():
                 self._closed = True
             case _:
                 self._on_report(report)
@@ -149,7 +144,7 @@ class ReaperChannel:
     def _replace(self) -> None:
         self._ready.clear()
         if not self._processes_left:
-            self._warn(f"the reaper process {self._fate}: {_WITHOUT}")
+            self._on_report(NoReaper(f"the reaper process {self._fate}: {_WITHOUT}"))
         with self._lock:  # what is sent meanwhile comes after what the successor has to know
             self._start()
             for request in self._restore():

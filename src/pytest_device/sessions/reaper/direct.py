@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from pytest_device.sessions.ledger import Ledger
 from pytest_device.sessions.reaper import sender
 from pytest_device.sessions.reaper.messages import Report, Request, Returned, Start
 from pytest_device.sessions.reaper.supervisor import Supervisor
@@ -22,21 +21,15 @@ class DirectCalls:
 
     def __init__(self, start: Start, report: Callable[[Report], None]) -> None:
         self._endpoint = start.endpoint
-        self._supervisor = Supervisor(
-            Ledger(start.ledger) if start.ledger else None,
-            token=start.endpoint.token,
-            leaves_tombstones=start.leaves_tombstones,
-            report=report,
-        )
+        self._supervisor = Supervisor(start, report)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="pytest-device-sessions", daemon=True).start()
 
     def send(self, request: Request) -> None:
-        """Give it a request."""
         self._inbox.put(partial(self._supervisor.handle, request))
 
     def close(self) -> None:
-        """Let go: it stops what is left for as long as this process lives."""
+        """Stop all sessions for as long as this process lives."""
         self._inbox.put(self._supervisor.on_run_gone)
 
     def _on_answer(self, returned: Returned) -> None:

@@ -44,7 +44,7 @@ def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
 def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     reply = connection.getresponse()
     if reply.headers.get("Content-Encoding", "identity") != "identity":
-        return NoReply("the answer is packed, though the request forbids it", sent=True)
+        return NoReply("the answer is compressed, although the request forbids it", sent=True)
     while chunk := reply.read1(_CHUNK_BYTES):
         seen += chunk
         if len(seen) > MAX_BYTES:

@@ -4,26 +4,17 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from pytest_device.sessions.ledger import Ledger
-from pytest_device.sessions.reaper.messages import (
-    Call,
-    Decoder,
-    Ended,
-    NoReply,
-    Report,
-    Request,
-    Returned,
-    encode,
-)
+from pytest_device.sessions.reaper import messages
+from pytest_device.sessions.reaper.messages import Decoder, NoReply, Returned, encode
 from pytest_device.sessions.reaper.supervisor import Supervisor
 
 SENDER_IDLE_SECONDS: Final = 5.0
 """So long after its last answer a sender is stopped: its memory is worth more than the start of another."""
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 """How often processes are looked for where the system cannot report their end."""
 
 _CHUNK_BYTES: Final = 64 * 1024
@@ -40,23 +31,19 @@ class ReaperLoop:
         self,
         channel: socket.socket,
         start_sender: Callable[[], socket.socket],
-        ledger: Ledger | None,
-        *,
-        token: str,
-        processes: Iterable[int],
-        leaves_tombstones: bool,
+        start: messages.Start,
     ) -> None:
         self._channel, self._start_sender = channel, start_sender
-        self._supervisor = Supervisor(ledger, token=token, leaves_tombstones=leaves_tombstones, report=self._report)
+        self._supervisor = Supervisor(start, self._report)
         self._sender: socket.socket | None = None
         self._idle_since = 0.0
-        self._requests, self._answers = Decoder[Request](Request), Decoder[Returned](Returned)
+        self._requests, self._answers = Decoder[messages.Request](messages.Request), Decoder[Returned](Returned)
         self._unsent = b""
         self._selector = selectors.DefaultSelector()
         self._pids: list[int] = []
         channel.setblocking(False)
         self._selector.register(channel, selectors.EVENT_READ, self._use_channel)
-        for pid in processes:
+        for pid in start.processes:
             self._follow(pid)
 
     def run(self, received: bytes = b"") -> None:
@@ -74,8 +61,8 @@ class ReaperLoop:
             if any(not _exists(pid) for pid in self._pids):
                 self._supervisor.on_run_gone()
             self._supervisor.end_warm()
-        self._channel.settimeout(LOOK_SECONDS)
-        self._report(Ended())
+        self._channel.settimeout(POLL_SECONDS)
+        self._report(messages.Ended())
         self._stop_sender()
         self._selector.close()
 
@@ -85,7 +72,7 @@ class ReaperLoop:
         if self._sender is not None and not self._supervisor.open_calls:
             times.append(self._idle_since + SENDER_IDLE_SECONDS)
         if self._pids:
-            times.append(now + LOOK_SECONDS)
+            times.append(now + POLL_SECONDS)
         return max(0.0, min(times) - now) if times else None
 
     # The run: its requests, its end, the reports to it.
@@ -122,12 +109,12 @@ class ReaperLoop:
         for request in self._requests.feed(data):
             self._supervisor.handle(request)
 
-    def _report(self, report: Report) -> None:
+    def _report(self, report: messages.Report) -> None:
         self._unsent += encode(report)
         self._flush()
 
     def _flush(self) -> None:
-        """Send what the channel takes; a run that is stopped (SIGSTOP) must not stop this loop."""
+        """Send what the channel takes; a suspended run (SIGSTOP) must not block this loop."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[self._channel.send(self._unsent) :]
@@ -141,7 +128,7 @@ class ReaperLoop:
 
     # The sender: the calls to it, its answers, its end.
 
-    def _send(self, call: Call) -> None:
+    def _send(self, call: messages.Call) -> None:
         try:
             if self._sender is None:
                 self._sender, self._answers = self._start_sender(), Decoder[Returned](Returned)

@@ -81,7 +81,7 @@ class Keep(NamedTuple):
 
 
 class KeepWarm(NamedTuple):
-    """Leave a session up for whoever claims it within so many seconds, then stop it."""
+    """Keep a session warm until it is claimed; stop it after so many seconds."""
 
     entry: Entry
     seconds: float
@@ -166,7 +166,7 @@ class Kept(NamedTuple):
 
 
 class NotKept(NamedTuple):
-    """The session cannot be kept warm: nobody could find it."""
+    """The session cannot be kept warm: no run could find it."""
 
     intent: str
 
@@ -184,7 +184,7 @@ class Claimed(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """The session is somebody else's."""
+    """The session belongs to another process."""
 
     intent: str
 

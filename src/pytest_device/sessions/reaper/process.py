@@ -5,7 +5,6 @@ import signal
 import socket
 from typing import Final
 
-from pytest_device.sessions.ledger import Ledger
 from pytest_device.sessions.reaper import sender
 from pytest_device.sessions.reaper.loop import ReaperLoop
 from pytest_device.sessions.reaper.messages import Decoder, Ready, Start, encode
@@ -31,15 +30,4 @@ def main() -> None:
     line, _, rest = first.partition(b"\n")
     (start,) = Decoder[Start](Start).feed(line + b"\n")
     channel.sendall(encode(Ready()))
-    _loop(channel, start).run(rest)
-
-
-def _loop(channel: socket.socket, start: Start) -> ReaperLoop:
-    return ReaperLoop(
-        channel,
-        lambda: sender.start(start.endpoint, channel),
-        Ledger(start.ledger) if start.ledger else None,
-        token=start.endpoint.token,
-        processes=start.processes,
-        leaves_tombstones=start.leaves_tombstones,
-    )
+    ReaperLoop(channel, lambda: sender.start(start.endpoint, channel), start).run(rest)

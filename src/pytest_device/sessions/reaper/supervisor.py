@@ -1,6 +1,6 @@
 """Decides what to send for which session, until all of them are done with. No I/O but the ledger's.
 
-The ledger is written before anything is reported: whoever reads a report can rely on what it says.
+The ledger is written before anything is reported, so a report can be relied on.
 """
 
 import time
@@ -40,7 +40,6 @@ class _Session:
         self.wanted = False
 
     def call(self, number: int) -> messages.Call:
-        """Return the call that is due."""
         self.due = None
         self.attempts += 1
         if not self.entry.session_id:
@@ -53,15 +52,14 @@ class Supervisor:
     """The sessions of one run; its driver gives it requests and answers, and sends the calls that are due.
 
     Where ``leaves_tombstones`` is set, and once the run is gone, a stopped session stays in the ledger as such, for
-    whoever looks next. A session page that shows the ``token`` is not reported.
+    the next sweep. A session page that shows the ``token`` is not reported.
     """
 
-    def __init__(
-        self, ledger: Ledger | None, *, token: str, leaves_tombstones: bool, report: Callable[[messages.Report], None]
-    ) -> None:
-        self._ledger, self._token, self._leaves_tombstones = ledger, token, leaves_tombstones
+    def __init__(self, start: messages.Start, report: Callable[[messages.Report], None]) -> None:
+        self._ledger = Ledger(start.ledger) if start.ledger else None
+        self._token, self._leaves_tombstones = start.endpoint.token, start.leaves_tombstones
         self._report = report
-        self._warm = WarmRegistry(ledger)
+        self._warm = WarmRegistry(self._ledger)
         self._sessions: dict[str, _Session] = {}
         self._calls: dict[int, str] = {}
         self._number = 0
@@ -69,28 +67,27 @@ class Supervisor:
 
     @property
     def is_done(self) -> bool:
-        """Whether the run has ended, or is gone, and nothing is left to be stopped."""
+        """Whether the run has ended, or is gone, and no session is left to stop."""
         return not self._sessions and (self._is_ending or self._is_alone)
 
     @property
     def has_warm(self) -> bool:
-        """Whether there are sessions whose time has to be watched."""
+        """Whether sessions are kept warm."""
         return bool(self._warm)
 
     @property
     def open_calls(self) -> list[int]:
-        """The numbers of the calls that are on their way."""
         return list(self._calls)
 
     def next_due(self) -> float | None:
-        """Return when there is something to do next, on the monotonic clock, None when nothing is planned."""
+        """Return when the next call is due, on the monotonic clock, None when none is planned."""
         times = [session.due for session in self._sessions.values() if session.due is not None]
         if self._warm:
             times.append(time.monotonic() + self._warm.pause())
         return min(times, default=None)
 
     def handle(self, request: messages.Request) -> None:
-        """Do what the run requests; what concerns a session that is done with is ignored."""
+        """Handle a request of the run; ignore those about sessions that are done."""
         match request:
             case messages.Create(entry, body):
                 self._begin(entry, body, due=time.monotonic())
@@ -112,17 +109,17 @@ class Supervisor:
                 assert_never(request)
 
     def on_run_gone(self) -> None:
-        """Stop everything: the run has ended without a word, or lets go."""
+        """Stop all sessions: the run has died or closed the channel."""
         self._is_alone = True
         self._stop_all()
 
     def end_warm(self) -> None:
-        """Stop what was kept warm and whose time is over."""
+        """Stop warm sessions whose time is over."""
         for entry in self._warm.over():
             self._stop_warm(entry)
 
     def due_calls(self) -> Iterator[messages.Call]:
-        """Yield the calls to send now; each has to be answered."""
+        """Yield the calls to send now; each needs an answer."""
         now = time.monotonic()
         for session in list(self._sessions.values()):
             if session.due is None or session.due > now:
@@ -137,7 +134,6 @@ class Supervisor:
                 self._report(messages.Answered(session.entry.intent, answer, refused=True))
 
     def on_answer(self, returned: messages.Returned) -> None:
-        """Act on what came of a call."""
         session = self._sessions.get(self._calls.pop(returned.number))
         if session is None:
             return
@@ -243,7 +239,7 @@ class Supervisor:
     # The ledger.
 
     def _forget(self, session: _Session) -> None:
-        """Remove a session that is done with; where nobody may be left to read a report, leave a tombstone."""
+        """Remove a session that is done; leave a tombstone where its report may not be read."""
         entry = session.entry
         del self._sessions[entry.intent]
         if not self._ledger:

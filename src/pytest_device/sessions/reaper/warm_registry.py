@@ -6,7 +6,7 @@ from typing import Final
 
 from pytest_device.sessions.ledger import Entry, Ledger
 
-LOOK_SECONDS: Final = 2.0
+POLL_SECONDS: Final = 2.0
 """How often the ledger is looked at for what others have claimed, and the wall clock for a time of sleep."""
 
 
@@ -26,14 +26,14 @@ class WarmRegistry:
         return intent in self._kept
 
     def keep(self, entry: Entry, seconds: float) -> None:
-        """Leave a session up for so long; raises OSError when nobody could find it."""
+        """Keep a session warm for so long; raises OSError when no run could find it."""
         if self._ledger is None:
             raise OSError("there is no ledger")
         self._ledger.keep_warm(entry)
         self._kept[entry.intent] = (entry, time.monotonic() + seconds, time.time() + seconds)
 
     def claim(self, entry: Entry, of: Ledger) -> bool:
-        """Have a session that is kept warm in a ledger, once for all; False when somebody else has it."""
+        """Claim a warm session of a ledger; False when another process has it."""
         if self._ledger is None:
             return False
         try:
@@ -45,7 +45,7 @@ class WarmRegistry:
         return is_had
 
     def taken_back(self, intent: str) -> Entry | None:
-        """Return a session that is not to be kept warm any longer, None when it is somebody else's."""
+        """Return a session that is no longer kept warm, None when another run has it."""
         entry, *_ = self._kept.pop(intent, (None,))
         if entry is None or self._ledger is None:
             return None
@@ -56,7 +56,7 @@ class WarmRegistry:
         return entry if is_had else None
 
     def over(self) -> Iterator[Entry]:
-        """Yield those whose time is over, and those that nobody can find any more; forget what others have."""
+        """Yield sessions whose time is over or that no run can find any more; forget claimed ones."""
         for intent, (_, *ends) in list(self._kept.items()):
             is_over = time.monotonic() >= ends[0] or time.time() >= ends[1]
             is_free = self._ledger is not None and self._ledger.keeps_warm(intent)
@@ -64,6 +64,5 @@ class WarmRegistry:
                 yield entry
 
     def pause(self) -> float:
-        """Return after how many seconds to look again."""
         ends = (end - time.monotonic() for _, end, _ in self._kept.values())
-        return max(0.0, min(LOOK_SECONDS, *ends))
+        return max(0.0, min(POLL_SECONDS, *ends))

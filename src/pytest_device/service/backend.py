@@ -1,0 +1,67 @@
+"""What runs the sessions of a service: real programs or simulated devices, with the routes they publish."""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from starlette.routing import BaseRoute
+
+from pytest_device.service.api import Refuses, refuse_none
+from pytest_device.service.config import ServiceConfig
+from pytest_device.service.keys import Keys
+from pytest_device.service.logs import LOGGER, Log
+from pytest_device.service.runners.base import Runner
+from pytest_device.service.runners.simulated import SimulatedRunner
+from pytest_device.service.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A runner, the routes of its sessions, the check before a session is created, and what installs its programs.
+
+    ``prepare`` reports progress, and raises ConfigError with the cause and the fix.
+    """
+
+    runner: Runner
+    routes: Callable[[Sessions], Sequence[BaseRoute]]
+    refuses: Refuses
+    prepare: Callable[[Log], Awaitable[None]]
+
+
+async def backend(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
+    """Return the backend that a configuration asks for; ``stack`` closes it. ``url`` is the service's own address."""
+    return await _programs(config, url, stack) if config.runner == "real" else _simulated(config, url)
+
+
+def _simulated(config: ServiceConfig, url: str) -> Backend:
+    async def nothing(_progress: Log) -> None: ...
+
+    runner = SimulatedRunner(clock=time.time, boot_seconds=config.boot_seconds, base_url=url)
+    return Backend(runner, lambda _sessions: runner.routes(), refuse_none, nothing)
+
+
+async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
+    from pytest_device.service import gateway, preview
+    from pytest_device.service.devices import routes as devices
+    from pytest_device.service.runners.programs import ProgramsRunner
+    from pytest_device.service.runners.resources import Folders
+
+    keys = Keys(url)
+    folders = Folders(config.state_dir, config.cache_dir, builds=config.builds_dir)
+    runner = ProgramsRunner(keys=keys, folders=folders, log=LOGGER.info)
+    http = await stack.enter_async_context(gateway.client())
+    stack.push_async_callback(runner.close)
+    runner.end_leftovers()
+
+    def routes(sessions: Sessions) -> Sequence[BaseRoute]:
+        return (
+            *gateway.routes(runner, keys, http),
+            *devices.routes(runner, keys, directory=runner.directory, note=runner.note),
+            *preview.routes(sessions, keys),
+        )
+
+    async def prepare(progress: Log) -> None:
+        await runner.prepare(progress, config.types, config.requests)
+
+    return Backend(runner, routes, runner.refusal, prepare)

@@ -1,0 +1,56 @@
+"""What all sessions of one service share: directories, environment, guard, toolchains and devices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from pytest_device.service.devices.kinds import Devices
+from pytest_device.service.keys import Keys
+from pytest_device.service.logs import Log
+from pytest_device.service.runners.environment import for_sessions
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.toolchain import Toolbox
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The directories of the runner: only one service at a time may use ``state``, which the caller ensures.
+
+    Leftovers of a session are found by its directory in ``state``. ``cache`` is shared by all services of a user,
+    and ``home`` is the user's, which real devices need. ``builds`` has the builds that sessions may name.
+    """
+
+    state: Path
+    cache: Path
+    home: Path = field(default_factory=Path.home)
+    builds: Path | None = None
+
+    @property
+    def programs(self) -> Path:
+        """The directory with one workspace per session."""
+        return self.state / "programs"
+
+    def apps(self, session_id: str) -> Path:
+        """Return the directory that a session's apps are unpacked to."""
+        return self.programs / session_id / "app"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The shared resources; ``environ`` is the environment of the sessions' programs."""
+
+    keys: Keys
+    folders: Folders
+    environ: Mapping[str, str]
+    guard: Guard
+    toolbox: Toolbox
+    devices: Devices
+
+    @classmethod
+    def of(cls, keys: Keys, folders: Folders, environ: Mapping[str, str], log: Log) -> Self:
+        """Return the resources for a user's environment."""
+        guard, own = Guard(environ=environ, log=log), for_sessions(environ)
+        toolbox = Toolbox(guard, environ, folders.cache)
+        devices = Devices(environ=own, home=folders.home, guard=guard, log=log, toolbox=toolbox)
+        return cls(keys, folders, own, guard, toolbox, devices)

@@ -1,0 +1,94 @@
+"""The programs of one session, from boot to end: its device, its app, its controller."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.apps.builds import Builds
+from pytest_device.service.apps.source import Sources
+from pytest_device.service.devices import fake
+from pytest_device.service.devices.base import Device
+from pytest_device.service.logs import Log
+from pytest_device.service.runners.base import Running
+from pytest_device.service.runners.controller import LaunchContext, Launcher
+from pytest_device.service.runners.program import Workspace, first, workspace
+from pytest_device.service.runners.record import Record
+from pytest_device.service.runners.resources import Resources
+from pytest_device.service.runners.toolchain import Project
+from pytest_device.spec import SessionType
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPrograms:
+    """Starts the programs of one session in its workspace."""
+
+    record: Record
+    launcher: Launcher | None
+    shared: Resources
+    note: Log
+
+    async def run(self, stack: AsyncExitStack) -> str:
+        """Start device, app and controller, and wait until one of them exits; return which and how.
+
+        ``stack`` stops them. Raises ControllerError, ConfigError and OSError with the reason for the session page.
+        """
+        record, folders = self.record, self.shared.folders
+        if self.launcher:
+            check(record.request, self.launcher.project)
+        own = await stack.enter_async_context(workspace(folders.programs / record.id, self.shared.guard))
+        apps = folders.apps(record.id)
+        apps.mkdir(mode=0o700)
+        borrowed = self.shared.devices.borrowed(record.request, own.directory, log=self.note)
+        record.device = device = await stack.enter_async_context(borrowed)
+        stack.push_async_callback(own.end)  # all at once: none waits for an answer of another that has exited
+        if record.type is not SessionType.APPIUM:  # an Appium client installs and launches its app itself
+            await self._install_app(device, apps)
+        config = await self._start_controller(self.launcher, device, own) if self.launcher else {}
+        preview = {} if device.kind == fake.KIND else {"webPreviewUrl": self.shared.keys.url("preview", record.id)}
+        record.boot = Running({**config, **preview})
+        return await first(device.ended(), *([record.controller.ended()] if record.controller else []))
+
+    async def _install_app(self, device: Device, directory: Path) -> None:
+        """Install and launch the requested app, as the document says."""
+        request = self.record.request
+        app = await Sources(directory, device.kind, Builds(self.shared.folders.builds), self.note).requested(request)
+        if app is None:
+            return
+        application_id = await device.install(app)
+        self.note(f"app installed: {application_id}")
+        await device.launch(application_id, request.get("launchArgs", ()))
+        self.note("app launched")
+        if url := request.get("openUrl"):
+            await device.open_url(url, application_id)
+            self.note("URL opened in the app")
+
+    async def _start_controller(self, launcher: Launcher, device: Device, own: Workspace) -> Mapping[str, Any]:
+        """Start the controller; return its connection details."""
+        record = self.record
+        context = LaunchContext(
+            workspace=own,
+            toolchain=await self.shared.toolbox.get(launcher.project, self.note),
+            environ=self.shared.environ,
+            home=self.shared.folders.home,
+            url=self.shared.keys.url("controllers", record.id),
+            device_url=self.shared.keys.url("devices", record.id),
+            activity=record.activity,
+        )
+        record.controller = await launcher.launch(context, device)
+        self.note(f"controller ready: {launcher.project.title}")
+        return record.controller.remote_config
+
+
+def check(request: Mapping[str, Any], project: Project) -> None:
+    """Raise ControllerError if the request names another version of the controller than the installed one. Ours."""
+    # A version in full, or its first one or two numbers.
+    accepted = [".".join(project.version.split(".")[:length]) for length in (1, 2, 3)]
+    version = request.get("packageVersion")
+    if version is not None and version not in accepted:
+        raise ControllerError(
+            f"packageVersion {version!r} is not installed here: {project.title} is. "
+            f"Set it to one of {', '.join(accepted)}, or leave it out."
+        )
