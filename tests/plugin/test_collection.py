@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_device import plugin
+from pytest_device.plugin import fixtures
 
 SERVICE = ("--device-url=http://127.0.0.1:9", "--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 """A service that nobody runs: whatever is sent to it fails."""
@@ -199,7 +199,7 @@ def test_looking_needs_no_service_and_sends_nothing(pytester: pytest.Pytester, o
 def test_the_marker_is_registered_and_the_fixtures_are_described(pytester: pytest.Pytester) -> None:
     pytester.runpytest("--markers").stdout.fnmatch_lines(["@pytest.mark.device([[]name], platform, type, ...): *"])
     shown = pytester.runpytest("--fixtures").stdout
-    for name in plugin.__all__:
+    for name in (name for name in vars(fixtures) if name.startswith("device_")):
         shown.fnmatch_lines([f"{name}* -- *", "    [A-Z]*"])
 
 

@@ -9,53 +9,10 @@ from collections.abc import Generator
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
-from pytest_device.plugin.fixtures import (
-    MAKING,
-    OF_ONE,
-    OF_SEVERAL,
-    device_agent_device,
-    device_agent_devices,
-    device_appium_options,
-    device_argent,
-    device_argents,
-    device_artifacts_dir,
-    device_client,
-    device_driver,
-    device_driver_policy,
-    device_drivers,
-    device_environment,
-    device_lease,
-    device_platform,
-    device_preview_url,
-    device_process_environment,
-    device_request_defaults,
-    device_session,
-    device_sessions,
-    device_wait_policy,
-)
+from pytest_device.plugin.fixtures import MAKING, OF_ONE, OF_SEVERAL
 from pytest_device.plugin.packages import adopt_package_marks
 
-__all__ = [
-    "device_agent_device",
-    "device_agent_devices",
-    "device_appium_options",
-    "device_argent",
-    "device_argents",
-    "device_artifacts_dir",
-    "device_client",
-    "device_driver",
-    "device_driver_policy",
-    "device_drivers",
-    "device_environment",
-    "device_lease",
-    "device_platform",
-    "device_preview_url",
-    "device_process_environment",
-    "device_request_defaults",
-    "device_session",
-    "device_sessions",
-    "device_wait_policy",
-]
+pytest_plugins = ("pytest_device.plugin.fixtures",)
 
 _NEED_A_DEVICE = OF_ONE | OF_SEVERAL
 _FIXTURES = _NEED_A_DEVICE | MAKING

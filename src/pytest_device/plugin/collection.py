@@ -203,10 +203,11 @@ def _wrong_fixtures(
     asked = set(item.fixturenames)
     types = {need.request.type for need in needs.values()}
     if ONLY not in devices:
-        for name in sorted(OF_ONE & asked - {PLATFORM_ARGUMENT}):
+        of_one = OF_ONE & asked - {PLATFORM_ARGUMENT}
+        # One report is enough for a fixture and the one it is built on.
+        for name in sorted(of_one - {"device_session"} or of_one):
             instead = f"{name}s" if f"{name}s" in OF_SEVERAL else "device_sessions"
             yield several_devices(name, instead, devices)
-    # One report is enough for a fixture and the one it is built on.
     fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
     for needed, name in fixtures.items():
         if others := {kind.value for kind in types} - {needed}:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # a distributed run without a device has a terminal, too, and
     from pytest_device.report.receipt import Receipt
     from pytest_device.report.verdict import Verdict
     from pytest_device.sessions.events import Event
+    from pytest_device.settings import Settings
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
@@ -134,6 +135,13 @@ class Terminal:
         from pytest_device.sessions.events import Note
 
         self.event(Note(text))
+
+    def save_receipt(self, settings: "Settings") -> None:
+        """Save the receipt in the artifacts directory, if there is one."""
+        from pytest_device.plugin.output.artifacts import save_receipt  # loads pydantic
+
+        if note := save_receipt(settings, self.receipt, self._config):
+            self.note(note)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what the report carries, and show what a worker could not show."""

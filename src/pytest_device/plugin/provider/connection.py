@@ -8,7 +8,6 @@ from typing import Any, Final
 import pytest
 
 from pytest_device.plugin.markers import Names
-from pytest_device.plugin.output.artifacts import save_receipt
 from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
@@ -92,8 +91,7 @@ class Connection:
         if self._terminal:
             if self._housekeeping:
                 self._housekeeping.finish(session, until=until, others=False, by_signal=by_signal)
-            if note := save_receipt(self._settings, self._terminal.receipt, self._config):
-                self._terminal.note(note)
+            self._terminal.save_receipt(self._settings)
 
     def _close_devices(self, session: pytest.Session, *, by_signal: bool) -> None:
         try:

@@ -16,7 +16,7 @@ from pytest_device.plugin.provider.factory import Factory
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
-from pytest_device.plugin.provider.warm import WarmDevices
+from pytest_device.plugin.provider.warm import warm_store
 from pytest_device.plugin.state import PROVIDING, USES, WAITED, needs_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
@@ -75,7 +75,7 @@ class Devices:
         self._plan: _Plan | None = None
         self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
-        self.warm = WarmDevices.of(settings, backend, relay=self._relay)
+        self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
     def policy(self) -> WaitPolicy:
@@ -168,7 +168,8 @@ class Devices:
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
             need = held.requirement
-            is_left = self._needed_at_once(need, nextitem) or runs_again(item) or self.warm.may_stay(need)
+            stays_warm = self.warm is not None and self.warm.may_stay(need)
+            is_left = stays_warm or runs_again(item) or self._needed_at_once(need, nextitem)
             if name in uses and not held.unusable and is_left:
                 held.unusable = not self._cleanup_of_all().reset(held.session, uses[name])
         uses.clear()
@@ -206,7 +207,7 @@ class Devices:
         """Stop all sessions but those kept warm; after an interrupt, those too."""
         if os.getpid() != self._pid:
             return
-        if broken_off:
+        if broken_off and self.warm:
             self.warm.end()
         with suppress(StopFailedError):  # its event reports it
             self._pool.release([], lambda _need: False)

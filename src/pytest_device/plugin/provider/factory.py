@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from pytest_device.plugin.provider.backend import Backend
-from pytest_device.plugin.provider.warm import WarmDevices
 from pytest_device.scheduling.history import History
 from pytest_device.sessions.boots import boot_key
 from pytest_device.sessions.device_session import DeviceSession
@@ -16,12 +15,15 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.session_config import SessionConfig
+from pytest_device.sessions.warm import WarmStore
 
 
 class Factory:
     """Creates sessions that try warm devices first, and notifies hooks before one is stopped."""
 
-    def __init__(self, backend: Backend, warm: WarmDevices, history: History, relay: Relay, *, attempts: int) -> None:
+    def __init__(
+        self, backend: Backend, warm: WarmStore | None, history: History, relay: Relay, *, attempts: int
+    ) -> None:
         from pytest_device.controllers.health import problem_of
 
         self._warm, self._history = warm, history
@@ -35,7 +37,7 @@ class Factory:
         """Return a session that is not created yet, polled by what earlier ones like it took to start."""
         if policy.learned and not policy.past_boots:
             policy = replace(policy, past_boots=self._history.boots(boot_key(requirement.request)))
-        find_warm = partial(self._warm.claim, requirement, coming) if self._warm.is_kept else None
+        find_warm = partial(self._warm.claim, requirement, coming) if self._warm else None
         return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
 
     def before_stop(self, session: DeviceSession) -> None:
@@ -45,4 +47,4 @@ class Factory:
 
     def hand_over(self, session: DeviceSession) -> str | None:
         """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
-        return self._warm.hand_over(session)
+        return self._warm.hand_over(session) if self._warm else None

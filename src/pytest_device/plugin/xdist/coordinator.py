@@ -173,20 +173,14 @@ class Coordinator:
         A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
         """
         if self._housekeeping:
-            seconds = settings_of(self._config).stop_timeout_seconds
-            until, by_signal = time.monotonic() + seconds, self._signals.exit_status is not None
+            settings = settings_of(self._config)
+            until, by_signal = time.monotonic() + settings.stop_timeout_seconds, self._signals.exit_status is not None
             self._housekeeping.finish(session, until=until, others=True, by_signal=by_signal)
-            self._save_receipt()
+            self._terminal.save_receipt(settings)
         if self._problems:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
-
-    def _save_receipt(self) -> None:
-        from pytest_device.plugin.output.artifacts import save_receipt
-
-        if note := save_receipt(settings_of(self._config), self._terminal.receipt, self._config):
-            self._terminal.note(note)
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the workers' usage errors."""
