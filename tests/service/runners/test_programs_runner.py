@@ -295,7 +295,7 @@ def test_a_session_of_an_earlier_service_is_told_apart_from_one_that_boots(make_
 
 def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner, state_dir: Path) -> None:
     state_dir.write_text("a file where the directory should be")
-    with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be made: "):
+    with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be created: "):
         asyncio.run(make_runner().prepare(print))
 
 
