@@ -105,9 +105,9 @@ def test_an_app_that_is_served_elsewhere_is_installed_by_its_address(phone: Phon
 @pytest.mark.parametrize(
     ("app", "reason"),
     [
-        (App(path=APP / "index.html"), r"index\.html is no web build: .* needs a directory with an index\.html"),
-        (App(url="ftp://example.com"), "ftp://example.com is no address of a web app"),
-        (App(), "None is no address of a web app"),
+        (App(path=APP / "index.html"), r"index\.html is not a web build: .* needs a directory with an index\.html"),
+        (App(url="ftp://example.com"), "ftp://example.com is not the URL of a web app"),
+        (App(), "None is not the URL of a web app"),
     ],
 )
 def test_what_is_no_web_app_is_refused(phone: Phone, app: App, reason: str) -> None:

@@ -252,7 +252,7 @@ def test_without_a_browser_on_path_the_pinned_one_serves_sessions_of_every_type(
         async with prepared(make_runner(PATH=str(tmp_path / "bin"))) as runner:
             runner.start("one", {"platform": "ios", "type": session_type})
             await booted(runner, "one")
-            [device] = [text for text in told(runner, "one") if text.startswith("the device is")]
+            [device] = [text for text in told(runner, "one") if text.startswith("device:")]
             assert f"(chromium: {pinned.program}, Chromium 153.0.0, installed by pytest-device)" in device
 
     asyncio.run(scenario())

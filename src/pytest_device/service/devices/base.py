@@ -4,13 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from pytest_device.service.apps.base import App
 from pytest_device.spec import Platform
 
 Orientation = Literal["PORTRAIT", "LANDSCAPE"]
 """In WebDriver's and Appium's spelling."""
+
+
+_DRIVERS: Final[Mapping[Platform, tuple[str, str]]] = {
+    Platform.ANDROID: ("Android", "UiAutomator2"),
+    Platform.IOS: ("iOS", "XCUITest"),
+}
+
+
+def capabilities(platform: Platform, udid: str) -> Mapping[str, str]:
+    """Return Appium's capabilities for a device."""
+    name, automation = _DRIVERS[platform]
+    return {"platformName": name, "appium:automationName": automation, "appium:udid": udid}
 
 
 class AppState(IntEnum):

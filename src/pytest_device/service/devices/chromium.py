@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
-from pytest_device.service.devices.base import AppState, Orientation, Tools
+from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.browser import Browser, browsing
 from pytest_device.service.devices.console import Line
 from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for, is_within, parts_of
@@ -29,10 +29,6 @@ UNNAMED: Final = "app"
 Serve = Callable[[Path], AbstractAsyncContextManager[str]]
 """Serves a web build; the value is its URL."""
 
-_CAPABILITIES: Final[Mapping[Platform, tuple[str, str]]] = {
-    Platform.ANDROID: ("Android", "UiAutomator2"),
-    Platform.IOS: ("iOS", "XCUITest"),
-}
 _HOME: Final = (
     "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Home</title>"
     "<style>body{{margin:0;height:100vh;display:grid;place-items:center;font:16px system-ui;"
@@ -76,13 +72,8 @@ class Chromium:
     @property
     def tools(self) -> Tools:
         """The debugging port, and Appium's capabilities."""
-        platform_name, automation_name = _CAPABILITIES[self.platform]
         return Tools(
-            {
-                "platformName": platform_name,
-                "appium:automationName": automation_name,
-                "appium:udid": f"chromium-cdp-{self._browser.port}",  # argent's name for it
-            },
+            capabilities(self.platform, f"chromium-cdp-{self._browser.port}"),  # argent's name for it
             debugging_port=self._browser.port,
             environ={"PYTEST_DEVICE_CHROMEDRIVER": str(self._chromedriver)} if self._chromedriver else {},
         )

@@ -14,7 +14,7 @@ from typing import Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
-from pytest_device.service.devices.base import AppState, Orientation, Tools
+from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import Found, Listed
 from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, borrowed
 from pytest_device.service.logs import Log
@@ -70,12 +70,7 @@ class Emulator:
     @property
     def tools(self) -> Tools:
         """Appium's capabilities and home, and the variables that select the device."""
-        capabilities = {
-            "platformName": "Android",
-            "appium:automationName": "UiAutomator2",
-            "appium:udid": self.name,
-        }
-        return Tools(capabilities, self._appium_home, environ={"ANDROID_SERIAL": self.name})
+        return Tools(capabilities(self.platform, self.name), self._appium_home, environ={"ANDROID_SERIAL": self.name})
 
     async def install(self, app: App) -> str:
         """Install an .apk; return its package name, which is the one that is new afterwards."""

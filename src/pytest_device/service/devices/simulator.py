@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
-from pytest_device.service.devices.base import AppState, Orientation, Tools
+from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import Found, Listed
 from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, borrowed
 from pytest_device.service.logs import Log
@@ -69,12 +69,7 @@ class Simulator:
     @property
     def tools(self) -> Tools:
         """Appium's capabilities and home, and the variables that select the device."""
-        capabilities = {
-            "platformName": "iOS",
-            "appium:automationName": "XCUITest",
-            "appium:udid": self.name,
-        }
-        return Tools(capabilities, self._appium_home)
+        return Tools(capabilities(self.platform, self.name), self._appium_home)
 
     async def install(self, app: App) -> str:
         """Install an .app directory; return its bundle identifier."""

@@ -6,7 +6,7 @@ returns; give them to ``create_app`` as ``more``. The key grants access.
 Using the preview does not count as use of the controller: a forgotten browser window must not keep a session alive.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Final, get_args
@@ -78,23 +78,18 @@ class _Preview:
     async def tap(self, request: Request) -> Response:
         body = await document.posted(request)
         x, y = _fraction(body, "x"), _fraction(body, "y")
-        session, device = self._running(request)
-        try:
-            await device.tap(x, y)
-        except ControllerError as error:
-            raise _refused(409, error) from error
-        return self._done(session)
+        return await self._act(request, lambda device: device.tap(x, y))
 
     async def rotate(self, request: Request) -> Response:
         orientation = _orientation(await document.posted(request))
+        return await self._act(request, lambda device: device.rotate(orientation))
+
+    async def _act(self, request: Request, action: Callable[[Device], Awaitable[None]]) -> Response:
         session, device = self._running(request)
         try:
-            await device.rotate(orientation)
+            await action(device)
         except ControllerError as error:
             raise _refused(409, error) from error
-        return self._done(session)
-
-    def _done(self, session: Session) -> Response:
         self._screens.has_changed(session.id)
         return Response(status_code=204, headers=document.HEADERS)
 

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from pytest_device.service.devices.base import capabilities
 from pytest_device.service.runners.base import Boot, Booting, Runner, Running
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
@@ -107,16 +108,7 @@ def _remote_config(session_id: str, device: _Device, address: str, preview: Mapp
         case SessionType.ARGENT:
             return {"toolsUrl": address, "toolsAuthToken": f"simulated-argent-{session_id}", **preview}
         case SessionType.APPIUM:
-            capabilities = _capabilities(session_id, device.platform)
             # The preview is optional for this type: clients can test a session without one here.
-            return {"appiumUrl": address, "capabilities": capabilities}
+            return {"appiumUrl": address, "capabilities": capabilities(device.platform, session_id)}
         case SessionType.WEB_PREVIEW_ONLY | SessionType.SERVE_SIM:
             return preview
-
-
-def _capabilities(session_id: str, platform: Platform) -> Mapping[str, str]:
-    name, automation = {
-        Platform.ANDROID: ("Android", "UiAutomator2"),
-        Platform.IOS: ("iOS", "XCUITest"),
-    }[platform]
-    return {"platformName": name, "appium:automationName": automation, "appium:udid": session_id}
