@@ -29,7 +29,7 @@ def test_a_directory_that_cannot_be_made_is_noted_once_and_the_tests_keep_their_
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
     result.stdout.fnmatch_lines(["E*the test's own error*"])
-    (note,) = [line for line in result.outlines if "artifacts cannot be saved" in line]
+    (note,) = [line for line in result.outlines if "cannot save artifacts" in line]
     assert note.startswith(f"cannot save artifacts in {pytester.path / 'left'} (")
     assert "--device-artifacts-dir" in note
     assert service.statuses() == ["stopped", "stopped"]

@@ -106,7 +106,7 @@ def test_a_worker_says_at_once_for_what_it_waits(
 
     assert "in use: 1 by " in said
     assert "2 passed" in rest[-1]
-    assert any(", queued " in line for line in rest)
+    assert any(line.startswith("devices: ") and line.endswith(" queued\n") for line in rest)
     assert (first.returncode, second.returncode) == (0, 0)
     assert were_one_after_the_other(limited, 3)
 
