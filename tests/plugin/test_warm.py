@@ -105,7 +105,7 @@ def test_workers_leave_up_what_they_have_and_share_what_is_there(
 
     result.assert_outcomes(passed=4)
     assert result.ret == pytest.ExitCode.OK
-    (receipt,) = (line for line in result.outlines if line.startswith("sessions: "))
+    (receipt,) = (line for line in result.outlines if line.startswith("devices: "))
     assert re.match(r"devices: \d created, [12] taken over, 0 stopped \(confirmed\), [12] kept warm;", receipt)
     assert warm.statuses() == ["in-progress"] * len(warm.sessions())
     assert len(warm.sessions()) <= max(left, 2)
