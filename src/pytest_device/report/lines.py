@@ -57,7 +57,7 @@ def _start_line(event: SessionEvent, *, verbose: bool) -> str | None:
         case Created():
             return f"session page: {of.url}"
         case StateChanged():
-            return f"{event.state} after {of.waited_seconds:.0f} s"
+            return f"after {of.waited_seconds:.0f} s: {event.state}"
         case Ready():
             slow = verbose or of.waited_seconds > PATIENCE_SECONDS
             return f"ready after {of.waited_seconds:.1f} s{device}" if slow else None
