@@ -7,7 +7,7 @@ from tests.faults.network import endless_chunks, endless_header, huge, saying, t
 from tests.faults.row import Promise, Row
 from tests.faults.suites import PASSES
 
-_LOST: Final = "unknown 1"
+_LOST: Final = "1 unknown"
 _STRANGER: Final = "5f3a0c52-0d7e-4b6e-9d1f-6f2b7f0f9a11"
 _DEEP: Final = b'{"data": ' * 50_000
 _REDIRECT: Final = saying(

@@ -7,7 +7,7 @@ from tests.faults.network import never
 from tests.faults.row import Act, Promise, Row
 from tests.faults.suites import PASSES, suite
 
-_LOST: Final = "unknown 1"
+_LOST: Final = "1 unknown"
 _UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
 
 
