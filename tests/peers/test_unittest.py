@@ -91,7 +91,9 @@ def test_a_case_for_several_platforms_is_told_that_it_can_have_one(pytester: pyt
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *: test_one: platform=[[]'android', 'ios'[]]: this test has one platform*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: *: test_one: platform=[[]'android', 'ios'[]]: this test can't be parametrized*"]
+    )
 
 
 def test_classes_of_pytest_get_devices(pytester: pytest.Pytester, service: FaultyService) -> None:

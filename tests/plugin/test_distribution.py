@@ -80,7 +80,7 @@ def receipt(result: pytest.RunResult) -> str:
 
 
 def assert_all_are_stopped(result: pytest.RunResult) -> None:
-    created = int(receipt(result).split("created ")[1].split(",")[0])
+    created = int(receipt(result).removeprefix("devices: ").split(" created")[0])
     assert f"{created} stopped (confirmed);" in receipt(result)
 
 

@@ -151,6 +151,6 @@ def test_without_the_client_the_extra_is_named(pytester: pytest.Pytester, limite
 
     result = pytester.runpytest_subprocess(workers, "--device-slots-url=redis://localhost")
 
-    told = "*--device-slots-url needs the client of Redis *: pip install 'pytest-device[[]redis]'"
+    told = "*--device-slots-url needs the Redis client *: pip install 'pytest-device[[]redis]'"
     (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([told])
     assert limited.sessions() == []

@@ -100,16 +100,21 @@ def test_agent_device_drives_the_page_and_leaves_nothing_to_the_next_test(pytest
 def test_argent_drives_the_page_and_leaves_nothing_to_the_next_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
-        import os, pytest
+        import os, pytest, time
         pytestmark = pytest.mark.device(platform="ios", type="argent")
+
+        def assert_shows(argent, text):  # argent answers before the page has loaded
+            until = time.monotonic() + 20
+            while text not in (screen := argent.describe()):
+                assert time.monotonic() < until, screen
 
         @pytest.mark.parametrize("n", [1, 2])
         def test_keeps(device_argent, n):
             device_argent.call("open-url", url=os.environ["PAGE"])
-            assert "Last: nobody" in device_argent.describe()
+            assert_shows(device_argent, "Last: nobody")
             device_argent.call("chromium-storage", store="local", action="set", key="last", value="Ada")
             device_argent.call("open-url", url=os.environ["PAGE"])
-            assert "Last: Ada" in device_argent.describe()
+            assert_shows(device_argent, "Last: Ada")
 
         def test_fails(device_argent):
             device_argent.call("gesture-tap", x=0.5)

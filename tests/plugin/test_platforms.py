@@ -165,7 +165,10 @@ def test_a_package_may_say_what_its_tests_share(pytester: pytest.Pytester) -> No
     ("arguments", "problem"),
     [
         ("platform=[]", "platform=[] must be android or ios"),
-        ("platform=['android', 'windows']", "platform=['android', 'windows']: this test has one platform*"),
+        (
+            "platform=['android', 'windows']",
+            "platform=['android', 'windows']: this test can't be parametrized*",
+        ),
         ("platform=7", "platform='7' must be android or ios"),
     ],
 )
@@ -192,7 +195,7 @@ def test_a_unittest_class_has_one_platform(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest()
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*test_old: platform=[[]'android', 'ios'[]]: this test has one platform*"])
+    result.stderr.fnmatch_lines(["*test_old: platform=[[]'android', 'ios'[]]: this test can't be parametrized*"])
 
 
 def test_other_marks_of_a_package_stay_unread_as_pytest_leaves_them(pytester: pytest.Pytester) -> None:

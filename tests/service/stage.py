@@ -245,7 +245,7 @@ def browser() -> Generator[webdriver.Chrome]:
 async def _programs() -> tuple[Path, Path]:
     guard = Guard(environ=os.environ, log=print)
     toolbox = Toolbox(guard, os.environ, cache_directory(os.environ, Path.home()))
-    found = await browsers.look(
+    found = await browsers.find(
         os.environ, SessionType.APPIUM, cache_dir=toolbox.cache_dir, built_for=browsers.hardware()
     )
     if found.missing or not (found.program and found.chromedriver):

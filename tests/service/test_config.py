@@ -39,7 +39,7 @@ REFUSED = [
         {"requests": [{"type": "appium"}]},
         "requests must be create requests, each with a platform, not {'type': 'appium'}",
     ),
-    ({"tokens": []}, "the configuration has no setting 'tokens': there are token, app_id, "),
+    ({"tokens": []}, "unknown setting 'tokens' in the configuration: the settings are token, app_id, "),
 ]
 
 

@@ -15,18 +15,18 @@ JSON = [(b"content-type", b"application/json")]
 
 REFUSED = [
     # a fault, what the refusal says
-    ({}, "no effect None can strike the operation None"),
+    ({}, "no effect None for the operation None"),
     ({"operation": "list", "effect": "delay"}, "'list'"),
     ({"operation": "get", "effect": "explode"}, "'explode'"),
-    ({"operation": "boot", "effect": "reply"}, "'reply' can strike the operation 'boot'"),
-    ({"operation": "get", "effect": "fail"}, "'fail' can strike the operation 'get'"),
-    ({"operation": "create", "effect": "expire"}, "'expire' can strike the operation 'create'"),
-    ({"operation": "get", "effect": "dead"}, "'dead' can strike the operation 'get'"),
-    ({"operation": "controller", "effect": "change"}, "'change' can strike the operation 'controller'"),
-    ({"operation": "controller", "effect": "expire"}, "'expire' can strike the operation 'controller'"),
-    ({"operation": "get", "effect": "delay", "second": 3}, "no second 3"),
-    ({"operation": "get", "effect": "delay", "seconds": "3"}, "no seconds '3'"),
-    ({"operation": "get", "effect": "delay", "times": True}, "no times True"),
+    ({"operation": "boot", "effect": "reply"}, "'reply' for the operation 'boot'"),
+    ({"operation": "get", "effect": "fail"}, "'fail' for the operation 'get'"),
+    ({"operation": "create", "effect": "expire"}, "'expire' for the operation 'create'"),
+    ({"operation": "get", "effect": "dead"}, "'dead' for the operation 'get'"),
+    ({"operation": "controller", "effect": "change"}, "'change' for the operation 'controller'"),
+    ({"operation": "controller", "effect": "expire"}, "'expire' for the operation 'controller'"),
+    ({"operation": "get", "effect": "delay", "second": 3}, "invalid field of a fault, second 3"),
+    ({"operation": "get", "effect": "delay", "seconds": "3"}, "invalid field of a fault, seconds '3'"),
+    ({"operation": "get", "effect": "delay", "times": True}, "invalid field of a fault, times True"),
     ([], "must be a JSON object"),
 ]
 
@@ -189,7 +189,7 @@ def test_a_session_expires_before_a_request(world: World, operation: str) -> Non
     session = data(world.send(*path(session_id, operation)))
 
     assert session["status"] == "stopped"
-    assert next(iter(world.sessions)).reason == "its limit was brought forward by a test"
+    assert next(iter(world.sessions)).reason == "limit reached early, by a test"
 
 
 def test_a_device_boots_late(world: World) -> None:

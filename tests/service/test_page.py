@@ -58,11 +58,11 @@ def test_the_timeline_tells_in_order_what_happened(clock: Clock) -> None:
     assert [
         (when.rpartition(">")[2], text.removeprefix("<span>").removesuffix("</span></li>")) for when, text in told
     ] == [
-        ("+0.0 s", "the session was created"),
+        ("+0.0 s", "session created"),
         ("+0.5 s", "device: Pixel &lt;8&gt;"),
         ("+2.0 s", "app installed"),
-        ("+3.0 s", "the session is ready"),
-        ("+2 min 3 s", "the session failed: the controller died"),
+        ("+3.0 s", "session ready"),
+        ("+2 min 3 s", "session failed: the controller died"),
     ]
 
 
@@ -112,8 +112,8 @@ def test_the_facts_can_be_had_as_json(stage: Stage) -> None:
 
     assert (facts["id"], facts["status"], facts["reason"]) == (stage.id, "errored", "the device died\nat once")
     assert [entry["text"] for entry in facts["timeline"]] == [
-        "the session was created",
-        "the session failed: the device died",
+        "session created",
+        "session failed: the device died",
     ]
 
 

@@ -168,7 +168,7 @@ def test_what_a_device_refuses_is_told_in_words(look: Chrome, stage: Stage) -> N
     stage.device.broken = "simctl cannot tap"
     by_id(look, "picture").click()
 
-    says(look, "message", "Not done: simctl cannot tap.")
+    says(look, "message", "Failed: simctl cannot tap.")
     stage.device.broken = None
     wait(look, lambda: "no picture" not in by_id(look, "message").text)
 
@@ -202,7 +202,7 @@ def test_a_service_that_is_gone_is_told_in_words(look: Chrome) -> None:
         look.get(stage.preview)
         shows(look, 0)
 
-    says(look, "message", "The service does not answer.")
+    says(look, "message", "The service does not respond.")
 
 
 def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
@@ -226,7 +226,7 @@ def test_a_session_is_stopped_only_when_that_is_confirmed(look: Chrome, stage: S
     press(look, Keys.ENTER, Keys.ESCAPE)
     assert "Running" in by_id(look, "state").text
     press(look, Keys.ENTER, Keys.TAB, Keys.ENTER)
-    says(look, "outcome", "Stopped: it was stopped on its page")
+    says(look, "outcome", "Stopped: requested on the session page")
 
     assert look.title == "Stopped · login works"
     assert not by_id(look, "stop").is_displayed()

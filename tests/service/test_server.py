@@ -179,7 +179,7 @@ def test_a_damaged_state_is_an_error_that_names_the_file(settings: dict[str, obj
         ("", "the first line on standard input must be the configuration as JSON"),
         ("{", "the first line on standard input must be the configuration as JSON"),
         ("[]", "the configuration must be a JSON object"),
-        ("{}", "the configuration needs app_id, state_dir, token"),
+        ("{}", "the configuration lacks app_id, state_dir, token"),
     ],
 )
 def test_a_service_without_configuration_says_so(line: str, said: str) -> None:

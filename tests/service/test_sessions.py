@@ -1,13 +1,14 @@
 """The sessions that the service holds, over time and across restarts."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_device.service.faults import Fault, Faults, FaultyRunner
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.rules import check
 from pytest_device.service.runners.simulated import SimulatedRunner
@@ -78,7 +79,7 @@ def test_a_sweep_enforces_limits_when_nobody_asks(world: World) -> None:
     world.sessions.sweep()
 
     assert one(world).status is Status.STOPPED
-    assert one(world).reason == "its maximum duration of 1 min is over"
+    assert one(world).reason == "maximum duration of 1 min reached"
 
 
 def test_a_session_without_any_duration_ends_when_it_is_ready(world: World) -> None:
@@ -102,7 +103,7 @@ def test_every_change_is_logged_with_its_reason(store: Store) -> None:
     assert said == [
         "session 7: new, agent-device on ios, 'a\\nb'",
         "session 7: in-progress",
-        "session 7: stopped, it was stopped by a request",
+        "session 7: stopped, requested by a client",
     ]
 
 
@@ -119,7 +120,7 @@ def test_use_of_the_controller_puts_the_idle_limit_off(world: World) -> None:
     world.clock.now += 60
 
     assert data(world.get(session_id))["status"] == "stopped"
-    assert one(world).reason == "its controller was not used for 5 min"
+    assert one(world).reason == "controller not used for 5 min"
 
 
 def test_looking_at_a_session_is_no_use_of_its_controller(world: World) -> None:
@@ -133,12 +134,33 @@ def test_looking_at_a_session_is_no_use_of_its_controller(world: World) -> None:
     assert data(world.get(session_id))["status"] == "stopped"
 
 
-def test_the_programs_of_an_ended_session_are_ended(world: World) -> None:
+@pytest.mark.parametrize("end", [Sessions.stop, Sessions.expire])
+@pytest.mark.parametrize("seconds", [0, BOOT_SECONDS])
+def test_programs_are_stopped_when_and_only_when_the_session_ends(
+    world: World, end: Callable[[Sessions, str], Session], seconds: float
+) -> None:
     session_id = world.created()
-    world.stop(session_id)
+    world.clock.now += seconds
+    world.sessions.sweep()
+    world.runner.status(session_id)
+
+    end(world.sessions, session_id)
 
     with pytest.raises(KeyError):
         world.runner.status(session_id)
+
+
+def test_programs_are_stopped_when_the_session_fails(store: Store) -> None:
+    runner, faults = SimulatedRunner(clock=Clock()), Faults()
+    faults.add(Fault("boot", "fail"))
+    sessions = Sessions(store=store, runner=FaultyRunner(runner, faults, Clock()), clock=Clock())
+    session = sessions.create({"appId": APP_ID, "platform": "ios"}, default_minutes=30)
+
+    sessions.sweep()
+
+    assert sessions.get(session.id) != session
+    with pytest.raises(KeyError):
+        runner.status(session.id)
 
 
 def test_a_limit_that_has_passed_wins_over_a_stop_that_comes_after_it(world: World) -> None:
@@ -173,7 +195,7 @@ def test_a_session_that_was_active_when_the_service_died_is_errored_after_the_re
     after = World(kept)
 
     assert data(after.get(session_id))["status"] == "errored"
-    assert one(after).reason == "the service was ended before the session was"
+    assert one(after).reason == "the service stopped before the session ended"
 
 
 def test_a_session_ended_long_ago_is_forgotten_at_a_restart(kept: Store) -> None:

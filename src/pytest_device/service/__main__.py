@@ -1,8 +1,8 @@
-"""The service as a child process: told what to do on standard input, telling how it is on standard output.
+"""The service as a child process: reads its configuration from standard input, reports events on standard output.
 
 The first line in is the configuration as JSON. Each line out is an event as JSON: ``progress`` with ``text``, then
-``ready`` with ``url`` and ``app_id``, or ``error`` with ``text`` and exit status 1. Standard input is the lifeline: at
-its end, or when the parent process is gone, the service stops its sessions and exits.
+``ready`` with ``url`` and ``app_id``, or ``error`` with ``text`` and exit status 1. The service stops its
+sessions and exits when standard input is closed, or when the parent process exits.
 """
 
 import json
@@ -19,7 +19,7 @@ from pytest_device.service.config import cache_directory, parse
 from pytest_device.service.server import Progress, Ready, serve
 
 PARENT_SECONDS: Final = 0.5
-"""How often the parent is looked for: a child that it forked may hold the lifeline open after its death."""
+"""How often to check for the parent: a child that it forked may keep standard input open after its death."""
 
 _STDIN: Final = 0
 _STDOUT: Final = 1
@@ -46,12 +46,12 @@ def _announce(event: Progress | Ready) -> None:
 
 
 def _say(**event: str) -> None:
-    with suppress(BrokenPipeError):  # nobody listens: the lifeline ends too, and with it the service
+    with suppress(BrokenPipeError):  # the parent has exited: the service stops as soon as it notices
         os.write(_STDOUT, json.dumps(event).encode() + b"\n")
 
 
 def _first_line() -> str:
-    """Read without a buffer: its lock, held by the watching thread, would break the interpreter's end."""
+    """Read without a buffer: its lock, held by the watching thread, would break the interpreter's shutdown."""
     line = b""
     while b"\n" not in line and (part := os.read(_STDIN, 65536)):
         line += part
@@ -59,7 +59,7 @@ def _first_line() -> str:
 
 
 def _watch(parent: int, end: Callable[[], None]) -> None:
-    """Call ``end`` once the lifeline is closed or the parent is gone."""
+    """Call ``end`` once standard input is closed or the parent has exited."""
 
     def until_closed() -> None:
         while os.read(_STDIN, 65536):

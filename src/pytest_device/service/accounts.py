@@ -1,4 +1,4 @@
-"""Who may do what: accounts, their projects, their access tokens."""
+"""Accounts, their projects and their access tokens: who may do what."""
 
 import hashlib
 import hmac
@@ -11,7 +11,7 @@ from pytest_device.spec import DURATION_MAX_MINUTES
 
 
 class Role(IntEnum):
-    """What a token's holder is on the account; a greater role may do all that a lesser one may."""
+    """The role of a token's holder on the account; a greater role may do all that a lesser one may."""
 
     VIEWER = 1
     DEVELOPER = 2
@@ -20,12 +20,12 @@ class Role(IntEnum):
 
 MAY_CREATE_AND_STOP: Final = Role.DEVELOPER
 MAY_GET: Final = Role.VIEWER
-"""Ours: the document does not show it. Whoever belongs to the account may look."""
+"""Ours: the document does not show it. Every member of the account may read its sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A token, kept as its digest only, and the role of its holder."""
+    """A token, stored as its digest only, and the role of its holder."""
 
     digest: bytes
     role: Role
@@ -62,7 +62,7 @@ class Caller:
     role: Role
 
     def may(self, least: Role, owner: Account) -> bool:
-        """Tell whether this caller has at least a role on the account that owns a project."""
+        """Return whether this caller has at least a role on the account that owns a project."""
         return self.account is owner and self.role >= least
 
 
@@ -80,7 +80,7 @@ class Accounts:
     def caller(self, token: str) -> Caller | None:
         """Return whom a token belongs to, None for an invalid one.
 
-        Every known token is compared, each in constant time: how long it takes tells nothing about a wrong one.
+        Every known token is compared, each in constant time, so that timing reveals nothing about a wrong one.
         """
         digest = _digest(token)
         found = None

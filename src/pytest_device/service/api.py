@@ -29,16 +29,16 @@ MAX_BODY_BYTES: Final = 64 * 1024
 MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
 """A fault may hold a large answer."""
 MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024
-"""agent-device takes no more, and cuts the connection before its refusal can be read."""
+"""agent-device accepts no more, and closes the connection before its refusal can be read."""
 _MOST_BYTES: Final = {"/testing/": MAX_TESTING_BODY_BYTES, "/controllers/": MAX_CONTROLLER_BODY_BYTES}
 
 
 Refuses = Callable[[CreateBody], Awaitable[str | None]]
-"""Gives the reason why no session can be had for a body, None where one can."""
+"""Returns the reason why a session cannot be created for a body, None if it can."""
 
 
 async def refuse_none(_body: CreateBody) -> str | None:
-    """Have a device for everybody."""
+    """Accept every request."""
     return None
 
 
@@ -54,10 +54,10 @@ def create_app(
 ) -> ASGIApp:
     """Return the service as an application that needs no lifespan and no background task.
 
-    ``base_url`` is where it can be reached: the sessions' pages lie there. Requests whose Host header does not name
-    this machine are refused unless ``any_host``: a web page must not reach the service under a name of its own.
-    ``faults`` adds the test interface. ``more`` are routes with keys of their own: they see no access token.
-    ``refuses`` is asked before a session is created.
+    ``base_url`` is the address of the service and of its session pages. Requests whose Host header does not name this
+    machine are refused unless ``any_host``: a web page must not reach the service under a name of its own. ``faults``
+    adds the test interface. ``more`` are routes with their own keys: they see no access token. ``refuses`` is called
+    before a session is created.
     """
     api = _Api(sessions, accounts, base_url, refuses)
     routes: list[BaseRoute] = [
@@ -120,13 +120,13 @@ class _Api:
         return caller
 
     def session(self, session_id: str) -> Session:
-        """Return a session as it is now, for whoever knows its id."""
+        """Return a session's current state, for every caller that knows its id."""
         if not is_uuid(session_id):
             message = f"the session id must be a UUID, not {session_id[:80]!r}"
             raise RefusalError(400, replies.VALIDATION_ERROR, message)
         session = self._sessions.get(session_id.lower())
         if session is None:
-            raise RefusalError(404, replies.NOT_FOUND, f"there is no session {session_id}")
+            raise RefusalError(404, replies.NOT_FOUND, f"no session {session_id}")
         return session
 
     def _permitted(self, request: Request, least: Role) -> Session:
@@ -139,7 +139,7 @@ class _Api:
     def _owner(self, app_id: str) -> Account:
         owner = self._accounts.owner(app_id)
         if owner is None:
-            raise RefusalError(404, replies.NOT_FOUND, f"there is no project with the appId {app_id}")
+            raise RefusalError(404, replies.NOT_FOUND, f"no project with the appId {app_id}")
         return owner
 
     def _success(self, session: Session) -> Response:
@@ -153,7 +153,7 @@ async def _document(_request: Request) -> Response:
 def _permit(caller: Caller, least: Role, owner: Account) -> None:
     if not caller.may(least, owner):
         message = (
-            f"the token lacks permission: this needs at least the role {least.name.lower()} on the project's account"
+            f"the token lacks permission: this requires at least the role {least.name.lower()} on the project's account"
         )
         raise RefusalError(403, replies.FORBIDDEN, message)
 
@@ -172,27 +172,27 @@ async def _json(request: Request) -> object:
     body = await request.body()
     try:
         return json.loads(body.decode(), parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:  # nested without end, or not UTF-8, or not JSON
+    except (ValueError, RecursionError) as error:  # nested too deeply, or not UTF-8, or not JSON
         raise RefusalError(400, replies.VALIDATION_ERROR, f"the body is not JSON: {error}") from error
 
 
 def _no_number(text: str) -> object:
-    raise ValueError(f"{text} is no JSON value")
+    raise ValueError(f"{text} is not a JSON value")
 
 
 def _refusal(_request: Request, error: Exception) -> Response:
-    """Answer what an endpoint or the routing raised; of an unforeseen error nothing but the log tells more."""
+    """Turn an exception into an answer; only the log has the details of an unexpected one."""
     match error:
         case RefusalError(status=status, code=code, headers=headers):
             return refusal(status, code, [(str(error), None)], headers)
         case InvalidBodyError(problems=problems):
             return refusal(400, replies.VALIDATION_ERROR, [(problem.message, problem.option) for problem in problems])
         case HTTPException(status_code=405, headers=headers):
-            return refusal(405, replies.METHOD_NOT_ALLOWED, [("this path does not take this method", None)], headers)
-        case ClientDisconnect():  # nobody hears it, but it is no failure of the service
-            return refusal(400, replies.VALIDATION_ERROR, [("the request was broken off", None)])
+            return refusal(405, replies.METHOD_NOT_ALLOWED, [("method not allowed on this path", None)], headers)
+        case ClientDisconnect():  # nobody receives the answer, but it is no failure of the service
+            return refusal(400, replies.VALIDATION_ERROR, [("the request was aborted", None)])
         case HTTPException(status_code=status):
-            return refusal(status, replies.NOT_FOUND, [("there is nothing at this path", None)])
+            return refusal(status, replies.NOT_FOUND, [("no such path", None)])
         case _:
             return refusal(500, replies.INTERNAL_ERROR, [("the service failed: see its log", None)])
 
@@ -203,7 +203,7 @@ def _foreign_host(host: str) -> Response:
 
 
 class _Bounded:
-    """Refuses bodies that are too large while they arrive, whatever length they claim."""
+    """Refuses bodies that are too large while they arrive, whatever their Content-Length says."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

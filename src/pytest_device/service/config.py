@@ -1,4 +1,4 @@
-"""What the service is told at its start."""
+"""The configuration of the service."""
 
 import json
 import sys
@@ -17,14 +17,14 @@ _HIGHEST_PORT: Final = 65535
 
 @dataclass(frozen=True, slots=True)
 class ServiceConfig:
-    """One account with one project and one token, and where the service lives.
+    """One account with one project and one token, and the directories and address of the service.
 
-    ``port`` 0 is a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
-    ``max_duration_minutes`` make the account one that may not do everything. ``boot_seconds`` is how long simulated
-    devices boot. ``types`` are the session types whose programs are installed before the service is ready; those of
-    the others are at the first session. ``requests`` are create requests that will be sent: a browser that they need is
-    installed before the service is ready. ``builds_dir`` has the builds that sessions may name. ``temporary`` removes
-    ``state_dir`` at the end. Raises ConfigError naming the value and the rule.
+    ``port`` 0 selects a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
+    ``max_duration_minutes`` restrict the account. ``boot_seconds`` is the boot time of simulated devices. The programs
+    for ``types`` are installed before the service is ready, those for other session types at their first session.
+    ``requests`` are create requests that will be sent: a browser that they need is installed before the service is
+    ready. ``builds_dir`` has the builds that sessions may name. ``temporary`` removes ``state_dir`` at the end.
+    Raises ConfigError naming the value and the rule.
     """
 
     token: str = field(repr=False)
@@ -70,7 +70,7 @@ class ServiceConfig:
 
 
 def cache_directory(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Tell where this package keeps what it installs for a user."""
+    """Return the directory of the programs that this package installs for a user."""
     if chosen := environ.get("XDG_CACHE_HOME"):
         return Path(chosen, "pytest-device")
     match platform:
@@ -83,7 +83,7 @@ def cache_directory(environ: Mapping[str, str], home: Path, platform: str = sys.
 
 
 def parse(line: str, *, cache_dir: Path) -> ServiceConfig:
-    """Read the configuration from a line of JSON; ``cache_dir`` is used when it names none.
+    """Read the configuration from a line of JSON; ``cache_dir`` is the default for its ``cache_dir``.
 
     Raises ConfigError naming the setting and the rule; values are not shown, one of them is the token.
     """
@@ -95,7 +95,7 @@ def parse(line: str, *, cache_dir: Path) -> ServiceConfig:
         raise ConfigError("the configuration must be a JSON object")
     settings: dict[str, Any] = {name: _read(name, value) for name, value in cast("dict[str, object]", options).items()}
     if missing := {"token", "app_id", "state_dir"} - settings.keys():
-        raise ConfigError(f"the configuration needs {', '.join(sorted(missing))}")
+        raise ConfigError(f"the configuration lacks {', '.join(sorted(missing))}")
     settings.setdefault("cache_dir", cache_dir)
     return ServiceConfig(**settings)
 
@@ -123,7 +123,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 
 def _read(name: str, value: object) -> Any:
     if name not in _KINDS:
-        raise ConfigError(f"the configuration has no setting {name!r}: there are {', '.join(_KINDS)}")
+        raise ConfigError(f"unknown setting {name!r} in the configuration: the settings are {', '.join(_KINDS)}")
     if type(value) not in _KINDS[name]:  # true and false are no numbers
         raise ConfigError(f"{name} must be of the type {' or '.join(kind.__name__ for kind in _KINDS[name])}")
     match name, value:

@@ -1,4 +1,4 @@
-"""What a fault does to a request and its answer."""
+"""The effects of faults on requests and their answers."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,14 +13,14 @@ from pytest_device.service.sessions import Sessions
 from pytest_device.spec import SESSIONS_PATH
 
 _SESSION: Final = len(SESSIONS_PATH.split("/"))
-"""Where a path names the session."""
+"""The position of the session id in a path."""
 
 
 class ConnectionLostError(Exception):
-    """The connection is to be closed, with a reset or without, before the answer is complete.
+    """The connection has to be closed, with a reset or without, before the answer is complete.
 
-    An ASGI application has no means for that: whoever carries the bytes does it, the server with its socket, a test
-    that calls the application in-process with an error of its client.
+    An ASGI application cannot do that itself: the server closes its socket, and a test that calls the application
+    in-process raises an error in its client.
     """
 
     def __init__(self, *, reset: bool = False) -> None:
@@ -29,7 +29,7 @@ class ConnectionLostError(Exception):
 
 
 class FaultyApp:
-    """The service behind its faults."""
+    """The service with faults injected."""
 
     def __init__(self, app: ASGIApp, faults: Faults, sessions: Sessions) -> None:
         self._app = app
@@ -68,7 +68,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Strike:
-    """A fault that meets a request."""
+    """A fault that applies to a request."""
 
     fault: Fault
     app: ASGIApp
@@ -82,12 +82,12 @@ class _Strike:
         await self.app(self.scope, self.receive, self.send)
 
     async def receive_all(self) -> None:
-        """Take in the whole request: closing a connection with unread bytes would reset it."""
+        """Receive the whole request: closing a connection with unread bytes would reset it."""
         while (await self.receive()).get("more_body"):
             pass
 
     async def carry_out(self) -> _Answer:
-        """Let the service do what was asked; return its answer instead of sending it."""
+        """Let the service process the request; return its answer instead of sending it."""
         messages: list[Message] = []
 
         async def keep(message: Message) -> None:
@@ -99,7 +99,7 @@ class _Strike:
         return _Answer(start["status"], headers, b"".join(part.get("body", b"") for part in parts))
 
     async def answer(self, answer: _Answer, *, length: int | None = None) -> None:
-        """Send an answer, or only so many bytes of its body."""
+        """Send an answer, or only the first ``length`` bytes of its body."""
         headers = {**answer.headers, "content-length": str(len(answer.body))}
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": answer.status, "headers": raw})
@@ -167,7 +167,7 @@ EFFECTS: Final[Mapping[str, Callable[[_Strike], Awaitable[None]]]] = {
 
 
 def _operation(scope: Scope) -> str | None:
-    """Return the operation of the document that a request asks for."""
+    """Return the operation of the document that a request calls, None for any other request."""
     if scope["type"] != "http":
         return None
     path: str = scope["path"]

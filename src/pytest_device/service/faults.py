@@ -1,8 +1,8 @@
-"""What a real service does to people, on demand: the faults of the test interface.
+"""Failures of a real service, on demand: the faults of the test interface.
 
-A fault names an ``operation``, an ``effect`` and what the effect needs. It strikes ``times`` requests of its operation
-(default 1, null for all) after it let ``skip`` of them pass (default 0). Of several faults of one operation the first
-that strikes takes the request, and the later ones do not count it.
+A fault names an ``operation``, an ``effect`` and what the effect needs. It applies to ``times`` requests of its
+operation (default 1, null for all) after skipping ``skip`` of them (default 0). If several faults have the same
+operation, the first that applies takes the request, and later ones do not count it.
 
 =================  ================================================  ===========================================
 ``operation``      ``effect``                                        needs
@@ -11,7 +11,7 @@ create, get, stop  ``delay``: the answer is slow                     ``seconds``
 create, get, stop  ``lose-request``: the connection is closed        none
                    without an answer, nothing was carried out
 create, get, stop  ``lose-answer``: the same, but it was carried     none
-                   out: a session exists that nobody was told of
+                   out: a session exists that no client knows
 create, get, stop  ``reset-request``, ``reset-answer``: the same,    none
                    by a reset of the connection
 create, get, stop  ``truncate``: the connection is closed after      none
@@ -28,8 +28,8 @@ controller         all that can strike a get, but not ``change`` and  as above
                    502 and a page in HTML
 =================  ================================================  ===========================================
 
-``controller`` is a request to the controller of a simulated session; ``times=null`` lets all of them stay dead. The
-list of requests does not have these.
+``controller`` is a request to the controller of a simulated session; with ``times=null`` all of them stay dead. The
+list of requests leaves these out.
 
 The routes, all of which need a valid token:
 
@@ -37,8 +37,8 @@ The routes, all of which need a valid token:
 - ``POST /testing/reset`` removes all faults and forgets the requests seen so far.
 - ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no answer was sent).
 - ``GET /testing/sessions`` lists every session: ``id``, ``name``, ``status``, ``reason``.
-- ``POST /testing/sessions/ID/expire`` lets a session reach its limit now.
-- ``POST /testing/sessions/ID/fail`` with ``{"reason"}`` lets its programs fail now, whether it was ready or not.
+- ``POST /testing/sessions/ID/expire`` makes a session reach its limit now.
+- ``POST /testing/sessions/ID/fail`` with ``{"reason"}`` makes its programs fail now, ready or not.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ MAX_SEEN: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault as it was asked for."""
+    """A fault as requested."""
 
     operation: str
     effect: str
@@ -97,7 +97,7 @@ class _Armed:
 
 
 class Faults:
-    """The faults that are set, and what has been seen while they were; ``sleep`` takes seconds."""
+    """The faults that are set, and the requests seen; ``sleep`` takes seconds."""
 
     def __init__(self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
         self.sleep = sleep
@@ -116,12 +116,12 @@ class Faults:
         self.seen.clear()
 
     def take(self, operation: str) -> Fault | None:
-        """Count one request and return the fault that strikes it, if one does."""
+        """Count one request and return the fault that applies to it, if any."""
         return next((one.fault for one in self._armed if one.fault.operation == operation and one.strikes()), None)
 
 
 class FaultyRunner:
-    """A runner whose devices boot late, do not boot or die when a fault says so."""
+    """A runner whose devices boot late, fail to boot or crash on demand of a fault."""
 
     def __init__(self, runner: Runner, faults: Faults, clock: Callable[[], float]) -> None:
         self._runner = runner
@@ -130,13 +130,13 @@ class FaultyRunner:
         self._late: dict[str, tuple[float, Fault]] = {}
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        """Start the session, under the fault that strikes its boot."""
+        """Start the session, with the fault that applies to its boot."""
         if fault := self._faults.take(BOOT):
             self._late[session_id] = (self._clock() + fault.seconds, fault)
         self._runner.start(session_id, request)
 
     def status(self, session_id: str) -> Boot:
-        """Tell how far the session is, as far as its faults let it come."""
+        """Return how far the boot is, as far as its faults let it get."""
         if session_id in self._faults.failed:
             return Failed(self._faults.failed[session_id])
         if session_id in self._late:
@@ -148,15 +148,15 @@ class FaultyRunner:
         return self._runner.status(session_id)
 
     def last_activity(self, session_id: str) -> float | None:
-        """Tell when the controller was last used."""
+        """Return when the controller was last used."""
         return self._runner.last_activity(session_id)
 
     def device(self, session_id: str) -> Device | None:
-        """Return the device of a session that is up."""
+        """Return the device of a running session."""
         return self._runner.device(session_id)
 
     def log_entries(self, session_id: str) -> Sequence[LogEntry]:
-        """Tell what happened to the session's programs."""
+        """Return what happened to the session's programs."""
         return self._runner.log_entries(session_id)
 
     def log(self, session_id: str) -> str:
@@ -168,5 +168,5 @@ class FaultyRunner:
         self._runner.stop(session_id)
 
     async def close(self) -> None:
-        """End the programs of all sessions."""
+        """Stop the programs of all sessions."""
         await self._runner.close()

@@ -1,7 +1,7 @@
-"""The published addresses of agent-device and argent: what comes there is noted as use and passed on to the program.
+"""The published addresses of agent-device and argent: requests count as use and are forwarded to the program.
 
-``routes(runner, keys)`` are the routes below ``/controllers/{session_id}/{key}``. The key is the permission to ask; the
-program's own token is the permission to do, and the program checks it. Neither bodies nor headers are ever logged.
+``routes(runner, keys)`` are the routes below ``/controllers/{session_id}/{key}``. The key grants access to the
+program; the program itself checks its own token. Neither bodies nor headers are ever logged.
 """
 
 import ssl
@@ -28,13 +28,13 @@ UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 
 CONNECT_SECONDS: Final = 5.0
 KEEP_SECONDS: Final = 2.0
-"""How long an idle connection is kept: Node closes it after 5 s, and what is sent there then is lost."""
+"""How long an idle connection is kept: Node.js closes it after 5 s, and a request sent then would be lost."""
 ANSWER_SECONDS: Final = 900.0
 """The longest silence: a command may wait for something on the device."""
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-_LOOKS: Final = frozenset((("GET", "health"), ("GET", "tools")))
-"""Requests by which somebody asks whether a controller is alive."""
+_HEALTH_CHECKS: Final = frozenset((("GET", "health"), ("GET", "tools")))
+"""Requests that check whether a controller is alive: they do not count as use."""
 _HOP_BY_HOP: Final = frozenset(
     (
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer"),
@@ -44,23 +44,23 @@ _HOP_BY_HOP: Final = frozenset(
 
 
 class Reachable(Protocol):
-    """A runner whose controllers are reached through here."""
+    """A runner whose controllers are reached through the gateway."""
 
     def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
-        """Return the controller of a session that is ready, and where its use is noted."""
+        """Return the controller of a session that is ready, and the record of its use."""
         ...
 
     def device(self, session_id: str) -> Device | None:
-        """Return the device of a session that is up."""
+        """Return the device of a running session."""
         ...
 
 
 @asynccontextmanager
 async def client() -> AsyncGenerator[httpx.AsyncClient]:
-    """Open what asks the programs; it adds nothing of its own to a request."""
+    """Open the HTTP client for the programs; it adds no headers of its own to a request."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_SECONDS)
     timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-    no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the authorities of this machine need not be read
+    no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading this machine's certificates would take time
     async with httpx.AsyncClient(trust_env=False, limits=limits, timeout=timeout, verify=no_tls) as http:
         http.headers.clear()
         yield http
@@ -79,13 +79,13 @@ class _Gateway:
         self._http = http
 
     async def pass_on(self, request: Request) -> Response:
-        """Ask the program what this service is asked, and answer what it answers."""
+        """Forward a request to the program, and its answer to the client."""
         controller, activity = self._reached(request)
-        if (request.method, request.path_params["path"]) in _LOOKS:
-            return await self._asked(request, controller, _body(request))
+        if (request.method, request.path_params["path"]) in _HEALTH_CHECKS:
+            return await self._forwarded(request, controller, _body(request))
         activity.begin()
         try:
-            answer = await self._answered(request, controller)
+            answer = await self._translated(request, controller)
         except BaseException:
             activity.end()
             raise
@@ -95,21 +95,21 @@ class _Gateway:
         session_id, key = request.path_params["session_id"], request.path_params["key"]
         reached = self._runner.controller(session_id) if self._keys.fits("controllers", session_id, key) else None
         if reached is None or reached[0].port is None:
-            raise RefusalError(404, NOT_FOUND, "there is no controller at this address: its session may have ended")
+            raise RefusalError(404, NOT_FOUND, "no controller at this address: its session may have ended")
         return reached
 
-    async def _answered(self, request: Request, controller: Controller) -> Response:
+    async def _translated(self, request: Request, controller: Controller) -> Response:
         device = self._runner.device(request.path_params["session_id"])
         if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
-            return await self._asked(request, controller, _body(request))
-        said = await rpc.said_to_browser(
+            return await self._forwarded(request, controller, _body(request))
+        translation = await rpc.translated(
             await request.body(), request.headers, rpc.Browser(device, self._http), controller.token
         )
-        if said.answer:
-            return Response(said.answer, media_type="application/json")
-        return await self._asked(request, controller, said.body)
+        if translation.answer:
+            return Response(translation.answer, media_type="application/json")
+        return await self._forwarded(request, controller, translation.body)
 
-    async def _asked(
+    async def _forwarded(
         self, request: Request, controller: Controller, content: AsyncIterable[bytes] | bytes | None
     ) -> Response:
         headers = _passed(request, besides={"host", "content-length"} if isinstance(content, bytes) else {"host"})
@@ -126,12 +126,12 @@ class _Gateway:
 
 
 def _body(request: Request) -> AsyncIterable[bytes] | None:
-    """Return the body as it comes, None where the request has none."""
+    """Return the body as a stream, None if the request has none."""
     return request.stream() if {"content-length", "transfer-encoding"} & set(request.headers) else None
 
 
 def _url(request: Request, controller: Controller) -> str:
-    """Return the same path, spelled as it came, at the program."""
+    """Return the program's URL for the request's path, spelled as received."""
     session_id, key = request.path_params["session_id"], request.path_params["key"]
     path = request.scope["raw_path"].decode("latin-1").partition("?")[0].removeprefix(f"{PATH}/{session_id}/{key}")
     query = request.scope["query_string"].decode("latin-1")
@@ -149,7 +149,7 @@ def _unreachable(controller: Controller, error: httpx.TransportError) -> Respons
 
 
 class _Then(Response):
-    """An answer after which, sent or broken off, something is to be done."""
+    """An answer with a callback that runs once it was sent or aborted."""
 
     def __init__(self, answer: Response, end: Callable[[], Awaitable[None] | None]) -> None:
         self._answer = answer

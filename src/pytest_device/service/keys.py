@@ -1,17 +1,17 @@
-"""Addresses that only those can use who were told them: one for each purpose of each session."""
+"""Secret addresses: one for each purpose of each session."""
 
 import hmac
 import secrets
 from typing import Final, Literal
 
 Purpose = Literal["preview", "controllers", "devices"]
-"""The live picture; the controller, for a test; the device, for the controller."""
+"""The live preview; the controller, for a test; the device, for the controller."""
 
 _BYTES: Final = 24
 
 
 class Keys:
-    """Makes the addresses and knows them again; those of one service are good for as long as it lives."""
+    """Creates and checks the addresses; they are valid as long as the service runs."""
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
@@ -22,7 +22,7 @@ class Keys:
         return f"{self._base_url}/{purpose}/{session_id}/{self._key(purpose, session_id)}"
 
     def fits(self, purpose: Purpose, session_id: str, key: str) -> bool:
-        """Tell whether a key is the one of a session's address."""
+        """Return whether a key belongs to a session's address."""
         return hmac.compare_digest(key.encode(), self._key(purpose, session_id).encode())
 
     def _key(self, purpose: Purpose, session_id: str) -> str:

@@ -1,8 +1,8 @@
-"""The life of a session as a table: which event leads from which status where."""
+"""The life of a session as a table: which event leads from which status to which."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 from typing import Final
 
 from pytest_device.service.runners.base import Boot, Failed, Running
@@ -13,7 +13,7 @@ TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session as it is kept: moments are Unix seconds, and no connection details are among its fields."""
+    """A session as it is stored: times are Unix seconds, and it has no connection details."""
 
     id: str
     app_id: str
@@ -26,7 +26,7 @@ class Session:
     platform: Platform
     status: Status
     reason: str | None
-    """Why it ended, in words for the session's page; None while it has not."""
+    """Why it ended, for the session page; None until it has."""
     max_duration_minutes: int
     max_idle_time_minutes: int | None
     started_at: float | None
@@ -36,7 +36,7 @@ class Session:
 
 
 class Event(StrEnum):
-    """What can happen to a session."""
+    """An event in the life of a session."""
 
     READY = "ready"
     FAIL = "fail"
@@ -45,82 +45,53 @@ class Event(StrEnum):
     """The duration or the idle limit is reached."""
 
 
-class Effect(Enum):
-    """What happens beside the change of status."""
-
-    START = auto()
-    """``startedAt`` is set."""
-    FINISH = auto()
-    """``finishedAt`` is set."""
-    RELEASE = auto()
-    """The programs behind the session are ended; with them its connection details are gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Where an event leads."""
-
-    to: Status
-    effects: frozenset[Effect]
-
-
-_RUN: Final = Change(Status.IN_PROGRESS, frozenset({Effect.START}))
-_STOP: Final = Change(Status.STOPPED, frozenset({Effect.FINISH, Effect.RELEASE}))
-# Ours: an errored session gets no finishedAt, which is "null until the session is stopped"; updatedAt tells when.
-_FAIL: Final = Change(Status.ERRORED, frozenset({Effect.RELEASE}))
-
-TRANSITIONS: Final[Mapping[tuple[Status, Event], Change | None]] = {
-    (Status.NEW, Event.READY): _RUN,
-    (Status.NEW, Event.FAIL): _FAIL,
-    (Status.NEW, Event.STOP): _STOP,
-    # Ours: both clocks start when the session is ready, so that it is never due by itself while new.
-    (Status.NEW, Event.EXPIRE): _STOP,
+TRANSITIONS: Final[Mapping[tuple[Status, Event], Status | None]] = {
+    (Status.NEW, Event.READY): Status.IN_PROGRESS,
+    (Status.NEW, Event.FAIL): Status.ERRORED,
+    (Status.NEW, Event.STOP): Status.STOPPED,
+    # Ours: both clocks start when the session is ready, so a new session never expires by itself.
+    (Status.NEW, Event.EXPIRE): Status.STOPPED,
     (Status.IN_PROGRESS, Event.READY): None,
-    (Status.IN_PROGRESS, Event.FAIL): _FAIL,
-    (Status.IN_PROGRESS, Event.STOP): _STOP,
+    (Status.IN_PROGRESS, Event.FAIL): Status.ERRORED,
+    (Status.IN_PROGRESS, Event.STOP): Status.STOPPED,
     # Ours: an automatic stop ends in stopped.
-    (Status.IN_PROGRESS, Event.EXPIRE): _STOP,
-    (Status.STOPPED, Event.READY): None,
-    (Status.STOPPED, Event.FAIL): None,
-    (Status.STOPPED, Event.STOP): None,
-    (Status.STOPPED, Event.EXPIRE): None,
-    (Status.ERRORED, Event.READY): None,
-    (Status.ERRORED, Event.FAIL): None,
-    (Status.ERRORED, Event.STOP): None,
-    (Status.ERRORED, Event.EXPIRE): None,
+    (Status.IN_PROGRESS, Event.EXPIRE): Status.STOPPED,
+    **{(status, event): None for status in TERMINAL for event in Event},
 }
 """Every status x every event; None leaves the session unchanged, its ``updatedAt`` included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An event at a moment (Unix seconds), with its reason in words."""
+    """An event at a time (Unix seconds), with its reason."""
 
     event: Event
     at: float
     reason: str | None = None
 
 
-def change(session: Session, occurrence: Occurrence) -> tuple[Session, frozenset[Effect]]:
-    """Return the session after an occurrence, and what else is to be done."""
-    step = TRANSITIONS[session.status, occurrence.event]
-    if step is None:
-        return session, frozenset()
-    changed = replace(
+def change(session: Session, occurrence: Occurrence) -> Session:
+    """Return the session after an occurrence.
+
+    Ours: an errored session gets no finishedAt, which is "null until the session is stopped"; updatedAt has the time.
+    """
+    status = TRANSITIONS[session.status, occurrence.event]
+    if status is None:
+        return session
+    return replace(
         session,
-        status=step.to,
+        status=status,
         reason=occurrence.reason,
-        started_at=occurrence.at if Effect.START in step.effects else session.started_at,
-        finished_at=occurrence.at if Effect.FINISH in step.effects else session.finished_at,
+        started_at=occurrence.at if status is Status.IN_PROGRESS else session.started_at,
+        finished_at=occurrence.at if status is Status.STOPPED else session.finished_at,
         updated_at=occurrence.at,
     )
-    return changed, step.effects
 
 
 def due(session: Session, boot: Boot, last_activity: float | None, now: float) -> Occurrence | None:
-    """Return what has happened to an active session by now, None when nothing has.
+    """Return what has happened to an active session by now, None if nothing has.
 
-    A limit counts from the moment it was reached, however late anybody looks.
+    A limit takes effect at the time it was reached, however late the session is checked.
     """
     limit = _limit(session, last_activity)
     if limit is not None and limit.at <= now:
@@ -135,23 +106,21 @@ def due(session: Session, boot: Boot, last_activity: float | None, now: float) -
 
 
 def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence]:
-    """Return the automatic stops ahead: at the end of the duration, then of the idle time where that is limited.
+    """Return the automatic stops ahead: at the end of the duration, then of the idle time if it is limited.
 
     Ours: both clocks start when the session is ready, and idle means that its controller is not used.
     """
     if session.started_at is None:
         return ()
     duration = session.max_duration_minutes
-    end = Occurrence(
-        Event.EXPIRE, session.started_at + 60 * duration, f"its maximum duration of {duration} min is over"
-    )
+    end = Occurrence(Event.EXPIRE, session.started_at + 60 * duration, f"maximum duration of {duration} min reached")
     idle = session.max_idle_time_minutes
     if idle is None:
         return (end,)
     idle_since = max(session.started_at, last_activity or session.started_at)
-    return end, Occurrence(Event.EXPIRE, idle_since + 60 * idle, f"its controller was not used for {idle} min")
+    return end, Occurrence(Event.EXPIRE, idle_since + 60 * idle, f"controller not used for {idle} min")
 
 
 def _limit(session: Session, last_activity: float | None) -> Occurrence | None:
-    """Return the automatic stop that comes first, None while the session's clocks stand still."""
+    """Return the next automatic stop, None until the session is ready."""
     return min(limits(session, last_activity), key=lambda occurrence: occurrence.at, default=None)

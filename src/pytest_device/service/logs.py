@@ -1,4 +1,4 @@
-"""The service's log: one file that only this user may read, without the token."""
+"""The service's log: a file that only this user may read, with the token masked."""
 
 import logging
 import os
@@ -59,7 +59,7 @@ def _handler(path: Path | None) -> logging.Handler:
 
 
 def _is_discreet(record: logging.LogRecord) -> bool:
-    """Tell whether a record may be shown: httpx tells each address it asks, and the query of many is a signature."""
+    """Return whether a record may be logged: httpx logs each URL, and the query of many is a signature."""
     return record.name != "httpx" or record.levelno > logging.INFO
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the REST interface, as this service keeps it."""
+"""The OpenAPI document of the REST interface as this service implements it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -32,7 +32,7 @@ _TIMESTAMP: Final[_Schema] = _TEXT | {
 }
 _MINUTES: Final[_Schema] = {"type": "integer", "minimum": DURATION_MIN_MINUTES, "maximum": DURATION_MAX_MINUTES}
 _IDLE_MINUTES: Final[_Schema] = {"type": "integer", "minimum": IDLE_MIN_MINUTES, "maximum": IDLE_MAX_MINUTES}
-# A byte order mark is a blank in patterns, none in the rules.
+# A byte order mark is whitespace in patterns, but not in the rules.
 _NAME: Final[_Schema] = _TEXT | {"minLength": 1, "maxLength": NAME_MAX_LENGTH, "pattern": r"[\S\ufeff]"}
 _ARCHIVE_URL: Final[_Schema] = _TEXT | {
     "maxLength": ARCHIVE_URL_MAX_LENGTH,
@@ -42,7 +42,7 @@ _ARCHIVE_URL: Final[_Schema] = _TEXT | {
 
 
 def _given(option: str, value: object = None) -> _Schema:
-    """Return what a body keeps that gives an option, any value of it or a certain one."""
+    """Return the schema of a body with an option, of any value or of a given one."""
     certain = {"properties": {option: {"const": value}}} if value is not None else {}
     return {"required": [option], **certain}
 
@@ -85,8 +85,8 @@ CREATE_BODY: Final[_Schema] = {
         _never(_given("maxIdleTimeMinutes"), _given("type", SessionType.WEB_PREVIEW_ONLY)),
     ],
 }
-"""What the rules admit, but for the account's limit, the order of the two limits and ports: a schema has no words for
-these."""
+"""The rules as a schema, except for the account's limit, the order of the two limits and ports, which a schema cannot
+express."""
 
 
 def _nullable(schema: _Schema) -> _Schema:
@@ -170,13 +170,13 @@ def _header(value: str) -> _Schema:
     return {"required": True, "schema": {"const": value}}
 
 
-_NO_HEADER: Final = "there is no Authorization header"
+_NO_HEADER: Final = "the Authorization header is missing"
 _REFUSED_EVERYWHERE: Final[Mapping[str, _Schema]] = {
-    "400": _refusal(f"The id is no UUID, or {_NO_HEADER}.", replies.VALIDATION_ERROR, UNAUTHORIZED_ERROR),
+    "400": _refusal(f"The id is not a UUID, or {_NO_HEADER}.", replies.VALIDATION_ERROR, UNAUTHORIZED_ERROR),
     "401": _refusal("The access token is not valid.", replies.INVALID_TOKEN)
     | {"headers": {"WWW-Authenticate": _header("Bearer")}},
     "403": _refusal("The access token may not do this.", replies.FORBIDDEN),
-    "404": _refusal("There is no such project or session.", replies.NOT_FOUND),
+    "404": _refusal("No such project or session.", replies.NOT_FOUND),
     "421": _refusal("The Host header does not name this machine.", replies.FOREIGN_HOST),
 }
 _REFUSED_ON_CREATE: Final[Mapping[str, _Schema]] = {

@@ -1,4 +1,4 @@
-"""What the service answers: a session in the document's spelling, a refusal in ours."""
+"""The answers of the service: a session as the document spells it, an error in our format."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ INTERNAL_ERROR: Final = "INTERNAL_ERROR"
 
 
 class RefusalError(Exception):
-    """A request that is answered with an error."""
+    """A request that the service refuses; ``status``, ``code`` and the message are the answer."""
 
     def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -38,8 +38,8 @@ def refusal(
 ) -> Response:
     """Return an error: its code and, for each problem, the message and the option of the body at fault.
 
-    The shape is ours, ``{"errors": [{"code", "message", "option"}]}`` with ``option`` null where none is at fault, and
-    so are the codes, except ``UNAUTHORIZED_ERROR``.
+    The shape is ours, ``{"errors": [{"code", "message", "option"}]}`` with ``option`` null if none is at fault, and so
+    are the codes, except ``UNAUTHORIZED_ERROR``.
     """
     errors = [{"code": code, "message": message, "option": option} for message, option in problems]
     return JSONResponse({"errors": errors}, status, headers=headers)
@@ -51,7 +51,7 @@ def success(session: Session, base_url: str, remote_config: Mapping[str, Any] | 
 
 
 def spelled(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a session in the document's spelling. Its ``url`` is where the service can be reached now."""
+    """Return a session in the document's spelling. Its ``url`` is the session page at the service's current address."""
     return {
         "id": session.id,
         "appId": session.app_id,
@@ -74,8 +74,8 @@ def spelled(session: Session, base_url: str, remote_config: Mapping[str, Any] | 
     }
 
 
-def timestamp(moment: float | None) -> str | None:
+def timestamp(seconds: float | None) -> str | None:
     """Return Unix seconds as ISO 8601 in UTC with milliseconds."""
-    if moment is None:
+    if seconds is None:
         return None
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,7 +1,7 @@
-"""What agent-device's clients say to a phone, said to the browser that passes for it.
+"""Translates requests of agent-device's clients for a phone into requests for the browser that emulates it.
 
-The daemon drives the browser as its platform ``web``, which knows addresses only: apps, deep links and app states are
-the device's. A request without the daemon's token is left as it is, for the daemon to refuse.
+The daemon drives the browser as its platform ``web``, which knows URLs only: the device handles apps, deep links and
+app states. A request without the daemon's token is forwarded unchanged, and the daemon refuses it.
 """
 
 import hmac
@@ -28,15 +28,15 @@ _ANSWER_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """The device that is a browser, and what asks it which page it shows."""
+    """The device that is a browser, and an HTTP client to query its current page."""
 
     device: Device
     http: httpx.AsyncClient
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What is to be passed on to the daemon, or what is to be answered in its place."""
+class Translation:
+    """A request to forward to the daemon, or the answer without asking it."""
 
     body: bytes = b""
     answer: bytes = b""
@@ -44,7 +44,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A request that could be read; its parts are changed in place."""
+    """A parsed request; its parts are changed in place."""
 
     call: dict[str, Any]
     params: dict[str, Any]
@@ -56,21 +56,21 @@ class _Request:
 
 
 def concerns(method: str, path: str, device: Device) -> bool:
-    """Tell whether a request is one to be said in other words."""
+    """Return whether a request has to be translated."""
     return (method, path) == ("POST", "rpc") and device.tools.debugging_port is not None
 
 
-async def said_to_browser(body: bytes, headers: Mapping[str, str], browser: Browser, token: str) -> Said:
-    """Carry out on the device what is the device's, and return the rest of the request in the browser's words."""
+async def translated(body: bytes, headers: Mapping[str, str], browser: Browser, token: str) -> Translation:
+    """Do the device's part of a request; return the rest of it for the daemon."""
     request = _read(body)
     if request is None or not _is_permitted(request, headers, token):
-        return Said(body)
+        return Translation(body)
     _change_platform(request)
     try:
         done = await _done_by_device(request, browser)
     except ControllerError as error:
-        return Said(answer=_refused(request, str(error)))
-    return Said(answer=_succeeded(request, done)) if done else Said(json.dumps(request.call).encode())
+        return Translation(answer=_refused(request, str(error)))
+    return Translation(answer=_succeeded(request, done)) if done else Translation(json.dumps(request.call).encode())
 
 
 def _read(body: bytes) -> _Request | None:
@@ -88,12 +88,12 @@ def _texts(value: object) -> Sequence[str]:
 
 
 def _dict(value: object) -> dict[str, Any]:
-    """Return a JSON object itself, an empty one in the place of anything else."""
+    """Return a JSON object, an empty one instead of anything else."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else dict[str, Any]()
 
 
 def _is_permitted(request: _Request, headers: Mapping[str, str], token: str) -> bool:
-    """Tell whether the request has the token, at one of the places where the daemon looks for it."""
+    """Return whether the request has the token, in one of the fields where the daemon accepts it."""
     given = (
         headers.get("authorization", "").removeprefix("Bearer "),
         headers.get("x-agent-device-token", ""),
@@ -103,13 +103,13 @@ def _is_permitted(request: _Request, headers: Mapping[str, str], token: str) -> 
 
 
 def _change_platform(request: _Request) -> None:
-    """Change the platform wherever the request names one: for itself, in what it is locked to, in steps of a batch."""
+    """Change the platform wherever the request names one: for itself, for a lock, in steps of a batch."""
     left: list[object] = [request.params]
     while left:
         match left.pop():
-            case dict() as place:  # pyright: ignore[reportUnknownVariableType]
-                _change(cast("dict[str, Any]", place))
-                left += cast("dict[str, Any]", place).values()
+            case dict() as fields:  # pyright: ignore[reportUnknownVariableType]
+                _change(cast("dict[str, Any]", fields))
+                left += cast("dict[str, Any]", fields).values()
             case list() as several:  # pyright: ignore[reportUnknownVariableType]
                 left += cast("list[object]", several)
             case _:
@@ -120,14 +120,14 @@ def _change_platform(request: _Request) -> None:
         del request.flags["target"]
 
 
-def _change(place: dict[str, Any]) -> None:
-    for name in _PLATFORMS & place.keys():
-        if isinstance(place[name], str) and place[name] in _PHONES:
-            place[name] = _PLATFORM
+def _change(fields: dict[str, Any]) -> None:
+    for name in _PLATFORMS & fields.keys():
+        if isinstance(fields[name], str) and fields[name] in _PHONES:
+            fields[name] = _PLATFORM
 
 
 async def _done_by_device(request: _Request, browser: Browser) -> str:
-    """Do what is the device's; return what was done when nothing is left for the daemon."""
+    """Do the device's part; return a message if nothing is left for the daemon."""
     device = browser.device
     match request.params.get("command"), request.positionals:
         case "open", [target, *more]:
@@ -145,7 +145,7 @@ async def _done_by_device(request: _Request, browser: Browser) -> str:
 
 
 async def _open(device: Device, target: str, link: str | None, flags: dict[str, Any]) -> None:
-    """Open an app or an address; what the daemon takes for apps only is done then, and not left among the flags."""
+    """Open an app or a URL; flags that the daemon accepts for apps only are handled here and removed."""
     apps, relaunch, arguments = await device.apps(), flags.pop("relaunch", False), flags.pop("launchArgs", None)
     if target not in apps:
         if not parts_of(target).scheme:
@@ -160,12 +160,12 @@ async def _open(device: Device, target: str, link: str | None, flags: dict[str, 
 
 
 async def _address(browser: Browser) -> str:
-    """Return the address of the page that the browser shows: told to open it once more, the daemon finds it open."""
+    """Return the URL of the page that the browser shows: when the daemon opens it again, it is open already."""
     try:
         url = f"http://{_HOST}:{browser.device.tools.debugging_port}/json/list"
         targets = (await browser.http.get(url, timeout=_ANSWER_SECONDS)).json()
     except (httpx.TransportError, ValueError) as error:
-        raise ControllerError(f"the browser of this session does not answer: {type(error).__name__}") from error
+        raise ControllerError(f"the session's browser did not answer: {type(error).__name__}") from error
     return next(str(target["url"]) for target in targets if target["type"] == "page")
 
 

@@ -1,7 +1,7 @@
-"""The rules of a create request: which bodies are refused, and in which words.
+"""The rules of a create request, and the messages for invalid bodies.
 
-Ours, where the document is silent: an option that it does not know is an unsupported option, and null is no value of
-an optional one (leave it out); a number with a fraction part is no integer, not even 30.0; lengths count characters.
+Ours, where the document is silent: an unknown option is unsupported, and null is not a value of an optional one (leave
+it out); a number with a fraction part is not an integer, not even 30.0; lengths count characters.
 """
 
 import difflib
@@ -27,7 +27,7 @@ from pytest_device.spec import (
 
 UUID: Final = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 MAJOR_VERSION: Final = r"[0-9]+"
-# Its blanks are named: the languages of patterns disagree about what a blank is beyond ASCII.
+# Whitespace is spelled out: pattern dialects disagree about whitespace beyond ASCII.
 _AFTER_SCHEME: Final = r":[^\s\x00-\x1f\x7f-\x9f\ufeff]+"
 URL: Final = "[a-zA-Z][a-zA-Z0-9+.-]*" + _AFTER_SCHEME
 WEB_URL: Final = "[hH][tT][tT][pP][sS]?" + _AFTER_SCHEME
@@ -69,9 +69,9 @@ class InvalidBodyError(Exception):
 
 
 def check(body: object) -> CreateBody:
-    """Return the body of a create request, known to keep every rule that needs no account.
+    """Return the body of a create request, validated by every rule that needs no account.
 
-    Raises InvalidBodyError with every rule it breaks; rules about several options are looked at when each is sound.
+    Raises InvalidBodyError with all problems; rules about several options are checked once each option is valid.
     """
     if not isinstance(body, dict):
         raise InvalidBodyError(Problem(None, f"the body must be a JSON object, not {_shown(body)}"))
@@ -93,14 +93,14 @@ def check_limit(body: CreateBody, limit_minutes: int) -> None:
 
 
 def is_uuid(text: str) -> bool:
-    """Tell whether a text is a UUID in its usual form: 8-4-4-4-12 hexadecimal digits."""
+    """Return whether a text is a UUID in its usual form: 8-4-4-4-12 hexadecimal digits."""
     return re.fullmatch(UUID, text) is not None
 
 
 _SHOWN_LENGTH: Final = 80
 
 _Check = Callable[[object], str | None]
-"""Returns what the value must be, None when it is."""
+"""Returns what the value must be, None if it is valid."""
 
 
 def _missing(options: Mapping[str, object]) -> Iterator[Problem]:
@@ -120,11 +120,11 @@ def _unsound(options: Mapping[str, object]) -> Iterator[Problem]:
 def _unknown(option: str) -> str:
     near = difflib.get_close_matches(option, _FIELDS, n=1)
     hint = f": did you mean {near[0]}?" if near else f": the options are {', '.join(_FIELDS)}"
-    return f"{_shown(option)} is no option of a create request{hint}"
+    return f"{_shown(option)} is not an option of a create request{hint}"
 
 
 def _shown(value: object) -> str:
-    """Return a value as a message may show it: arrays and objects can hold anything, so they are only named."""
+    """Return a value for a message; arrays and objects can hold anything, so only their type is shown."""
     match value:
         case list():
             return "an array"
@@ -138,7 +138,7 @@ def _shown(value: object) -> str:
 
 
 def _is_text(value: object) -> bool:
-    """Tell whether a value is a string that can be written: half a surrogate pair has no UTF-8 form."""
+    """Return whether a value is a string with a UTF-8 form: half a surrogate pair has none."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
@@ -203,7 +203,7 @@ def _launch_args(value: object) -> str | None:
 
 
 def _open_url(value: object) -> str | None:
-    # Ours: any scheme will do, an app may have its own; without one it is no URL.
+    # Ours: any scheme is accepted, since an app may have its own; without one it is not a URL.
     return None if isinstance(value, str) and _is_text(value) and re.fullmatch(URL, value) else "a URL with its scheme"
 
 

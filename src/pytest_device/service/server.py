@@ -1,4 +1,4 @@
-"""The running service: its port, its runner, its sweep and its end."""
+"""The running service: its start, its sweep and its shutdown."""
 
 import asyncio
 import shutil
@@ -30,15 +30,15 @@ from pytest_device.service.store import Store
 from pytest_device.service.web import Server, listen
 
 SWEEP_SECONDS: Final = 0.5
-"""How late a limit strikes at most when nobody asks."""
+"""How late a limit takes effect at most if no client asks."""
 GRACE_SECONDS: Final = 2
-"""How long requests under way may go on when the service ends."""
+"""How long requests in progress may take when the service stops."""
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the service is busy with before it is ready."""
+    """A step of the start before the service is ready."""
 
     text: str
 
@@ -56,23 +56,23 @@ Watch = Callable[[Callable[[], None]], None]
 
 
 def serve(config: ServiceConfig, announce: Announce, *, watch: Watch | None = None) -> None:
-    """Run the service until SIGINT, SIGTERM or SIGHUP; then stop its sessions, end their programs and return.
+    """Run the service until SIGINT, SIGTERM or SIGHUP; then stop its sessions and their processes, and return.
 
-    ``watch`` is given a function that ends the service too and may be called from any thread. Call it in the main
+    ``watch`` receives a function that stops the service too and may be called from any thread. Call it in the main
     thread. Raises ConfigError with the cause and the fix when the service cannot start.
     """
     try:
         asyncio.run(_serve(config, announce, watch))
     finally:
         if config.temporary:
-            shutil.rmtree(config.state_dir, ignore_errors=True)  # its parent does so too, unless it was killed
+            shutil.rmtree(config.state_dir, ignore_errors=True)  # the parent does so too, unless it was killed
 
 
 async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
-        with suppress(RuntimeError):  # the loop is closed: the service has ended by itself
+        with suppress(RuntimeError):  # the loop is closed: the service has stopped by itself
             loop.call_soon_threadsafe(stop.set)
 
     if watch:
@@ -87,7 +87,7 @@ async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None)
 
 
 async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack) -> None:
-    """Build the service up, let it answer, and leave on the stack how it is taken down, last first."""
+    """Start the service and answer requests; the stack has what stops it, last first."""
     stack.enter_context(_only_one(config.state_dir))
     listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host
@@ -102,7 +102,7 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
     runner = FaultyRunner(built.runner, faults, time.time) if faults else built.runner
     client_url = Builds(config.builds_dir).client_url
     sessions = Sessions(store=store, runner=runner, clock=time.time, log=LOGGER.info, client_url=client_url)
-    stack.callback(sessions.stop_all, "the service was ended")
+    stack.callback(sessions.stop_all, "the service was stopped")
     app = create_app(
         sessions=sessions,
         accounts=config.accounts(),
@@ -116,7 +116,7 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
-    """Carry out some work, or as much of it as is done when the service is to end."""
+    """Do some work, or as much of it as is done when the service has to stop."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -129,7 +129,7 @@ async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
 async def answer(
     app: ASGIApp, listener: socket.socket, sessions: Sessions, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Answer requests on a listening socket and sweep the sessions until ``stop`` is set; call ``ready`` before."""
+    """Answer requests on a listening socket, call ``ready``, and sweep the sessions until ``stop`` is set."""
 
     async def over_sockets(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -137,7 +137,7 @@ async def answer(
         except ConnectionLostError as lost:
             _close(server, scope, reset=lost.reset)
             while (await receive())["type"] != "http.disconnect":
-                pass  # an application that returns before that has forgotten to answer, the server would say
+                pass  # if it returned before, uvicorn would log that it sent no answer
 
     async def sweep() -> None:
         while True:
@@ -149,7 +149,7 @@ async def answer(
         server.should_exit = True
 
     server = Server(over_sockets, grace_seconds=GRACE_SECONDS, ready=ready)
-    # A sweep that fails takes the service down: better no service than one whose limits do not hold.
+    # A failed sweep stops the service: better no service than one that does not enforce its limits.
     async with asyncio.TaskGroup() as group:
         others = [group.create_task(sweep()), group.create_task(end())]
         await server.serve([listener])
@@ -158,7 +158,7 @@ async def answer(
 
 
 def _close(server: Server, scope: Scope, *, reset: bool) -> None:
-    """Close the connection of a request: with what was written so far, or at once by a reset."""
+    """Close the connection of a request: after what was written so far, or at once by a reset."""
     for connection in tuple(server.server_state.connections):
         transport = connection.transport
         if transport.get_extra_info("peername")[:2] == tuple(scope["client"]):
@@ -192,7 +192,7 @@ def _only_one(state_dir: Path) -> Generator[None]:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock.acquire(blocking=False)
     except Timeout as error:
-        raise ConfigError(f"another service is using {state_dir}: end it, or choose another state_dir") from error
+        raise ConfigError(f"another service is using {state_dir}: stop it, or choose another state_dir") from error
     except OSError as error:
         raise ConfigError(f"state_dir {state_dir} cannot be used ({error.strerror}): choose another") from error
     try:

@@ -1,10 +1,10 @@
-"""The sessions that the service holds, each brought up to date whenever it is asked for."""
+"""The sessions of the service, each brought up to date on every access."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
-from pytest_device.service.lifecycle import TERMINAL, Effect, Event, Occurrence, Session, change, due
+from pytest_device.service.lifecycle import TERMINAL, Event, Occurrence, Session, change, due
 from pytest_device.service.logs import Log, no_log
 from pytest_device.service.rules import CreateBody
 from pytest_device.service.runners.base import Runner, Running
@@ -12,7 +12,7 @@ from pytest_device.service.store import Store
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType, Status
 
 KEEP_SECONDS: Final = 30 * 24 * 3600
-"""Ours: how long an ended session is remembered across restarts."""
+"""Ours: how long an ended session is kept across restarts."""
 
 
 def random_id() -> str:
@@ -21,19 +21,19 @@ def random_id() -> str:
 
 
 ClientUrl = Callable[[Platform, str | None], str | None]
-"""Gives the address of the development client for a platform and an SDK version, None where there is none."""
+"""Returns the URL of the development client for a platform and an SDK version, None if there is none."""
 
 
 def no_client(_platform: Platform, _sdk_version: str | None) -> str | None:
-    """Return that there is no development client."""
+    """Return no URL: there are no development clients."""
     return None
 
 
 class Sessions:
-    """The sessions in memory, over a store and a runner; ``clock`` gives Unix seconds, ``log`` is told every change.
+    """The sessions in memory, with a store and a runner; ``clock`` gives Unix seconds, ``log`` receives every change.
 
-    No session has a timer: what the clock and the runner did to it is worked out when somebody looks. ``sweep`` looks
-    at all of them, so that limits hold when nobody asks.
+    No session has a timer: each access brings it up to date with the clock and the runner. ``sweep`` updates all of
+    them, so that limits hold without any request.
     """
 
     def __init__(
@@ -69,19 +69,17 @@ class Sessions:
         return session
 
     def get(self, session_id: str) -> Session | None:
-        """Return a session as it is now, None for an unknown id."""
+        """Return a session's current state, None for an unknown id."""
         session = self._sessions.get(session_id)
         return session and self._up_to_date(session)
 
-    def stop(self, session_id: str, reason: str = "it was stopped by a request") -> Session:
-        """Stop a session that is known; one that has ended is returned unchanged."""
+    def stop(self, session_id: str, reason: str = "requested by a client") -> Session:
+        """Stop a known session; one that has ended is returned unchanged."""
         return self._apply(session_id, Occurrence(Event.STOP, self._clock(), reason))
 
     def expire(self, session_id: str) -> Session:
-        """Let a session that is known reach its limit now."""
-        return self._apply(
-            session_id, Occurrence(Event.EXPIRE, self._clock(), "its limit was brought forward by a test")
-        )
+        """Make a known session reach its limit now."""
+        return self._apply(session_id, Occurrence(Event.EXPIRE, self._clock(), "limit reached early, by a test"))
 
     def remote_config(self, session: Session) -> Mapping[str, Any] | None:
         """Return the connection details of a session in progress; they live in the runner's memory only."""
@@ -101,17 +99,17 @@ class Sessions:
             self.stop(session_id, reason)
 
     def __iter__(self) -> Iterator[Session]:
-        """Iterate over all sessions, as they were last seen."""
+        """Iterate over all sessions in their last known state."""
         return iter(self._sessions.values())
 
     def _end_orphans(self) -> None:
-        """End what was active when an earlier service died. Ours: errored, for nobody asked for this end."""
+        """End the sessions of an earlier service that died. Ours: as errored, since no client stopped them."""
         for session_id in tuple(self._active):
-            reason = "the service was ended before the session was"
+            reason = "the service stopped before the session ended"
             self._apply(session_id, Occurrence(Event.FAIL, self._clock(), reason))
 
     def _up_to_date(self, session: Session) -> Session:
-        while session.status not in TERMINAL:  # at most twice: every occurrence leads on to another status
+        while session.status not in TERMINAL:  # at most twice: every occurrence leads to another status
             boot = self.runner.status(session.id)
             occurrence = due(session, boot, self.runner.last_activity(session.id), self._clock())
             if occurrence is None:
@@ -121,12 +119,12 @@ class Sessions:
 
     def _apply(self, session_id: str, occurrence: Occurrence) -> Session:
         session = self._sessions[session_id]
-        changed, effects = change(session, occurrence)
+        changed = change(session, occurrence)
         if changed is session:
             return session
         self._sessions[session_id] = changed
         self._log(f"session {session_id}: {changed.status}{f', {changed.reason}' if changed.reason else ''}")
-        if Effect.RELEASE in effects:  # before anything that can fail: a full disk must not keep a device running
+        if changed.status in TERMINAL:  # before anything that can fail: a full disk must not keep a device running
             self._active.discard(session_id)
             self.runner.stop(session_id)
         self._store.save(changed)
@@ -158,7 +156,7 @@ def _new_session(
 
 
 def _archive_url(body: CreateBody, client_url: ClientUrl) -> str | None:
-    """Return the archive of the session. Ours: a client that the service does not have is a name that leads nowhere."""
+    """Return the archive URL of the session. Ours: a client that the service lacks has a URL that never resolves."""
     if not body.get("vendorGo"):
         return body.get("applicationArchiveUrl")
     platform, sdk_version = Platform(body["platform"]), body.get("sdkVersion")

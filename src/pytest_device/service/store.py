@@ -1,4 +1,4 @@
-"""What the service remembers of its sessions across restarts: one SQLite file."""
+"""The sessions on disk, kept across restarts: one SQLite file."""
 
 import os
 import sqlite3
@@ -15,7 +15,7 @@ from pytest_device.service.lifecycle import Session
 from pytest_device.spec import Platform, SessionType, Status
 
 VERSION: Final = 1
-"""Of the file's layout."""
+"""The version of the file's layout."""
 
 _COLUMNS: Final = tuple(field.name for field in fields(Session))
 _values: Final = attrgetter(*_COLUMNS)
@@ -24,13 +24,13 @@ _SAVE: Final = f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_CO
 
 
 class Store:
-    """Sessions on disk, written through; reading happens once, at the start.
+    """Sessions on disk, written on every change, and read once, at the start.
 
-    A killed process loses nothing; after a loss of power the newest changes may be missing.
+    A killed process loses nothing; after a power failure the newest changes may be missing.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Raise sqlite3.Error when this is no store of this version."""
+        """Raise sqlite3.Error if this is not a store of this version."""
         self._connection = connection
         self._close = weakref.finalize(self, connection.close)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -48,7 +48,7 @@ class Store:
         Raises ConfigError when it is damaged or of another version.
         """
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite gives its side files the same mode
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite creates its other files with the same mode
             connection = sqlite3.connect(path, isolation_level=None)
             with ExitStack() as undo:
                 undo.callback(connection.close)
@@ -60,7 +60,7 @@ class Store:
 
     @classmethod
     def in_memory(cls) -> Self:
-        """Open a store that is forgotten when it is let go, in whatever thread that is."""
+        """Open a store in memory, for use in any thread."""
         return cls(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
 
     def load(self) -> Sequence[Session]:
@@ -72,7 +72,7 @@ class Store:
         self._connection.execute(_SAVE, _values(session))
 
     def forget(self, before: float) -> None:
-        """Remove the ended sessions that have not changed since a moment (Unix seconds)."""
+        """Remove the ended sessions that have not changed since a time (Unix seconds)."""
         ended = (before, Status.STOPPED, Status.ERRORED)
         self._connection.execute("DELETE FROM session WHERE updated_at < ? AND status IN (?, ?)", ended)
 

@@ -1,4 +1,4 @@
-"""The routes of the test interface, beside the REST paths: faults.py tells what they take and do."""
+"""The routes of the test interface, in addition to the REST paths; faults.py documents them."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from pytest_device.service.sessions import Sessions
 OPERATIONS: Final = ("create", "get", "stop", CONTROLLER)
 _NEVER: Final = frozenset(
     (
-        ("create", "expire"),  # there is nothing to expire yet
+        ("create", "expire"),  # no session to expire yet
         *((operation, DEAD) for operation in ("create", "get", "stop")),
         *((CONTROLLER, effect) for effect in ("change", "expire")),
     )
@@ -66,9 +66,7 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
         session_id, what = request.path_params["session_id"], request.path_params["what"]
         session = sessions.get(session_id)
         if session is None or what not in {"expire", "fail"}:
-            raise RefusalError(
-                404, NOT_FOUND, f"there is no session {session_id} or nothing called {what} happens to it"
-            )
+            raise RefusalError(404, NOT_FOUND, f"no session {session_id}, or nothing called {what} can happen to it")
         if what == "expire":
             sessions.expire(session_id)
         else:
@@ -87,11 +85,13 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
 def _fault(options: Mapping[str, Any]) -> Fault:
     for name, value in options.items():
         if type(value) not in _KINDS.get(name, ()):
-            raise _refused(f"a fault has no {name} {value!r}: its fields are {', '.join(_KINDS)}")
+            raise _refused(f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}")
     operation, effect = options.get("operation"), options.get("effect")
     if not _can_strike(effect, operation):
         known = f"{', '.join(OPERATIONS)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
-        raise _refused(f"no effect {effect!r} can strike the operation {operation!r}; there are, for {known}")
+        raise _refused(
+            f"no effect {effect!r} for the operation {operation!r}; the effects of each operation are {known}"
+        )
     return Fault(**options)
 
 

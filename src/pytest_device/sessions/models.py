@@ -205,7 +205,7 @@ class Session(BaseModel, frozen=True):
         """Read the ``data`` of a reply.
 
         Raises UnexpectedReplyError that names every field at fault but shows no value, since any of them may be a
-        credential.
+        credential; it carries the session's id when that could be read.
         """
         try:
             return cls.model_validate(data)
@@ -215,4 +215,15 @@ class Session(BaseModel, frozen=True):
                 for detail in error.errors(include_url=False, include_input=False, include_context=False)
             )
             plain = "".join(char if char.isprintable() else "?" for char in faults)  # one may quote a character
-            raise UnexpectedReplyError(f"the service's session is not as the document says: {plain}") from None
+            message = f"the service's session is not as the document says: {plain}"
+            raise UnexpectedReplyError(message, session_id=_id_in(data)) from None
+
+
+def _id_in(data: object) -> str | None:
+    text = cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return None

@@ -62,7 +62,7 @@ def read_session(operation: str, status: int, body: bytes, retry_after_seconds: 
     try:
         return Session.from_wire(_data_of(operation, body))
     except UnexpectedReplyError as error:
-        error.session_id = session_id_in(body)
+        error.session_id = error.session_id or session_id_in(body)  # it may stand beside the data
         raise
 
 

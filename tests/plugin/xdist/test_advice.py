@@ -39,6 +39,6 @@ def test_a_cost_is_told_only_of_what_makes_workers_change_devices(groups: Groups
 
 
 def test_groups_leave_one_kind_to_one_worker_and_without_them_tests_come_as_under_load() -> None:
-    assert said("loadgroup", (ANDROID,), "[n]@phone").startswith("with a group for each device")
+    assert said("loadgroup", (ANDROID,), "[n]@phone").startswith("with one group per device")
     assert said("loadgroup", (ANDROID, IOS)) == said("load", (ANDROID, IOS))
     assert not said("loadgroup", (ANDROID, OF_TESTS[1]), "[me@example]")

@@ -66,9 +66,9 @@ def test_selectors_of_uiautomator_mean_what_they_mean_there(driver: Remote) -> N
 @pytest.mark.parametrize(
     ("by", "value", "reason"),
     [
-        (By.XPATH, "//*[", "no XPath"),
-        (By.ANDROID_UIAUTOMATOR, "new UiSelector().colour(3)", "UiSelector.colour is not understood"),
-        (By.ANDROID_UIAUTOMATOR, 'new UiSelector().textMatches("(")', "no regular expression"),
+        (By.XPATH, "//*[", "not a valid XPath"),
+        (By.ANDROID_UIAUTOMATOR, "new UiSelector().colour(3)", "UiSelector.colour is not supported"),
+        (By.ANDROID_UIAUTOMATOR, 'new UiSelector().textMatches("(")', "not a regular expression"),
         (By.IOS_PREDICATE, "label == 'x'", "locator strategy of iOS"),
     ],
 )
@@ -306,12 +306,12 @@ def test_a_recording_is_a_movie_of_what_the_screen_showed(driver: Remote) -> Non
 
 
 def test_what_the_device_has_not_is_refused_with_the_reason(driver: Remote) -> None:
-    with pytest.raises(UnknownMethodException, match=r"cannot 'mobile: shell'.*docs/local-appium.md"):
+    with pytest.raises(UnknownMethodException, match=r"does not support 'mobile: shell'.*docs/local-appium.md"):
         driver.execute_script("mobile: shell", {"command": "ls"})
 
 
 def test_a_script_nobody_knows_is_refused_by_its_name(driver: Remote) -> None:
-    with pytest.raises(UnknownMethodException, match="'mobile: fly' is not answered"):
+    with pytest.raises(UnknownMethodException, match="'mobile: fly' is not supported"):
         driver.execute_script("mobile: fly")
 
 

@@ -20,17 +20,17 @@ METADATA = [
     ("{", "build.json is not JSON: Expecting property name"),
     ("[" * 100_000, "build.json is not JSON: "),
     ("[]", "build.json must hold a JSON object"),
-    ("{}", "build.json: give either archive, the name of what lies beside it, or webUrl"),
-    ('{"archive": "app.zip", "webUrl": "http://localhost:3000"}', "give either archive"),
-    ('{"archive": "app.zip", "applicationID": "x"}', "there is no key 'applicationID': there are archive, webUrl, "),
-    ('{"archive": "app.zip", "scheme": " "}', "build.json: scheme must be a text that is not blank"),
-    ('{"archive": ["app.zip"]}', "build.json: archive must be a text that is not blank"),
+    ("{}", "build.json: set either archive, the name of a file next to it, or webUrl"),
+    ('{"archive": "app.zip", "webUrl": "http://localhost:3000"}', "set either archive"),
+    ('{"archive": "app.zip", "applicationID": "x"}', "unknown key 'applicationID': the keys are archive, webUrl, "),
+    ('{"archive": "app.zip", "scheme": " "}', "build.json: scheme must be a non-blank string"),
+    ('{"archive": ["app.zip"]}', "build.json: archive must be a non-blank string"),
     ('{"archive": "app.zip", "platform": "ios"}', "this build is for 'ios', not android (platform is android or ios)"),
-    ('{"archive": "other.zip"}', "archive 'other.zip' does not exist: put it beside build.json"),
-    ('{"archive": "../app.zip"}', "archive '../app.zip' must be the name of what lies beside build.json"),
-    ('{"archive": "/etc/passwd"}', "archive '/etc/passwd' must be the name of what lies beside build.json"),
-    ('{"archive": "."}', "archive '.' must be the name of what lies beside build.json"),
-    ('{"webUrl": "file:///etc/passwd"}', "webUrl must be the http:// or https:// address of a web app"),
+    ('{"archive": "other.zip"}', "archive 'other.zip' does not exist: put it next to build.json"),
+    ('{"archive": "../app.zip"}', "archive '../app.zip' must be the name of a file or directory next to build.json"),
+    ('{"archive": "/etc/passwd"}', "archive '/etc/passwd' must be the name of a file or directory next to build.json"),
+    ('{"archive": "."}', "archive '.' must be the name of a file or directory next to build.json"),
+    ('{"webUrl": "file:///etc/passwd"}', "webUrl must be the http:// or https:// URL of a web app"),
 ]
 
 
@@ -88,11 +88,11 @@ def test_a_directory_without_metadata_is_told(tmp_path: Path) -> None:
 
 
 def test_of_an_unknown_build_those_are_named_that_there_are(tmp_path: Path) -> None:
-    assert "there is none with a build.json yet" in refused(Builds(tmp_path))
+    assert "it has no build with a build.json" in refused(Builds(tmp_path))
 
     placed(tmp_path, {"archive": "app.zip"})
 
-    assert f"there is no such build in {tmp_path}; there are {BUILD_ID.lower()}" in refused(Builds(tmp_path), OTHER_ID)
+    assert f"no such build in {tmp_path}; its builds are {BUILD_ID.lower()}" in refused(Builds(tmp_path), OTHER_ID)
 
 
 def test_without_a_directory_the_ways_to_give_one_are_named(tmp_path: Path) -> None:
@@ -114,13 +114,13 @@ def test_of_an_unknown_version_those_are_named_that_there_are(tmp_path: Path) ->
 
     assert "sdkVersion 50: " in refused_client(tmp_path, "50")
     assert "has no such version for android; it has 54, 55" in refused_client(tmp_path, "50")
-    assert "tells no 'current' version for ios; it has 53" in refused_client(tmp_path, platform=Platform.IOS)
+    assert "has no 'current' version for ios; it has 53" in refused_client(tmp_path, platform=Platform.IOS)
 
 
 def test_without_a_table_it_is_told_how_to_write_one(tmp_path: Path) -> None:
     problem = refused_client(tmp_path)
 
-    assert f"write {tmp_path / 'development-clients.json'}, such as " in problem
+    assert f"write {tmp_path / 'development-clients.json'}, for example " in problem
     assert '{"android": {"current": "55", "55": ' in problem
 
 
@@ -128,7 +128,7 @@ def test_without_a_table_it_is_told_how_to_write_one(tmp_path: Path) -> None:
     ("table", "said"),
     [
         ({"android": []}, "development-clients.json: android must be a JSON object"),
-        ({"android": {"current": 55}}, "android: current must be a text that is not blank"),
+        ({"android": {"current": 55}}, "android: current must be a non-blank string"),
         ({"android": {"current": "55", "55": "client.apk"}}, "android 55 must be the UUID of a build or an http(s)"),
         ({"android": {"current": "current"}}, "has no such version for android; it has none"),
     ],

@@ -17,15 +17,15 @@ MAC_DROPPINGS = {"__MACOSX/dist/._index.html": b"", ".DS_Store": b""}
 
 REFUSED = [
     # kind of device, files of a zip, what is said
-    ("chromium", APK, "the app is an Android package (.apk), the local device here is a browser: give a web build"),
-    ("chromium", SIMULATOR_BUILD, "the app is an iOS Simulator build (.app), the local device here is a browser"),
-    ("emulator", WEB_BUILD, "the app is a web build, the local device here is an Android emulator: give an .apk"),
-    ("simulator", APK, "the local device here is an iOS Simulator: give a zip or tar.gz with the one .app directory"),
+    ("chromium", APK, "the app is an Android package (.apk), but the local device is a browser: give a web build"),
+    ("chromium", SIMULATOR_BUILD, "the app is an iOS Simulator build (.app), but the local device is a browser"),
+    ("emulator", WEB_BUILD, "the app is a web build, but the local device is an Android emulator: give an .apk"),
+    ("simulator", APK, "but the local device is an iOS Simulator: give a zip or tar.gz with the one .app directory"),
     ("emulator", {"BundleConfig.pb": b""}, "the app is an Android App Bundle (.aab): build an .apk"),
     ("simulator", {"Payload/Notes.app/Info.plist": b""}, "a build for iPhones (.ipa): build for the iOS Simulator"),
-    ("chromium", {"a/index.html": PAGE, "b/index.html": PAGE}, "the app holds no app: neither an .app directory nor"),
-    ("chromium", {"a/b/index.html": PAGE}, "holds no app"),
-    ("chromium", {}, "holds no app"),
+    ("chromium", {"a/index.html": PAGE, "b/index.html": PAGE}, "the app has no app: neither an .app directory nor"),
+    ("chromium", {"a/b/index.html": PAGE}, "has no app"),
+    ("chromium", {}, "has no app"),
 ]
 
 
@@ -86,11 +86,11 @@ def test_what_the_device_does_not_take_is_told_with_what_it_takes(
     [
         (
             b"<html>Not found</html>",
-            "neither a zip nor a tar (gzipped or not): it begins with '<html>Not found</html>'",
+            "neither a zip nor a tar (gzipped or not): it starts with '<html>Not found</html>'",
         ),
         (b"", "neither a zip nor a tar (gzipped or not): it is empty"),
-        (b"PK\x03\x04" + bytes(100), "the app cannot be read, it is broken or incomplete"),
-        (b"\x1f\x8b" + bytes(100), "the app cannot be read, it is broken or incomplete"),
+        (b"PK\x03\x04" + bytes(100), "the app is corrupt or incomplete"),
+        (b"\x1f\x8b" + bytes(100), "the app is corrupt or incomplete"),
     ],
 )
 def test_what_is_no_archive_is_told_with_what_it_is(tmp_path: Path, content: bytes, said: str) -> None:

@@ -74,7 +74,7 @@ def test_a_build_that_is_served_elsewhere_is_its_address(directory: Path, builds
     assert found(directory, builds_dir, buildId=BUILD_ID) == App(
         url="http://ada@localhost:3000/app", application_id="localhost:3000"
     )
-    with pytest.raises(ControllerError, match="is a web app, the local device here is an Android emulator"):
+    with pytest.raises(ControllerError, match="is a web app, but the local device is an Android emulator"):
         found(directory, builds_dir, "emulator", buildId=BUILD_ID)
 
 
@@ -100,7 +100,7 @@ def test_an_archive_that_does_not_fit_is_told_without_its_signature(tmp_path: Pa
     with pytest.raises(ControllerError) as refused:
         at(directory, "{url}/notes.apk?sig=abcdefgh", {"/notes.apk?sig=abcdefgh": Answer(archive)})
 
-    assert "/notes.apk?… is an Android package (.apk), the local device here is a browser" in str(refused.value)
+    assert "/notes.apk?… is an Android package (.apk), but the local device is a browser" in str(refused.value)
     assert "abcdefgh" not in str(refused.value)
 
 
@@ -111,7 +111,7 @@ def test_an_address_of_a_page_is_that_of_a_web_app_where_it_may_be_one(directory
 
     assert app.url
     assert app.url.endswith("/notes")
-    with pytest.raises(ControllerError, match="is a web app, the local device here is an iOS Simulator"):
+    with pytest.raises(ControllerError, match="is a web app, but the local device is an iOS Simulator"):
         at(directory, "{url}/notes", {"/notes": page}, "simulator")
 
 
@@ -124,5 +124,5 @@ def test_a_path_on_this_machine_is_an_app_too(tmp_path: Path, directory: Path) -
 
 
 def test_on_a_device_without_apps_none_can_be_put(directory: Path, builds_dir: Path) -> None:
-    with pytest.raises(ControllerError, match="no app can be put on the local device here: it is of the kind fake"):
+    with pytest.raises(ControllerError, match="no app can be installed on the local device: its kind is fake"):
         found(directory, builds_dir, "fake", buildId=BUILD_ID)

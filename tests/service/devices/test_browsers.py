@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, look
+from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, find
 from pytest_device.service.devices.found import Found
 from pytest_device.service.runners.cache import Installer, Package
 from pytest_device.service.runners.guard import Guard
@@ -20,7 +20,7 @@ from tests.service.devices.registry import Registry, serving
 Script = Callable[[str, str], Path]
 
 APPIUM, ARGENT = SessionType.APPIUM, SessionType.ARGENT
-OLD = "chromedriver 150 on PATH does not fit Chromium 156"
+OLD = "chromedriver 150 on PATH does not match Chromium 156"
 REFUSING = "http://127.0.0.1:9"
 
 
@@ -38,7 +38,7 @@ def cache_dir(tmp_path: Path) -> Path:
 
 def found(tmp_path: Path, session_type: SessionType, built_for: str = BUILT_FOR) -> Found:
     environ = {"PATH": str(tmp_path / "bin")}
-    return asyncio.run(look(environ, session_type, cache_dir=tmp_path / "cache", built_for=built_for))
+    return asyncio.run(find(environ, session_type, cache_dir=tmp_path / "cache", built_for=built_for))
 
 
 def installs(script: Script, **versions: str) -> None:
@@ -149,7 +149,7 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(guard: Guard, cache_dir
         told = failure(guard, cache_dir, url)
 
     assert "EINTEGRITY" in told
-    assert "Fix: a package is not the one that was pinned" in told
+    assert "Fix: a package differs from the pinned one" in told
 
 
 def test_a_chromedriver_that_cannot_be_had_leaves_the_browser_and_nothing_of_itself(

@@ -79,7 +79,7 @@ def test_a_broken_archive_is_told_and_leaves_nothing(damage: str, guard: Guard, 
     command: list[str | Path] = [node, "install.mjs", breaking, "ci", "--ignore-scripts", "--no-engine-strict"]
     package = Package("Chromium", tmp_path / "cache/chromium", CHROMIUM.script, command, CHROMIUM.files)
 
-    with pytest.raises(ConfigError, match=r"(unexpected end|Decompression failed)(.|\n)*Fix: an archive is broken"):
+    with pytest.raises(ConfigError, match=r"(unexpected end|Decompression failed)(.|\n)*Fix: an archive is corrupt"):
         asyncio.run(Installer(guard, os.environ, print).ensure(package))
 
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["install.lock"]

@@ -82,9 +82,9 @@ def test_an_answer_is_not_waited_for_without_end() -> None:
 def test_a_browser_that_goes_leaves_nobody_waiting() -> None:
     async def scenario() -> None:
         async with browser(leaving) as connection:
-            with pytest.raises(ControllerError, match="the browser is gone"):
+            with pytest.raises(ControllerError, match="the browser exited"):
                 await connection.call("Page.enable")
-            with pytest.raises(ControllerError, match="the browser is gone"):
+            with pytest.raises(ControllerError, match="the browser exited"):
                 await connection.call("Page.enable")
 
     within(scenario())

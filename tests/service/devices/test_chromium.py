@@ -105,9 +105,9 @@ def test_an_app_that_is_served_elsewhere_is_installed_by_its_address(phone: Phon
 @pytest.mark.parametrize(
     ("app", "reason"),
     [
-        (App(path=APP / "index.html"), r"index\.html is no web build: .* needs a directory with an index\.html"),
-        (App(url="ftp://example.com"), "ftp://example.com is no address of a web app"),
-        (App(), "None is no address of a web app"),
+        (App(path=APP / "index.html"), r"index\.html is not a web build: .* needs a directory with an index\.html"),
+        (App(url="ftp://example.com"), "ftp://example.com is not the URL of a web app"),
+        (App(), "None is not the URL of a web app"),
     ],
 )
 def test_what_is_no_web_app_is_refused(phone: Phone, app: App, reason: str) -> None:
@@ -186,7 +186,7 @@ def test_an_address_that_nobody_answers_is_refused_without_its_secrets(phone: Ph
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
-    with pytest.raises(ControllerError, match="cannot be shown: net::ERR_CONNECTION_REFUSED") as refused:
+    with pytest.raises(ControllerError, match="cannot be opened: net::ERR_CONNECTION_REFUSED") as refused:
         phone.do(phone.device.open_url(f"http://someone:made-up-password@127.0.0.1:{port}/"))
 
     assert "made-up-password" not in str(refused.value)
@@ -373,7 +373,7 @@ def test_while_a_dialog_is_open_there_is_no_picture(phone: Phone) -> None:
     ask(phone)
 
     for seen in (phone.device.screenshot(), phone.device.rotate("LANDSCAPE")):
-        with pytest.raises(ControllerError, match=r"the page waits for the answer to its dialog: Sure\?"):
+        with pytest.raises(ControllerError, match=r"a dialog of the page is open: Sure\?"):
             phone.do(seen)
     phone.do(phone.device.tap(0, 0))
 

@@ -99,7 +99,7 @@ def test_an_app_whose_name_is_known_is_not_looked_for(phone: Phone, apk: Path) -
 
 
 def test_an_app_that_leaves_no_trace_is_told(phone: Phone, apk: Path) -> None:
-    with pytest.raises(ControllerError, match=r"does not tell which it is: none"):
+    with pytest.raises(ControllerError, match=r"its package is unknown: new on emulator-5554 are none"):
         phone.do(phone.device.install(App(path=apk)), install="Success", pm_list=OTHER)
 
 
@@ -117,7 +117,7 @@ def test_an_app_that_does_not_go_on_the_device_is_told_with_the_reason(phone: Ph
 
 @pytest.mark.parametrize("app", [App(url="https://example.com"), App(path=Path("/none.apk"))])
 def test_what_is_no_apk_is_refused(phone: Phone, app: App) -> None:
-    with pytest.raises(ControllerError, match=r"needs an \.apk, and this is none: (https|/none)"):
+    with pytest.raises(ControllerError, match=r"needs an \.apk, not (https|/none)"):
         phone.do(phone.device.install(app))
 
 
@@ -222,7 +222,7 @@ def test_a_picture_is_what_the_device_sends_as_text(phone: Phone) -> None:
 
 
 def test_a_picture_that_is_none_is_told(phone: Phone) -> None:
-    with pytest.raises(ControllerError, match="no picture came of emulator-5554: sh: base64: inaccessible"):
+    with pytest.raises(ControllerError, match="no screenshot of emulator-5554: sh: base64: inaccessible"):
         phone.do(phone.device.screenshot(), exec_out="sh: base64: inaccessible or not found")
 
 
@@ -242,7 +242,7 @@ def test_the_screen_is_held_as_it_is_long(phone: Phone, size: str, orientation: 
 
 
 def test_a_screen_without_a_size_is_told(phone: Phone) -> None:
-    with pytest.raises(ControllerError, match="does not tell the size"):
+    with pytest.raises(ControllerError, match="does not report the size"):
         phone.do(phone.device.orientation(), dumpsys_window="nothing")
 
 
@@ -289,5 +289,5 @@ def test_a_device_that_cannot_be_cleaned_is_told(phone: Phone) -> None:
     give_back(phone, pm_list="!error: device offline")
 
     [line] = phone.told
-    assert line.startswith("what the session has installed on emulator-5554 may still be there: adb shell")
+    assert line.startswith("apps of the session may remain on emulator-5554: adb shell")
     assert "device offline" in line

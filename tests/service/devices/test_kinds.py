@@ -97,7 +97,7 @@ def test_a_session_gets_a_free_device_that_is_called_so(
 @pytest.mark.parametrize(
     ("identifier", "taken", "message"),
     [
-        ("pixel_9", (), r"'pixel_9' is none of the android devices that are up: 2B131FDH2000ST, emulator-5554"),
+        ("pixel_9", (), r"'pixel_9' is not one of the android devices that are up: 2B131FDH2000ST, emulator-5554"),
         ("pixel_7", ("2B131FDH2000ST",), "in use by another session: 2B131FDH2000ST"),
         (None, ("2B131FDH2000ST", "emulator-5554"), "in use by another session: emulator-5554, 2B131FDH2000ST"),
     ],
@@ -135,7 +135,7 @@ def test_a_kind_stands_in_where_the_better_ones_are_missing_and_when_asked_for(
         ),
         ([NO_ANDROIDS, NO_CHROMIUM, FAKE], "pixel_7", r"adb is not on PATH; .*\): apt-get install chromium$"),
         ([ANDROIDS, NO_CHROMIUM], "chromium", r"\(chromium: no Chromium is on PATH\): apt-get install chromium$"),
-        ([ANDROIDS, CHROMIUM], "fake", "'fake': that device serves appium sessions only"),
+        ([ANDROIDS, CHROMIUM], "fake", "'fake': that device is for appium sessions only"),
     ],
 )
 def test_where_nothing_can_serve_it_is_told_what_to_install(
@@ -203,10 +203,10 @@ def test_adb_is_asked_in_the_user_s_home(home: Path, script: Script) -> None:
         (Platform.IOS, "none", "", "xcrun is not on PATH; appium-xcuitest-driver is not installed in"),
         (Platform.ANDROID, "none", "", "adb is not on PATH"),
         (Platform.ANDROID, "adb", "echo 'cannot connect to daemon' >&2; exit 1", "cannot connect to daemon"),
-        (Platform.ANDROID, "adb", "echo 'List of devices attached'", "lists none that is ready"),
+        (Platform.ANDROID, "adb", "echo 'List of devices attached'", "lists no ready device"),
         (Platform.IOS, "xcrun", "echo 'no Xcode' >&2; exit 1", "devices booted -j: .* no Xcode"),
         (Platform.IOS, "xcrun", "echo oops", "devices booted -j: Expecting value"),
-        (Platform.IOS, "xcrun", "echo '{\"devices\": {}}'", "lists none that is ready"),
+        (Platform.IOS, "xcrun", "echo '{\"devices\": {}}'", "lists no booted simulator"),
     ],
 )
 def test_it_is_told_why_there_is_no_real_device(
@@ -297,7 +297,7 @@ def test_the_fake_device_serves_who_asks_for_it_by_name_and_nobody_else(
     assert (device.kind, device.name) == ("fake", "fake")
     no_emulator = f"no emulator: appium-uiautomator2-driver is not installed in {tmp_path}/.appium"
     no_browser = "no chromium: no Chromium is on PATH, chromedriver is not on PATH"
-    assert told == [f"the device is fake (fake); {no_emulator}; {no_browser}"]
+    assert told == [f"device: fake (fake); {no_emulator}; {no_browser}"]
     with pytest.raises(ControllerError, match=r"no android device for the session .* no Chromium is on PATH"):
         asyncio.run(scenario())
 
@@ -319,5 +319,5 @@ def test_a_phone_that_no_browser_can_pass_for_is_refused(tmp_path: Path, script:
         async with lent(devices, tmp_path, deviceIdentifier="pixel_99"):
             pass
 
-    with pytest.raises(ControllerError, match="'pixel_99' is no android phone"):
+    with pytest.raises(ControllerError, match="'pixel_99' is not an android phone"):
         asyncio.run(scenario())

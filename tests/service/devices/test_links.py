@@ -61,7 +61,7 @@ def test_a_link_belongs_to_the_app_of_its_scheme_or_to_the_one_that_can_be_meant
 @pytest.mark.parametrize(
     ("schemes", "front", "known"),
     [
-        ({}, None, "none is installed"),
+        ({}, None, "no app is installed"),
         ({"only": "other"}, "only", r"only \(other\)"),
         ({"first": None, "second": None}, None, r"first \(scheme unknown\), second \(scheme unknown\)"),
         ({"first": "other", "second": None}, "first", r"first \(other\), second \(scheme unknown\)"),

@@ -24,12 +24,12 @@ def test_a_phone_is_found_by_its_name_as_people_write_it(platform: Platform, ide
 
 
 def test_a_phone_that_is_not_known_is_refused_with_those_that_are() -> None:
-    with pytest.raises(ControllerError, match=r"'Pixel 99' is no android phone .* Pixel 8, Pixel 9, .*, or none"):
+    with pytest.raises(ControllerError, match=r"'Pixel 99' is not an android phone .* Pixel 8, Pixel 9, .*, or none"):
         chosen(Platform.ANDROID, "Pixel 99")
 
 
 def test_a_phone_of_the_other_platform_is_not_known() -> None:
-    with pytest.raises(ControllerError, match="'Pixel 8' is no ios phone"):
+    with pytest.raises(ControllerError, match="'Pixel 8' is not an ios phone"):
         chosen(Platform.IOS, "Pixel 8")
 
 

@@ -90,13 +90,13 @@ def test_an_app_is_installed_under_the_name_in_its_info(phone: Phone) -> None:
 def test_an_app_that_does_not_name_itself_is_refused(phone: Phone, info: bytes) -> None:
     (phone.app / "Info.plist").write_bytes(info)
 
-    with pytest.raises(ControllerError, match=r"Notes\.app has an Info\.plist that names no app"):
+    with pytest.raises(ControllerError, match=r"Notes\.app has an invalid Info\.plist"):
         phone.install()
 
 
 @pytest.mark.parametrize("app", [App(url="https://example.com"), App(path=Path("/none.app"))])
 def test_what_is_no_app_is_refused(phone: Phone, app: App) -> None:
-    with pytest.raises(ControllerError, match=r"needs an \.app directory, and this is none: (https|/none)"):
+    with pytest.raises(ControllerError, match=r"needs an \.app directory, not (https|/none)"):
         phone.do(phone.device.install(app))
 
 
@@ -144,7 +144,7 @@ def test_the_state_of_an_app_is_cleared_by_installing_it_anew(phone: Phone) -> N
 
 
 def test_the_state_of_another_s_app_is_not_touched(phone: Phone) -> None:
-    with pytest.raises(ControllerError, match="was not installed by this session"):
+    with pytest.raises(ControllerError, match="this session did not install it"):
         phone.do(phone.device.clear("com.apple.Maps"))
     assert phone.asked == []
 
@@ -167,7 +167,7 @@ def test_a_picture_is_what_simctl_writes(phone: Phone, tmp_path: Path) -> None:
 
 
 def test_a_picture_that_is_not_written_is_told(phone: Phone) -> None:
-    with pytest.raises(ControllerError, match=r"no picture came of .*: No such file or directory"):
+    with pytest.raises(ControllerError, match=r"no screenshot of .*: No such file or directory"):
         phone.do(phone.device.screenshot())
 
 
@@ -189,7 +189,7 @@ def test_what_simctl_has_no_command_for_is_refused(
 def test_its_end_is_noticed(phone: Phone) -> None:
     told = phone.do(phone.device.ended(), spawn="!Unable to lookup in current state: Shutdown")
 
-    assert told == f"the simulator {UDID} is shut down"
+    assert told == f"the simulator {UDID} was shut down"
 
 
 def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
@@ -214,4 +214,4 @@ def test_a_simulator_that_cannot_be_cleaned_is_told(phone: Phone, tmp_path: Path
     give_back(phone, tmp_path, uninstall="!Invalid device state")
 
     [line] = phone.told
-    assert line.startswith(f"what the session has installed on {UDID} may still be there: xcrun simctl uninstall")
+    assert line.startswith(f"apps of the session may remain on {UDID}: xcrun simctl uninstall")

@@ -105,7 +105,7 @@ def test_another_guard_takes_the_place_of_a_dead_one(workspace: Path, tmp_path: 
         dead.kill()
         await eventually(lambda: dead.status() == psutil.STATUS_ZOMBIE)
         assert await (await guard.start(["true"], directory=tmp_path, environ=os.environ)).wait() == 0
-        assert told == [f"the guard process {dead.pid} has died; another one takes its place"]
+        assert told == [f"the guard process {dead.pid} died, starting another one"]
 
         await asyncio.to_thread(guard.close)
         await program.wait()

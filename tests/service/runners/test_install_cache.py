@@ -98,8 +98,8 @@ def test_what_a_dead_installer_left_and_what_lost_its_proof_is_replaced(
     [
         ("npm error code ENOSPC", "free about 500 MB of the disk"),
         ("ERROR: Could not install packages: [Errno 28] No space left on device", "free about 500 MB of the disk"),
-        ("npm error code EACCES", "give yourself the right to write"),
-        ("npm error code EINTEGRITY", "a package is not the one that was pinned"),
+        ("npm error code EACCES", "grant yourself write access"),
+        ("npm error code EINTEGRITY", "a package differs from the pinned one"),
         ("npm error code E401", "log in to the registry"),
         ("npm error code ETARGET", "choose a registry that has these packages"),
         ("npm error code ECONNREFUSED", "check the network, the proxy and the registry"),
@@ -151,7 +151,7 @@ def test_an_installation_that_takes_too_long_is_given_up(
     guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path
 ) -> None:
     installer = Installer(guard, {"PATH": "/usr/bin:/bin"}, print, limit_seconds=0.1, progress_seconds=0.05)
-    with pytest.raises(ConfigError, match=r"installing Thing 1\.0: given up after 0 s"):
+    with pytest.raises(ConfigError, match=r"installing Thing 1\.0 timed out after 0 s"):
         asyncio.run(installer.ensure(package(script("install", "#!/bin/sh\nsleep 99\n"))))
     assert [path.name for path in cache.iterdir()] == ["install.lock"]
 
@@ -161,8 +161,8 @@ def test_waiting_for_another_process_is_told_and_given_up_in_time(
 ) -> None:
     installer = Installer(guard, {"PATH": ""}, told.append, limit_seconds=0.2, progress_seconds=0.05)
     cache.mkdir()
-    waiting = "waiting for another process that installs Thing 1.0"
-    with FileLock(cache / "install.lock"), pytest.raises(ConfigError, match=f"{waiting}: given up"):
+    waiting = "waiting for another process to install Thing 1.0"
+    with FileLock(cache / "install.lock"), pytest.raises(ConfigError, match=f"{waiting} timed out"):
         asyncio.run(installer.ensure(package(script("install", GOOD))))
     assert told[0] == f"{waiting}: 0 s so far"
 

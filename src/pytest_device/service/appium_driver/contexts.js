@@ -1,4 +1,4 @@
-// The contexts: the app driven as a native one, and the web page that it is.
+// The contexts: the app as a native one, and as the web page that it is.
 
 import { errors } from 'appium/driver.js';
 
@@ -20,7 +20,7 @@ export const commands = {
     const wanted = name || NATIVE;
     const known = [NATIVE, webView(this), CHROMIUM, 'WEBVIEW'];
     if (!known.includes(wanted)) {
-      throw new errors.NoSuchContextError(`there is no context ${name}: ${known.slice(0, 2).join(', ')}`);
+      throw new errors.NoSuchContextError(`no context ${name}: there are ${known.slice(0, 2).join(', ')}`);
     }
     this.context = wanted === NATIVE ? NATIVE : webView(this);
   },

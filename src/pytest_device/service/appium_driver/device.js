@@ -1,4 +1,4 @@
-// Asks the service for what the device does: install, launch, open, terminate, turn.
+// Sends device commands to the service: install, launch, open, terminate, rotate.
 
 import { errors } from 'appium/driver.js';
 
@@ -11,12 +11,12 @@ export class Device {
     this.#url = url;
   }
 
-  /** Ask one thing; return its answer. */
+  /** Send a command; return its result. */
   async #ask(method, path, body) {
     return await (await this.#reply(method, path, body)).json();
   }
 
-  /** Throws UnknownError with the service's words; the address is a secret. */
+  /** Throws UnknownError with the service's message; the URL is a secret. */
   async #reply(method, path, body) {
     let reply;
     try {
@@ -34,7 +34,7 @@ export class Device {
     throw new errors.UnknownError(message ?? `the device refused ${path}: HTTP ${reply.status}`);
   }
 
-  /** Install an app from a path or an address; return its id. */
+  /** Install an app from a path or a URL; return its id. */
   async install(app, applicationId) {
     return (await this.#ask('POST', 'install', { app, ...(applicationId ? { applicationId } : {}) })).applicationId;
   }
@@ -47,12 +47,12 @@ export class Device {
     await this.#ask('POST', 'open-url', { url, ...(applicationId ? { applicationId } : {}) });
   }
 
-  /** End an app; tell whether it ran. */
+  /** Terminate an app; return whether it was running. */
   async terminate(applicationId) {
     return (await this.#ask('POST', 'terminate', { applicationId })).done;
   }
 
-  /** Remove an app; tell whether it was there. */
+  /** Remove an app; return whether it was installed. */
   async remove(applicationId) {
     return (await this.#ask('POST', 'remove', { applicationId })).done;
   }
@@ -61,12 +61,12 @@ export class Device {
     await this.#ask('POST', 'clear', applicationId ? { applicationId } : {});
   }
 
-  /** Return the states of the installed apps by their ids, in Appium's numbers. */
+  /** Return the states of the installed apps by id, as Appium's numbers. */
   async apps() {
     return (await this.#ask('GET', 'apps')).apps;
   }
 
-  /** Close the pages that were opened beside the app's. */
+  /** Close all pages except the app's. */
   async closeOthers() {
     await this.#ask('POST', 'close-others');
   }
@@ -79,12 +79,12 @@ export class Device {
     await this.#ask('POST', 'orientation', { orientation });
   }
 
-  /** Return a picture of the screen. */
+  /** Return a screenshot. */
   async picture() {
     return Buffer.from(await (await this.#reply('GET', 'screenshot')).arrayBuffer());
   }
 
-  /** Return what the app has said on its console: [{ timestamp, level, message }]. */
+  /** Return the app's console: [{ timestamp, level, message }]. */
   async log() {
     return (await this.#ask('GET', 'log')).lines;
   }

@@ -1,4 +1,4 @@
-// The Appium driver: which commands it answers itself, and which chromedriver does.
+// The Appium driver: which commands it executes itself, and which chromedriver does.
 
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -26,12 +26,12 @@ const PAGE_SCRIPT = ['page-tree.js', 'page-find.js', 'page-answer.js']
 const SESSION = '^/session/[^/]+';
 const pairs = (method, paths) => paths.map((path) => [method, new RegExp(`${SESSION}${path}$`)]);
 
-/** What is answered here in every context; the rest goes to chromedriver as it is. */
+/** The commands executed here in every context; the rest is forwarded to chromedriver. */
 const OWN = ['GET', 'POST']
   .flatMap((method) => pairs(method, ['/appium/.*', '/(context|contexts|orientation|rotation|location|timeouts)']))
   .concat(pairs('GET', ['/se/log/types']))
   .concat(pairs('POST', ['/se/log', '/execute/sync', '(/element/[^/]+)?/elements?']));
-/** What is answered here besides while the app is driven as a native one. */
+/** The commands executed here in the native context. */
 const OWN_IN_APP = [
   ...OWN,
   ...pairs('GET', [
@@ -71,7 +71,7 @@ export class LocalDriver extends ChromiumDriver {
 
   constructor(...args) {
     super(...args);
-    // On the driver itself: the class it extends sets some of these as fields, which hide methods.
+    // On the instance: the base class sets some of these as fields, which hide methods.
     Object.assign(
       this,
       ...[alerts, apps, contexts, elements, logs, mobile, recording].map(({ commands }) => commands),
@@ -98,7 +98,7 @@ export class LocalDriver extends ChromiumDriver {
 
   /** Start the session: attach to the browser, then install and launch the app the capabilities name. */
   async createSession(...args) {
-    await this.device.closeOthers(); // chromedriver would drive the page that was opened last
+    await this.device.closeOthers(); // chromedriver attaches to the page that was opened last
     const [sessionId] = await super.createSession(...args);
     try {
       this.heldBefore = await this.device.orientation();
@@ -123,7 +123,7 @@ export class LocalDriver extends ChromiumDriver {
   async startChromedriverSession() {
     Object.assign(this.opts, {
       executable: process.env.PYTEST_DEVICE_CHROMEDRIVER,
-      chromedriverPort: await freePort(), // two sessions on one port end each other's chromedriver
+      chromedriverPort: await freePort(), // two sessions on one port would stop each other's chromedriver
       autodownloadEnabled: false,
       disableBuildCheck: true,
     });
@@ -131,7 +131,7 @@ export class LocalDriver extends ChromiumDriver {
   }
 
   async getBrowserInfo() {
-    return undefined; // the browser runs already: none is started to ask for its version
+    return undefined; // the browser is running already: do not start one to get its version
   }
 
   getSessionCaps() {
@@ -144,7 +144,7 @@ export class LocalDriver extends ChromiumDriver {
     };
   }
 
-  /** Ask the page's scripts; `element` is an id, or null. Throws InvalidSelector for what they cannot read. */
+  /** Query the page's scripts; `element` is an id, or null. Throws InvalidSelector for an invalid selector. */
   async askPage(ask, request = {}, element = null) {
     const target = { platform: this.platform, application: this.application ?? '' };
     const args = [{ ask, target, ...request }, ...(element ? [util.wrapElement(element)] : [])];
@@ -157,7 +157,7 @@ export class LocalDriver extends ChromiumDriver {
     return await this.proxyCommand(path, method, method === 'GET' ? undefined : body);
   }
 
-  /** Send a command of the browser's own protocol. */
+  /** Send a command of the Chrome DevTools Protocol. */
   async cdp(cmd, params = {}) {
     return await this.toBrowser('/goog/cdp/execute', 'POST', { cmd, params });
   }
@@ -180,7 +180,7 @@ export class LocalDriver extends ChromiumDriver {
   }
 }
 
-/** Turn the screen as it was held, for the next session on the device. */
+/** Restore the orientation for the next session on the device. */
 async function hold({ device }, orientation) {
   if ((await device.orientation()) !== orientation) await device.rotate(orientation);
 }

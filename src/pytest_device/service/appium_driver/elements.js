@@ -1,4 +1,4 @@
-// Finding elements of the app and asking and touching them, in the ways of a native driver.
+// Element commands, as a native driver executes them.
 
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
@@ -7,7 +7,7 @@ import * as alerts from './alerts.js';
 import { tap } from './gestures.js';
 import { queryFor, webLocator } from './selectors.js';
 
-const LOOK_AGAIN_MS = 100;
+const POLL_MS = 100;
 const IOS_NAMES = { placeholder: 'placeholderValue', isEnabled: 'enabled', isVisible: 'visible', displayed: 'visible' };
 const ANDROID_NAMES = {
   contentDescription: 'content-desc', name: 'content-desc', resourceId: 'resource-id', className: 'class',
@@ -17,14 +17,14 @@ const ANDROID_NAMES = {
 export const commands = {
   async findElOrEls(strategy, selector, mult, context) {
     const element = context ? util.unwrapElement(context) : null;
-    const look = this.inApp ? inApp(this, strategy, selector, element) : inPage(this, strategy, selector, element);
+    const search = this.inApp ? inApp(this, strategy, selector, element) : inPage(this, strategy, selector, element);
     let hits = [];
-    const seen = async () => (hits = await look(mult)).length > 0;
+    const seen = async () => (hits = await search(mult)).length > 0;
     if (this.inApp) await waited(this, seen);
     else await seen();
     if (mult) return hits;
     if (!hits.length) {
-      const message = `nothing in the app is found by ${strategy}: ${selector}`;
+      const message = `no element found by ${strategy}: ${selector}`;
       throw new errors.NoSuchElementError(message);
     }
     return hits[0];
@@ -77,7 +77,7 @@ export const commands = {
     return { x, y };
   },
 
-  /** Touch the middle of an element, whatever lies over it, as a finger would. */
+  /** Tap the center of an element, even if another one covers it, as a finger would. */
   async click(element) {
     if (alerts.is(element)) {
       await alerts.press(this, element);
@@ -129,8 +129,8 @@ function inPage(driver, strategy, selector, element) {
   return () => driver.toBrowser(path, 'POST', { using, value });
 }
 
-/** Look again until something is seen or the implicit wait is over. */
+/** Poll until an element is found or the implicit wait is over. */
 async function waited(driver, seen) {
   const end = Date.now() + driver.implicitWaitMs;
-  while (!(await seen()) && Date.now() < end) await setTimeout(Math.min(LOOK_AGAIN_MS, Math.max(end - Date.now(), 1)));
+  while (!(await seen()) && Date.now() < end) await setTimeout(Math.min(POLL_MS, Math.max(end - Date.now(), 1)));
 }

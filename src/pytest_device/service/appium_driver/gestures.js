@@ -1,4 +1,4 @@
-// Touches: taps, swipes, drags, pinches, as W3C actions of one or two fingers.
+// Gestures: taps, swipes, drags and pinches as W3C actions of one or two fingers.
 
 import { errors } from 'appium/driver.js';
 
@@ -8,21 +8,21 @@ const SETTLE_MS = 120;
 const MOST_MS = 20_000;
 const WAYS = { up: [0, -1], down: [0, 1], left: [-1, 0], right: [1, 0] };
 
-/** Touch a point of the screen. */
+/** Tap a point of the screen. */
 export async function tap(driver, point, { times = 1, holdMs = 40, fingers = 1 } = {}) {
   const touches = Array.from({ length: times }, () => [down(), pause(holdMs), up(), pause(60)]).flat();
   const places = Array.from({ length: fingers }, (_, index) => ({ x: point.x + 12 * index, y: point.y }));
   await touch(driver, places.map((place) => [move(place), ...touches]));
 }
 
-/** Drag from one point to another in some milliseconds; rest at the end unless flung. */
+/** Drag from one point to another in some milliseconds; pause at the end, except for a fling. */
 export async function drag(driver, from, to, { ms = 400, holdMs = 0, fling = false } = {}) {
   const steps = Math.max(2, Math.min(60, Math.round(ms / STEP_MS)));
   const way = Array.from({ length: steps }, (_, index) => move(between(from, to, (index + 1) / steps), ms / steps));
   await touch(driver, [[move(from), down(), pause(holdMs), ...way, ...(fling ? [] : [pause(SETTLE_MS)]), up()]]);
 }
 
-/** Move two fingers along a level line through the middle of an area: apart, or together. */
+/** Move two fingers horizontally through the center of an area: apart, or together. */
 async function pinch(driver, args, percent = 0.7, open = true) {
   const area = await areaOf(driver, args);
   const y = area.y + area.height / 2;
@@ -34,7 +34,7 @@ async function pinch(driver, args, percent = 0.7, open = true) {
     return [move(from), down(), ...[0.25, 0.5, 0.75, 1].map((part) => move(between(from, to, part), 100)), up()];
   };
   await touch(driver, [finger(-1), finger(1)]);
-  // A browser enlarges the page by this; an app as a whole stays as it is.
+  // A browser zooms the page; an app as a whole is not zoomed.
   await driver.cdp('Emulation.setPageScaleFactor', { pageScaleFactor: 1 });
 }
 
@@ -53,7 +53,7 @@ const up = () => ({ type: 'pointerUp', button: 0 });
 const pause = (duration) => ({ type: 'pause', duration: Math.min(Math.round(duration), MOST_MS) });
 const between = (from, to, part) => ({ x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part });
 
-/** The point of a gesture: an element's middle, a given one (within the element if both), or the screen's middle. */
+/** Return the point of a gesture: an element's center, a given one (in the element if both), or the screen's center. */
 async function pointOf(driver, { elementId, element, x, y }) {
   const id = elementId ?? element;
   if (id && x === undefined) return await driver.askPage('middle', {}, id);
@@ -66,7 +66,7 @@ async function pointOf(driver, { elementId, element, x, y }) {
   return { x: width / 2, y: height / 2 };
 }
 
-/** The area a gesture is about: that of an element, a given one, or the screen. What is off the screen is cut away. */
+/** Return the area of a gesture: that of an element, a given one, or the screen, clipped to the screen. */
 async function areaOf(driver, { elementId, element, left, top, width, height }) {
   const screen = await driver.askPage('screen');
   const id = elementId ?? element;
@@ -83,10 +83,10 @@ async function areaOf(driver, { elementId, element, left, top, width, height }) 
 function wayOf(direction) {
   const way = WAYS[direction];
   if (way) return way;
-  throw new errors.InvalidArgumentError(`direction is one of ${Object.keys(WAYS).join(', ')}, not ${direction}`);
+  throw new errors.InvalidArgumentError(`direction must be one of ${Object.keys(WAYS).join(', ')}, not ${direction}`);
 }
 
-/** Move the finger across an area in a direction, over a part of its size. */
+/** Swipe across a part of an area in a direction. */
 async function swipe(driver, args, { direction, percent = 0.7, fling = false }) {
   const [right, downward] = wayOf(direction);
   const { x, y, width, height } = await areaOf(driver, args);
@@ -95,7 +95,7 @@ async function swipe(driver, args, { direction, percent = 0.7, fling = false }) 
   await drag(driver, at(-1), at(1), { ms: fling ? 120 : 300, fling });
 }
 
-/** Scroll what lies in an area; tell whether it can be scrolled further. */
+/** Scroll the content of an area; return whether it can scroll further. */
 async function scroll(driver, args, { direction, percent = 0.8 }) {
   const [right, downward] = wayOf(direction);
   const area = await areaOf(driver, args);
@@ -152,7 +152,7 @@ async function further(driver, args) {
   return await driver.askPage('canScroll', { right, down: downward, at }, args.elementId ?? null);
 }
 
-/** `mobile: scroll`, which on Android names what to scroll to, and on iOS that or a direction. */
+/** `mobile: scroll`, with a target on Android, and with a target or a direction on iOS. */
 async function scrollAbout(driver, args) {
   const to = aim(args);
   if (to) {

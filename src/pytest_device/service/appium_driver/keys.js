@@ -22,13 +22,13 @@ function keyOf(code) {
   return SPECIAL[code];
 }
 
-/** Press a key by its Android code. Throws InvalidArgument for one that has no meaning to a page. */
+/** Press a key by its Android code. Throws InvalidArgument for one that a page cannot receive. */
 export async function pressKeyCode(driver, { keycode, metastate = 0 }) {
   const code = Number(keycode);
   if (code === BACK) return await goBack(driver);
   if (code === HOME) return await driver.backgroundApp(-1);
   const key = keyOf(code);
-  if (key === undefined) throw new errors.InvalidArgumentError(`the key code ${keycode} means nothing to the app's page`);
+  if (key === undefined) throw new errors.InvalidArgumentError(`the key code ${keycode} has no equivalent in a web page`);
   const held = [...(metastate & SHIFT_MASK ? [SHIFT] : []), ...(metastate & CONTROL_MASK ? [CONTROL] : [])];
   return await pressKeys(driver, held, [key]);
 }
@@ -36,17 +36,17 @@ export async function pressKeyCode(driver, { keycode, metastate = 0 }) {
 /** Press a button of an iPhone by its name. */
 export async function pressButton(driver, { name }) {
   if (String(name).toLowerCase() !== 'home') {
-    throw new errors.InvalidArgumentError(`the local device has the button home, no ${name}`);
+    throw new errors.InvalidArgumentError(`the local device has only the button home, not ${name}`);
   }
   await driver.backgroundApp(-1);
 }
 
-/** Type keys one after the other into what has the focus. */
+/** Type keys one by one to the focused element. */
 export async function typeKeys(driver, keys) {
   await pressKeys(driver, [], keys.flatMap((key) => [...(typeof key === 'string' ? key : key.key)]));
 }
 
-/** Close the keyboard if it is shown, else go to the page before. */
+/** Close the keyboard if it is shown, else go back. */
 async function goBack(driver) {
   if (!(await driver.askPage('blur'))) await driver.toBrowser('/back', 'POST');
 }

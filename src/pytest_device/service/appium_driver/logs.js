@@ -9,10 +9,10 @@ export const commands = {
     return TYPES[this.platform];
   },
 
-  /** Return what was logged since it was asked for last: [{ timestamp, level, message }]. */
+  /** Return the log since the last call: [{ timestamp, level, message }]. */
   async getLog(type) {
     const types = TYPES[this.platform];
-    if (!types.includes(type)) throw new errors.InvalidArgumentError(`there is no log ${type}: ${types.join(', ')}`);
+    if (!types.includes(type)) throw new errors.InvalidArgumentError(`no log ${type}: there are ${types.join(', ')}`);
     const lines = await this.device.log();
     this.logRead ??= {};
     const fresh = lines.slice(freshFrom(lines, this.logRead[type]));
@@ -21,7 +21,7 @@ export const commands = {
   },
 };
 
-/** Where the lines after one that was read begin. */
+/** Return the index of the first line after the last one that was read. */
 function freshFrom(lines, last) {
   const same = (line) => last && line.timestamp === last.timestamp && line.message === last.message;
   return lines.findLastIndex(same) + 1;

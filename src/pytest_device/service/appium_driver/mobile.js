@@ -1,4 +1,4 @@
-// The `mobile:` scripts, and the older routes that do the same.
+// The `mobile:` scripts, and the older endpoints for the same commands.
 
 import { errors } from 'appium/driver.js';
 import { DENSITY } from './apps.js';
@@ -78,9 +78,9 @@ const DEVICE = {
   getPermissions: (driver, args) => permissionsOf(driver, args),
   setPermission: (driver, { access }) => setPermission(driver, access),
   getPermission: (driver, { service }) => permissionOf(driver, service),
-  startLogsBroadcast: refuse('logs are asked for, not broadcast'),
+  startLogsBroadcast: refuse('logs can only be polled, not broadcast'),
   shell: refuse('a browser has no shell'),
-  execEmuConsoleCommand: refuse('it is no emulator'),
+  execEmuConsoleCommand: refuse('it is not an emulator'),
   toggleGps: refuse('it has no switch for location services: set a location, or revoke the permission'),
   lock: refuse('it has no lock screen'),
   unlock: refuse('it has no lock screen'),
@@ -95,16 +95,16 @@ const DEVICE = {
   gsmVoice: refuse('it has no telephone'),
   sendSms: refuse('it has no telephone'),
   networkSpeed: refuse('it has no telephone'),
-  fingerprint: refuse('it has no sensor for fingers'),
-  sendBiometricMatch: refuse('it has no sensor for fingers or faces'),
-  enrollBiometric: refuse('it has no sensor for fingers or faces'),
+  fingerprint: refuse('it has no fingerprint sensor'),
+  sendBiometricMatch: refuse('it has no biometric sensor'),
+  enrollBiometric: refuse('it has no biometric sensor'),
   isBiometricEnrolled: () => false,
-  shake: refuse('it has no sensor for motion'),
+  shake: refuse('it has no motion sensor'),
   pushFile: refuse('a web app has no files of its own'),
   pullFile: refuse('a web app has no files of its own'),
   pullFolder: refuse('a web app has no files of its own'),
   getAppStrings: refuse('a web app has no string resources'),
-  getPerformanceData: refuse('it keeps no such figures'),
+  getPerformanceData: refuse('it has no performance data'),
   getPerformanceDataTypes: () => [],
   startMediaProjectionRecording: refuse('record with start_recording_screen'),
   startXCTestScreenRecording: refuse('record with start_recording_screen'),
@@ -114,12 +114,12 @@ const DEVICE = {
 const CALLS = { ...APPS, ...DEVICE, ...GESTURES };
 
 export const commands = {
-  /** Carry out a `mobile:` script, or in the page's own context a script of the page. */
+  /** Execute a `mobile:` script, or in the web context a script of the page. */
   async execute(script, args = []) {
     if (!script.startsWith(PREFIX)) return await inPage(this, '/execute/sync', { script, args });
     const name = script.slice(PREFIX.length).trim();
     const call = Object.hasOwn(CALLS, name) ? CALLS[name] : null;
-    if (!call) throw new errors.UnknownMethodError(`'${script}' is not answered by the local device: see ${DOCUMENT}`);
+    if (!call) throw new errors.UnknownMethodError(`'${script}' is not supported by the local device: see ${DOCUMENT}`);
     const given = (Array.isArray(args) ? args[0] : args) ?? {};
     return (await call(this, unwrapped(given), name)) ?? null;
   },
@@ -180,17 +180,17 @@ export const commands = {
 
 async function inPage(driver, path, body) {
   if (!driver.inApp) return await driver.toBrowser(path, 'POST', body);
-  const how = "switch to the web view's context first, as a native driver wants it";
+  const how = "switch to the web view's context first, as with a native driver";
   throw new errors.UnknownMethodError(`scripts run in web pages: ${how}`);
 }
 
 function refuse(why) {
   return (_driver, _args, name) => {
-    throw new errors.UnsupportedOperationError(`the local device cannot '${PREFIX} ${name}': ${why}. See ${DOCUMENT}`);
+    throw new errors.UnsupportedOperationError(`the local device does not support '${PREFIX} ${name}': ${why}. See ${DOCUMENT}`);
   };
 }
 
-/** Elements may be given as such where an id is asked for. */
+/** Elements are accepted in place of their ids. */
 function unwrapped(args) {
   const isElement = (value) => value && typeof value === 'object' && 'element-6066-11e4-a52e-4f735466cecf' in value;
   const bare = (value) => (isElement(value) ? value['element-6066-11e4-a52e-4f735466cecf'] : value);
@@ -199,7 +199,7 @@ function unwrapped(args) {
 
 function plain(contentType) {
   if (String(contentType).toLowerCase() !== 'plaintext') {
-    throw new errors.InvalidArgumentError(`the clipboard holds plaintext here, no ${contentType}`);
+    throw new errors.InvalidArgumentError(`the clipboard supports plaintext only, not ${contentType}`);
   }
 }
 
@@ -215,14 +215,14 @@ async function alert(driver, { action }) {
   if (action === 'accept') return await driver.postAcceptAlert();
   if (action === 'dismiss') return await driver.postDismissAlert();
   if (action === 'getButtons') return (await driver.getAlertText(), ['OK', 'Cancel']);
-  throw new errors.InvalidArgumentError(`action is accept, dismiss or getButtons, not ${action}`);
+  throw new errors.InvalidArgumentError(`action must be accept, dismiss or getButtons, not ${action}`);
 }
 
 function permissionNamed(name) {
   const permission = PERMISSIONS[String(name).replace(/^android\.permission\./, '')];
   if (permission) return permission;
   const known = Object.keys(PERMISSIONS).join(', ');
-  throw new errors.InvalidArgumentError(`the permission ${name} has no counterpart here: there are ${known}`);
+  throw new errors.InvalidArgumentError(`unknown permission ${name}: the permissions are ${known}`);
 }
 
 async function changePermissions(driver, { permissions, action = 'grant' }) {

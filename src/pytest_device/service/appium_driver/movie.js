@@ -1,4 +1,4 @@
-// A QuickTime movie of JPEG pictures: no encoder is needed, and most players show it.
+// A QuickTime movie of JPEG images: it needs no encoder, and most players support it.
 
 const TIMESCALE = 1000;
 const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000];
@@ -6,14 +6,14 @@ const INCH = 0x480000; // 72 dots
 const NO_COLOUR_TABLE = 0xffff;
 const UNKNOWN_LANGUAGE = 0x55c40000;
 
-/** Return the movie of some frames: [{ jpeg, ms }], each shown for some milliseconds; at least one. */
+/** Return a movie of at least one frame: [{ jpeg, ms }], each shown for some milliseconds. */
 export function movieOf(frames) {
   const head = box('ftyp', text('qt  '), words(0x20050300), text('qt  '));
   const media = box('mdat', ...frames.map(({ jpeg }) => jpeg));
   return Buffer.concat([head, media, moov(frames, head.length + 8)]);
 }
 
-/** Whether some bytes begin as a JPEG picture does. */
+/** Return whether some bytes are a JPEG image. */
 export function isJpeg(bytes) {
   return bytes[0] === 0xff && bytes[1] === 0xd8;
 }
@@ -21,7 +21,7 @@ export function isJpeg(bytes) {
 function moov(frames, start) {
   const duration = frames.reduce((sum, { ms }) => sum + ms, 0);
   const { width, height } = sizeOf(frames[0].jpeg);
-  const plain = [0x10000, 0x1000000, 0, 0, ...MATRIX, 0, 0, 0, 0, 0, 0]; // at its own speed and volume
+  const plain = [0x10000, 0x1000000, 0, 0, ...MATRIX, 0, 0, 0, 0, 0, 0]; // normal speed and volume
   const mvhd = full('mvhd', 0, words(0, 0, TIMESCALE, duration, ...plain, 2));
   const tkhd = full('tkhd', 7, words(0, 0, 1, 0, duration, 0, 0, 0, 0, ...MATRIX, width << 16, height << 16));
   const mdhd = full('mdhd', 0, words(0, 0, TIMESCALE, duration, UNKNOWN_LANGUAGE));
@@ -56,13 +56,13 @@ function description(width, height) {
   );
 }
 
-/** The size of a JPEG picture, from its first frame header. */
+/** Return the size of a JPEG image, from its first frame header. */
 function sizeOf(jpeg) {
   for (let at = 2; at < jpeg.length - 8; at += 2 + jpeg.readUInt16BE(at + 2)) {
     const isFrame = jpeg[at + 1] >= 0xc0 && jpeg[at + 1] <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(jpeg[at + 1]);
     if (isFrame) return { height: jpeg.readUInt16BE(at + 5), width: jpeg.readUInt16BE(at + 7) };
   }
-  throw new Error('a picture of the screen has no size');
+  throw new Error('a screenshot has no size');
 }
 
 function box(type, ...parts) {

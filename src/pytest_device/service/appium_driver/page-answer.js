@@ -1,4 +1,4 @@
-// Runs in the page, after page-tree.js and page-find.js. Answers one question of the driver.
+// Runs in the page, after page-tree.js and page-find.js. Answers one query of the driver.
 
 function descriptionOf(element, target) {
   const node = nodeOf(element, null, target);
@@ -10,14 +10,14 @@ function descriptionOf(element, target) {
   return { type: node.type, attributes: { index, ...node.attributes }, rect: facts.rect, text: said, facts };
 }
 
-/** Bring an element onto the screen; return its middle. */
+/** Scroll an element into view; return its center. */
 function middleOf(element) {
   if (!onScreen(element)) element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
   const box = element.getBoundingClientRect();
   return { x: Math.round(box.left + box.width / 2), y: Math.round(box.top + box.height / 2) };
 }
 
-/** Empty a field in a way that frameworks notice which watch its property. */
+/** Clear a field so that frameworks which watch its property notice. */
 function emptied(element) {
   element.focus();
   if (element.isContentEditable) element.textContent = '';
@@ -57,7 +57,7 @@ const ANSWERS = {
   screen: async () => ({
     width: innerWidth, height: innerHeight,
     userAgent: navigator.userAgent, language: navigator.language,
-    // The user agent no longer tells it; this does, in secure contexts.
+    // The user agent no longer has it; this does, in secure contexts.
     system: (await navigator.userAgentData?.getHighEntropyValues(['platformVersion']))?.platformVersion ?? null,
   }),
   keyboard: keyboardShown,

@@ -22,11 +22,11 @@ function matches(is, { wanted, fold, whole = true }) {
   try {
     return new RegExp(whole ? `^(?:${wanted})$` : wanted, fold ? 'isu' : 'su').test(is);
   } catch (error) {
-    throw new SelectorError(`${JSON.stringify(wanted)} is no regular expression: ${error.message}`);
+    throw new SelectorError(`${JSON.stringify(wanted)} is not a regular expression: ${error.message}`);
   }
 }
 
-/** Whether a condition holds for a node: see selectors.js for their shapes. */
+/** Return whether a condition holds for a node, see selectors.js. */
 function holds(condition, node) {
   switch (condition.is) {
     case 'all': return condition.of.every((one) => holds(one, node));
@@ -53,7 +53,7 @@ function compared(condition, is) {
   return fold ? TESTS[test](is.toLowerCase(), wanted.toLowerCase()) : TESTS[test](is, wanted);
 }
 
-/** The nodes that one step of a query leads to from a node. */
+/** Return the nodes that one step of a query selects from a node. */
 function stepped(step, from) {
   if (step.up) return [from.parent ?? from];
   const candidates = step.deep ? descendants(from) : from.children;
@@ -99,7 +99,7 @@ function byXPath(xpath, root, from) {
     const context = from === root ? xml.document : from.xml;
     hits = xml.document.evaluate(scoped, context, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE, null);
   } catch (error) {
-    throw new SelectorError(`${xpath} is no XPath that leads to elements: ${error.message}`);
+    throw new SelectorError(`${xpath} is not a valid XPath for elements: ${error.message}`);
   }
   const found = Array.from({ length: hits.snapshotLength }, (_, index) => xml.nodes.get(hits.snapshotItem(index)));
   return found.filter((node) => node !== undefined);
@@ -109,11 +109,11 @@ function byCss(css, element) {
   try {
     return [...(element ?? document).querySelectorAll(css)];
   } catch (error) {
-    throw new SelectorError(`${css} is no CSS selector: ${error.message}`);
+    throw new SelectorError(`${css} is not a CSS selector: ${error.message}`);
   }
 }
 
-/** The elements a query leads to, below an element or in the whole document. */
+/** Return the elements that match a query, below an element or in the whole document. */
 function found(query, target, element) {
   if (query.css) return byCss(query.css, element);
   const root = treeOf(target);
@@ -133,7 +133,7 @@ function nextFrame() {
   });
 }
 
-/** The innermost box around an element, or the first of the page, that can be scrolled. */
+/** Return the innermost scrollable box around an element, or the first of the page. */
 function scrollerOf(element) {
   for (let box = element; box && box !== document.body; box = box.parentElement) {
     if (scrolls(box, getComputedStyle(box))) return box;
@@ -145,33 +145,33 @@ function scrollerOf(element) {
   return whole.scrollHeight > whole.clientHeight + 1 ? whole : inner ?? whole;
 }
 
-/** Scroll a box by parts of its size; tell whether it moved. */
+/** Scroll a box by fractions of its size; return whether it moved. */
 function scrollBy(box, right, down) {
   const before = [box.scrollLeft, box.scrollTop];
   box.scrollBy({ left: right * box.clientWidth, top: down * box.clientHeight, behavior: 'instant' });
   return box.scrollLeft !== before[0] || box.scrollTop !== before[1];
 }
 
-/** Whether a box can be scrolled further: right and down as 1, 0 or -1. */
+/** Return whether a box can scroll further: right and down are 1, 0 or -1. */
 function canScroll(box, right, down) {
-  const room = (at, size, whole, way) => (way > 0 ? at + size < whole - 1 : way < 0 ? at > 0 : false);
-  return room(box.scrollLeft, box.clientWidth, box.scrollWidth, right)
-    || room(box.scrollTop, box.clientHeight, box.scrollHeight, down);
+  const more = (at, size, whole, way) => (way > 0 ? at + size < whole - 1 : way < 0 ? at > 0 : false);
+  return more(box.scrollLeft, box.clientWidth, box.scrollWidth, right)
+    || more(box.scrollTop, box.clientHeight, box.scrollHeight, down);
 }
 
-/** Scroll until a query leads somewhere: lists show the rest of their items only then. */
+/** Scroll until a query matches: lists may render more items only when scrolled. */
 async function scrolledTo(query, target, element, most) {
-  const look = () => found(query, target, null).filter((one) => !element || element.contains(one))[0];
-  let hit = look();
+  const search = () => found(query, target, null).filter((one) => !element || element.contains(one))[0];
+  let hit = search();
   const box = scrollerOf(element);
   if (!hit) {
     box.scrollTo({ top: 0, left: 0, behavior: 'instant' });
     await nextFrame();
-    hit = look();
+    hit = search();
   }
   for (let tries = 0; !hit && tries < most && (scrollBy(box, 0, 0.8) || scrollBy(box, 0.8, 0)); tries += 1) {
     await nextFrame();
-    hit = look();
+    hit = search();
   }
   if (hit && !onScreen(hit)) hit.scrollIntoView({ block: 'center', inline: 'nearest', behavior: 'instant' });
   return hit ? [hit] : [];

@@ -1,4 +1,4 @@
-// Runs in the page. Builds the tree that a native driver would show, from the document of the app.
+// Runs in the page. Builds the element tree of a native driver from the app's document.
 // A node: { type, attributes, children, parent, element, rect, handles }; all attributes are strings.
 
 const INPUTS = {
@@ -47,14 +47,14 @@ function kindOf(element, style, text) {
   return scrolls(element, style) ? 'scroll' : 'group';
 }
 
-/** Whether a person could scroll what is in an element; the body stands for the whole page. */
+/** Return whether an element's content can be scrolled; the body stands for the whole page. */
 function scrolls(element, style) {
   const box = element === document.body ? document.scrollingElement ?? element : element;
-  const room = box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1;
-  return room && (element === document.body || /auto|scroll/.test(style.overflowY + style.overflowX));
+  const overflows = box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1;
+  return overflows && (element === document.body || /auto|scroll/.test(style.overflowY + style.overflowX));
 }
 
-/** The text of an element that has some of its own, together with what is set into it as plain inline content. */
+/** Return the text of an element with text of its own, including its plain inline content. */
 function textOf(element) {
   if (element.localName === 'select') return element.selectedOptions[0]?.text ?? '';
   if (element.localName === 'input' && ['button', 'submit', 'reset'].includes(element.type)) return element.value;
@@ -84,7 +84,7 @@ function valueOf(element) {
   return 'value' in element ? String(element.value) : tidy(element.innerText || '');
 }
 
-/** What a screen reader says of an element beyond its own text. */
+/** Return an element's accessible description, beyond its own text. */
 function describedBy(element, active, text) {
   const label = element.getAttribute('aria-label') || element.getAttribute('accessibilitylabel');
   if (label) return label.trim();
@@ -117,7 +117,7 @@ function rectOf(element) {
   return { x, y, width: Math.round(box.right) - x, height: Math.round(box.bottom) - y };
 }
 
-/** Whether some of an element is on the screen, and not scrolled away or cut off by what it lies in. */
+/** Return whether a part of an element is visible, not scrolled away or clipped by its container. */
 function onScreen(element) {
   let { left, top, right, bottom } = element.getBoundingClientRect();
   [left, top] = [Math.max(left, 0), Math.max(top, 0)];
@@ -131,7 +131,7 @@ function onScreen(element) {
   return right > left && bottom > top;
 }
 
-/** All that both platforms' attributes are made of. */
+/** Return the facts that both platforms' attributes are derived from. */
 function factsOf(element) {
   const style = getComputedStyle(element);
   const text = textOf(element);
@@ -226,7 +226,7 @@ function iosAttributes(facts, element) {
   };
 }
 
-/** The names an element goes by: as accessibility id, and as id. */
+/** Return the names of an element: as accessibility id, and as id. */
 function handlesOf(element, facts) {
   const ids = [element.dataset?.testid, element.id].filter(Boolean);
   const labels = [facts.described, element.getAttribute('name')].filter(Boolean);
@@ -253,7 +253,7 @@ function childrenOf(element) {
   return element.localName === 'svg' || element.localName === 'iframe' ? [] : [...element.children];
 }
 
-/** Hang the nodes of some elements, and of what lies in them, into a parent. */
+/** Add the nodes of elements and of their descendants to a parent. */
 function grow(elements, parent, target) {
   for (const element of elements) {
     const style = getComputedStyle(element);
@@ -270,7 +270,7 @@ function grow(elements, parent, target) {
   }
 }
 
-/** The root of the tree; its element is the body. */
+/** Return the root of the tree; its element is the body. */
 function treeOf(target) {
   const rect = { x: 0, y: 0, width: innerWidth, height: innerHeight };
   const [width, height] = [String(innerWidth), String(innerHeight)];

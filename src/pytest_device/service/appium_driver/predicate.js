@@ -1,4 +1,4 @@
-// Reads predicate strings and class chains.
+// Parses predicate strings and class chains.
 
 import { Tokens } from './tokens.js';
 
@@ -21,11 +21,11 @@ const OTHER_NAMES = {
 };
 const RECT = { x: 'x', y: 'y', width: 'width', height: 'height' };
 
-/** Return the condition that a predicate string states. Throws SyntaxError. */
+/** Parse a predicate string; return its condition. Throws SyntaxError. */
 export function parsePredicate(text) {
   const tokens = new Tokens(text);
   const condition = either(tokens);
-  if (tokens.next.kind !== 'end') tokens.fail('not understood');
+  if (tokens.next.kind !== 'end') tokens.fail('syntax error');
   return condition;
 }
 
@@ -119,15 +119,15 @@ function attributeOf(tokens) {
     return RECT[tokens.a('word')] ?? tokens.fail('rect has x, y, width and height, ');
   }
   const name = OTHER_NAMES[word] ?? word;
-  if (!ATTRIBUTES.has(name)) throw new SyntaxError(`there is no attribute ${word}: ${[...ATTRIBUTES].join(', ')}`);
+  if (!ATTRIBUTES.has(name)) throw new SyntaxError(`unknown attribute ${word}: the attributes are ${[...ATTRIBUTES].join(', ')}`);
   return name;
 }
 
-/** Whether `[c]`, `[cd]` or the like follows. */
+/** Return whether `[c]`, `[cd]` or a similar modifier follows. */
 function folding(tokens) {
   if (!tokens.took('[')) return false;
   const modifiers = tokens.a('word').toLowerCase();
-  if (!/^[cdnl]+$/.test(modifiers)) throw new SyntaxError(`[${modifiers}] is no modifier`);
+  if (!/^[cdnl]+$/.test(modifiers)) throw new SyntaxError(`[${modifiers}] is not a modifier`);
   tokens.expect(']');
   return modifiers.includes('c');
 }

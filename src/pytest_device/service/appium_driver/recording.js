@@ -1,4 +1,4 @@
-// Recordings of the screen: some pictures a second, made into a movie at the end.
+// Screen recordings: a few screenshots a second, turned into a movie at the end.
 
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
@@ -10,7 +10,7 @@ const MOST_SECONDS = 1800;
 const MOST_BYTES = 64 * 1024 * 1024;
 
 export const commands = {
-  /** Begin to record; what an earlier start has recorded is thrown away. */
+  /** Start a recording; an earlier one is discarded. */
   async startRecordingScreen(options = {}) {
     this.recorder?.stop();
     const seconds = Math.min(Number(options?.timeLimit ?? LIMIT_SECONDS), MOST_SECONDS);
@@ -19,9 +19,9 @@ export const commands = {
     return '';
   },
 
-  /** End the recording; return the movie in Base64, empty when none was begun. */
+  /** Stop the recording; return the movie in Base64, empty if none was started. */
   async stopRecordingScreen(options = {}) {
-    if (options?.remotePath) throw new errors.InvalidArgumentError('remotePath: the local device sends nothing away');
+    if (options?.remotePath) throw new errors.InvalidArgumentError('remotePath: the local device does not upload recordings');
     const { recorder } = this;
     this.recorder = null;
     const frames = (await recorder?.stop()) ?? [];
@@ -45,7 +45,7 @@ class Recorder {
     this.#running = this.#record(Date.now() + seconds * 1000);
   }
 
-  /** End; return the frames: [{ jpeg, ms }]. */
+  /** Stop; return the frames: [{ jpeg, ms }]. */
   async stop() {
     this.#ending.abort();
     await this.#running;
@@ -63,7 +63,7 @@ class Recorder {
     }
   }
 
-  /** A picture of the screen, null while there can be none. */
+  /** Return a screenshot, null if there is none. */
   async #picture() {
     try {
       const picture = await this.#device.picture();
@@ -74,7 +74,7 @@ class Recorder {
     }
   }
 
-  /** Keep a picture unless it is the one before; return the bytes it takes. */
+  /** Keep a screenshot unless it equals the previous one; return its size in bytes. */
   #keep(jpeg) {
     if (this.#frames.at(-1)?.jpeg.equals(jpeg)) return 0;
     this.#frames.push({ jpeg, ms: 0 });

@@ -1,7 +1,7 @@
-// What a locator of a test asks for, as a query for the page's scripts.
+// Turns the locators of tests into queries for the page's scripts.
 //
-// A query is { xpath }, { css }, { steps } or { scroll }. A step leads from a node to its children, or with `deep` to all
-// that lies in it, or with `up` to its parent: { deep, type, filters }. A filter is { position } or a condition:
+// A query is { xpath }, { css }, { steps } or { scroll }. A step leads from a node to its children, or with `deep` to its
+// descendants, or with `up` to its parent: { deep, type, filters }. A filter is { position } or a condition:
 // { is: 'all' | 'any', of: [conditions] }, { is: 'not' | 'within', of: condition }, { is: 'truth', wanted },
 // { is: 'id' | 'accessibility', wanted }, or a comparison { is, attribute, wanted, fold } with one of the words in page-find.js.
 
@@ -32,7 +32,7 @@ const IN_APP = {
 };
 const OF = { '-android uiautomator': 'Android', '-ios predicate string': 'iOS', '-ios class chain': 'iOS' };
 
-/** Return the query for a locator. Throws InvalidSelector naming the part that is not understood. */
+/** Return the query for a locator. Throws InvalidSelector naming the invalid part. */
 export function queryFor(strategy, selector, platform) {
   if (OF[strategy] && OF[strategy] !== platform) {
     throw new errors.InvalidSelectorError(`'${strategy}' is a locator strategy of ${OF[strategy]}, this is ${platform}`);
@@ -47,7 +47,7 @@ export function queryFor(strategy, selector, platform) {
   }
 }
 
-/** Return what a browser's own driver is to look for: it knows no ids and names. */
+/** Return the locator for chromedriver, which does not know ids and names. */
 export function webLocator(strategy, selector) {
   const quoted = JSON.stringify(selector);
   switch (strategy) {

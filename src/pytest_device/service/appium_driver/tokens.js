@@ -1,4 +1,4 @@
-// Cuts the text of a locator into tokens, and hands them out one by one.
+// Splits the text of a locator into tokens.
 
 const KINDS = [
   ['space', /\s+/y],
@@ -26,7 +26,7 @@ export class Tokens {
     return token;
   }
 
-  /** Take the next token if it is this sign or word, in whatever case; tell whether it was. */
+  /** Take the next token if it is this sign or word, ignoring case; return whether it was. */
   took(value) {
     const { next } = this;
     const is = (next.kind === 'sign' || next.kind === 'word') && next.value.toLowerCase() === value.toLowerCase();
@@ -38,7 +38,7 @@ export class Tokens {
     if (!this.took(value)) this.fail(`${value} was expected`);
   }
 
-  /** Take the next token, which must be of a kind. */
+  /** Take the next token, which must be of this kind. */
   a(kind) {
     if (this.next.kind !== kind) this.fail(`a ${kind} was expected`);
     return this.take().value;
@@ -53,7 +53,7 @@ export class Tokens {
 function* cut(text) {
   for (let at = 0; at < text.length; ) {
     const [kind, pattern] = KINDS.find(([, one]) => ((one.lastIndex = at), one.test(text))) ?? [];
-    if (!kind) throw new SyntaxError(`not understood: ${JSON.stringify(text.slice(at))}`);
+    if (!kind) throw new SyntaxError(`syntax error: ${JSON.stringify(text.slice(at))}`);
     const value = text.slice(at, pattern.lastIndex);
     if (kind !== 'space') yield { kind, value: kind === 'string' ? unquoted(value) : value, start: at };
     at = pattern.lastIndex;

@@ -1,4 +1,4 @@
-// Reads UiSelector and UiScrollable expressions.
+// Parses UiSelector and UiScrollable expressions.
 
 import { Tokens } from './tokens.js';
 
@@ -27,7 +27,7 @@ export function parseUiAutomator(text) {
   const tokens = new Tokens(text);
   const made = construction(tokens);
   tokens.took(';');
-  if (tokens.next.kind !== 'end') tokens.fail('not understood');
+  if (tokens.next.kind !== 'end') tokens.fail('syntax error');
   return made.name === 'UiScrollable' ? scrollQuery(made) : { steps: stepsOf(made) };
 }
 
@@ -62,14 +62,14 @@ function argument(tokens) {
   return tokens.fail('an argument was expected');
 }
 
-/** The last part of a name such as android.widget.Button.class */
+/** Return the name of a class such as android.widget.Button.class */
 function qualified(tokens) {
   const parts = [tokens.a('word')];
   while (tokens.took('.')) parts.push(tokens.a('word'));
   return parts.at(-1) === 'class' ? parts.slice(0, -1).join('.') : parts.join('.');
 }
 
-/** The steps of a selector, and those of the selectors in it. */
+/** Return the steps of a selector, and those of its nested selectors. */
 function stepsOf(selector) {
   if (selector?.name !== 'UiSelector') throw new SyntaxError('a UiSelector was expected as an argument');
   const step = { deep: true, type: '*', filters: [] };
@@ -93,7 +93,7 @@ function condition(name, wanted) {
   if (name === 'resourceId') return { is: 'id', wanted: String(wanted) };
   if (name === 'index') return { is: 'equals', attribute: 'index', wanted: String(wanted) };
   if (name in FLAGS) return { is: 'equals', attribute: FLAGS[name], wanted: String(wanted ?? true) };
-  throw new SyntaxError(`UiSelector.${name} is not understood`);
+  throw new SyntaxError(`UiSelector.${name} is not supported`);
 }
 
 function scrollQuery({ args, calls }) {
@@ -103,7 +103,7 @@ function scrollQuery({ args, calls }) {
     else if (name in MOVES) scroll.move = MOVES[name];
     else if (!NO_MATTER.has(name)) scroll.to = aim(name, given);
   }
-  if (!scroll.to && !scroll.move) throw new SyntaxError('UiScrollable is told to scroll nowhere');
+  if (!scroll.to && !scroll.move) throw new SyntaxError('UiScrollable has no scroll command');
   return { scroll };
 }
 
@@ -116,11 +116,11 @@ function aim(name, args) {
     case 'getChildByText': return child(args[0], condition('text', args[1]));
     case 'getChildByDescription': return child(args[0], condition('description', args[1]));
     case 'getChildByInstance': return child(args[0], { position: args[1] + 1 });
-    default: throw new SyntaxError(`UiScrollable.${name} is not understood`);
+    default: throw new SyntaxError(`UiScrollable.${name} is not supported`);
   }
 }
 
-/** What a selector finds and what also has, or holds something that has, a property. */
+/** Return the steps for a selector's matches that have a property, or contain an element that has it. */
 function child(selector, filter) {
   const steps = stepsOf(selector);
   const last = steps.at(-1);

@@ -1,4 +1,4 @@
-"""Archives from anywhere, unpacked so that they reach nothing but a directory of their own."""
+"""Unpacks untrusted archives so that they cannot write outside their own directory."""
 
 import os
 from collections.abc import Callable, Generator
@@ -20,14 +20,14 @@ from pytest_device.service.apps.entries import (
 )
 
 _TAR_NOTES: Final = 4096
-"""How many bytes a tar may spend on a file besides what that holds."""
+"""How many bytes of metadata a tar may have for each file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much an archive may hold, and how long it may take.
+    """The limits of an archive's content, and of the time to unpack it.
 
-    ``files`` counts directories too. ``ratio`` is that of what it holds to its own size, applied above ``free_bytes``.
+    ``files`` counts directories too. ``ratio`` is the unpacked to the packed size, and applies above ``free_bytes``.
     """
 
     total_bytes: int = 2 * 1024**3
@@ -39,10 +39,10 @@ class Limits:
 
 
 def unpack(archive: Path, directory: Path, *, limits: Limits, ended: Callable[[], bool]) -> None:
-    """Unpack a zip or tar into an empty directory. Blocks; breaks off with ArchiveError soon after ``ended`` is true.
+    """Unpack a zip or tar into an empty directory. Blocks; aborts with ArchiveError soon after ``ended`` is true.
 
-    Nothing is written outside the directory, files are the user's own and nobody else's, and links lead to what the
-    archive itself holds. Raises ArchiveError with the reason; what was written until then stays for the caller.
+    Nothing is written outside the directory, only the user can read the files, and links lead to files of the archive.
+    Raises ArchiveError with the reason, and leaves the files written so far to the caller.
     """
     by_ratio = max(limits.free_bytes, limits.ratio * archive.stat().st_size)
     writing = _Writing(directory, limits, min(by_ratio, limits.total_bytes), ended)
@@ -54,7 +54,7 @@ def unpack(archive: Path, directory: Path, *, limits: Limits, ended: Callable[[]
 
 
 class _Writing:
-    """What is unpacked so far, and how much more may be."""
+    """An unpacking in progress, and its limits."""
 
     def __init__(self, directory: Path, limits: Limits, most_bytes: int, ended: Callable[[], bool]) -> None:
         self.most_bytes = most_bytes
@@ -67,7 +67,7 @@ class _Writing:
         self._links: list[tuple[Path, str]] = []
 
     def add(self, entry: Entry) -> None:
-        """Write an entry, or keep a link for the end: until then no name leads anywhere else."""
+        """Write an entry, or keep a link for the end: until then no path can lead elsewhere."""
         go_on(self._ended)
         self._count_name()
         path = self._path(entry.name)
@@ -82,10 +82,10 @@ class _Writing:
             case Kind.LINK:
                 self._links.append((path, entry.target))
             case kind:
-                raise ArchiveError(f"holds {kind.value}, {shown(entry.name)}")
+                raise ArchiveError(f"has {kind.value}, {shown(entry.name)}")
 
     def link(self) -> None:
-        """Make the links; each must lead to something that lies in the directory."""
+        """Create the links; each must lead to a file in the directory."""
         for path, _ in self._links:
             self._make(path.parent)
         for path, target in self._links:
@@ -93,15 +93,15 @@ class _Writing:
         root = os.path.realpath(self._directory)
         for path, target in self._links:
             if not Path(os.path.realpath(path)).is_relative_to(root) or not path.exists():
-                raise ArchiveError(f"holds a link {shown(path.name)} that leads nowhere in it: to {shown(target)}")
+                raise ArchiveError(f"has a link {shown(path.name)} to a target outside of it: {shown(target)}")
 
     def _path(self, name: str) -> Path:
         parts = PurePosixPath(name.replace("\\", "/")).parts
         path = self._directory.joinpath(*parts)
         if ".." in parts or not path.is_relative_to(self._directory) or "\0" in name:
-            raise ArchiveError(f"holds a path that leads out of it, {shown(name)}")
+            raise ArchiveError(f"has a path that leads out of it, {shown(name)}")
         if len(parts) > self._limits.depth:
-            raise ArchiveError(f"holds directories nested deeper than {self._limits.depth}")
+            raise ArchiveError(f"has directories nested deeper than {self._limits.depth}")
         return path
 
     def _make(self, directory: Path) -> None:
@@ -117,8 +117,8 @@ class _Writing:
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), mode)
         except FileExistsError:
-            raise ArchiveError(f"holds {shown(entry.name)} twice") from None
-        with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor is no path
+            raise ArchiveError(f"has {shown(entry.name)} twice") from None
+        with open(descriptor, "wb") as file:  # noqa: PTH123  a descriptor is not a path
             while chunk := stream.read(CHUNK_BYTES):
                 self._count(len(chunk))
                 file.write(chunk)
@@ -132,12 +132,12 @@ class _Writing:
     def _count_name(self) -> None:
         self._names += 1
         if self._names > self._limits.files:
-            raise ArchiveError(f"holds more than {self._limits.files} files and directories")
+            raise ArchiveError(f"has more than {self._limits.files} files and directories")
 
 
 @contextmanager
 def _opened(path: Path, entry: Entry) -> Generator[IO[bytes]]:
     if not path.is_file():
-        raise ArchiveError(f"holds a hard link, {shown(entry.name)}, to what it does not hold: {shown(entry.target)}")
+        raise ArchiveError(f"has a hard link, {shown(entry.name)}, to a missing file: {shown(entry.target)}")
     with path.open("rb") as file:
         yield file

@@ -1,4 +1,4 @@
-"""What is known of an app that is ready to be installed."""
+"""An app that is ready to be installed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +9,8 @@ class App:
     """An app on this machine, or a web app that is served elsewhere: either ``path`` or ``url`` is given.
 
     ``path`` is an .apk, an .app directory, or the directory of a web build with its ``index.html``.
-    ``application_id`` is the package name or bundle identifier, None where only the device can tell.
-    ``scheme`` is that of its deep links, None where it is not known.
+    ``application_id`` is the package name or bundle identifier, None if only the device knows it.
+    ``scheme`` is that of its deep links, None if it is unknown.
     """
 
     path: Path | None = None

@@ -1,10 +1,10 @@
-"""The builds and development clients that lie in a directory on this machine.
+"""The builds and development clients in a directory of this machine.
 
-``<directory>/<UUID>/build.json`` tells what a build is: ``archive``, the name of a zip, tar.gz, .apk or directory that
-lies beside it, or ``webUrl``, the address of a web app that is served elsewhere; and, where they are known,
-``platform`` (android or ios; without it the build is for both), ``applicationId`` and ``scheme`` (of its deep links).
+``<directory>/<UUID>/build.json`` describes a build: ``archive``, the name of a zip, tar.gz, .apk or directory next to
+it, or ``webUrl``, the URL of a web app that is served elsewhere; and optionally ``platform`` (android or ios; without
+it the build is for both), ``applicationId`` and ``scheme`` (of its deep links).
 ``<directory>/development-clients.json`` has for each platform the development clients by SDK version, each the UUID of
-a build or the address of an archive, and ``current``, one of these versions.
+a build or the URL of an archive, and ``current``, one of these versions.
 """
 
 import json
@@ -25,12 +25,12 @@ CURRENT: Final = "current"
 
 _KEYS: Final = ("archive", "webUrl", "platform", "applicationId", "scheme")
 _NAMED: Final = 5
-"""How many of the builds there are a message names."""
+"""How many builds a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Builds:
-    """What is in the directory now: it is read anew each time. ``directory`` is None where the service was given none.
+    """The builds in a directory, which is read again on each call; None if the service was started without one.
 
     Methods raise ControllerError naming the value, the rule and the fix.
     """
@@ -38,26 +38,24 @@ class Builds:
     directory: Path | None
 
     def build(self, build_id: str, platform: Platform) -> App:
-        """Return a build that is for a platform."""
+        """Return a build for a platform, either an archive or directory, or a web app that is served elsewhere."""
         found = self._directory(f"buildId {build_id}") / build_id.lower()
         if not found.is_dir():
-            raise ControllerError(f"buildId {build_id}: there is no such build in {self.directory}; {self._known()}")
+            raise ControllerError(f"buildId {build_id}: no such build in {self.directory}; {self._known()}")
         return _build(found / METADATA, platform)
 
     def client(self, platform: Platform, sdk_version: str | None) -> str:
-        """Return the development client for an SDK version, or the current one: a build's UUID or an address."""
+        """Return the development client for an SDK version, or the current one: a build's UUID or a URL."""
         path = self._directory("vendorGo") / CLIENTS
         if not path.is_file():
-            example = json.dumps({platform: {CURRENT: "55", "55": "UUID of a build, or the address of an archive"}})
-            raise ControllerError(
-                f"vendorGo: there is no table of development clients: write {path}, such as {example}"
-            )
+            example = json.dumps({platform: {CURRENT: "55", "55": "UUID of a build, or the URL of an archive"}})
+            raise ControllerError(f"vendorGo: no development clients are listed: write {path}, for example {example}")
         return _client(path, _texts(_object(path).get(platform, {}), f"{path}: {platform}"), platform, sdk_version)
 
     def client_url(self, platform: Platform, sdk_version: str | None) -> str | None:
-        """Return the address of a development client's archive, which is a file's for a build here.
+        """Return the URL of a development client's archive, a ``file`` URL for a build in the directory.
 
-        None where there is none: the boot of the session that asks for it tells why.
+        None if there is none: the boot of the session fails with the reason.
         """
         try:
             client = self.client(platform, sdk_version)
@@ -69,7 +67,7 @@ class Builds:
     def _directory(self, asked: str) -> Path:
         if self.directory is None:
             raise ControllerError(
-                f"{asked}: the local service was given no directory of builds. Give one: pytest --device-builds-dir, "
+                f"{asked}: the local service has no directory of builds. Set one with pytest --device-builds-dir, "
                 "pytest-device serve --builds-dir, or DEVICE_BUILDS_DIR for both"
             )
         if not self.directory.is_dir():
@@ -78,33 +76,35 @@ class Builds:
 
     def _known(self) -> str:
         names = sorted(path.parent.name for path in self.directory.glob(f"*/{METADATA}")) if self.directory else []
-        return f"there are {_listed(names)}" if names else f"there is none with a {METADATA} yet"
+        return f"its builds are {_listed(names)}" if names else f"it has no build with a {METADATA}"
 
 
 def _build(path: Path, platform: Platform) -> App:
-    told = _texts(_object(path), str(path))
-    if unknown := told.keys() - set(_KEYS):
-        raise ControllerError(f"{path}: there is no key {min(unknown)!r}: there are {', '.join(_KEYS)}")
-    if told.get("platform", platform) != platform:
+    fields = _texts(_object(path), str(path))
+    if unknown := fields.keys() - set(_KEYS):
+        raise ControllerError(f"{path}: unknown key {min(unknown)!r}: the keys are {', '.join(_KEYS)}")
+    if fields.get("platform", platform) != platform:
         wanted = " or ".join(Platform)
-        raise ControllerError(f"{path}: this build is for {told['platform']!r}, not {platform} (platform is {wanted})")
-    if ("archive" in told) == ("webUrl" in told):
-        raise ControllerError(f"{path}: give either archive, the name of what lies beside it, or webUrl")
-    archive, url = told.get("archive"), told.get("webUrl")
+        raise ControllerError(
+            f"{path}: this build is for {fields['platform']!r}, not {platform} (platform is {wanted})"
+        )
+    if ("archive" in fields) == ("webUrl" in fields):
+        raise ControllerError(f"{path}: set either archive, the name of a file next to it, or webUrl")
+    archive, url = fields.get("archive"), fields.get("webUrl")
     if url and not _is_web_url(url):
-        raise ControllerError(f"{path}: webUrl must be the http:// or https:// address of a web app")
+        raise ControllerError(f"{path}: webUrl must be the http:// or https:// URL of a web app")
     return App(
-        _beside(path, archive) if archive is not None else None, url, told.get("applicationId"), told.get("scheme")
+        _beside(path, archive) if archive is not None else None, url, fields.get("applicationId"), fields.get("scheme")
     )
 
 
 def _beside(path: Path, archive: str) -> Path:
     name = PurePosixPath(archive)
     if name.is_absolute() or not name.parts or ".." in name.parts:
-        raise ControllerError(f"{path}: archive {archive!r} must be the name of what lies beside {METADATA}")
+        raise ControllerError(f"{path}: archive {archive!r} must be the name of a file or directory next to {METADATA}")
     found = path.parent / name
     if not found.exists():
-        raise ControllerError(f"{path}: archive {archive!r} does not exist: put it beside {METADATA}")
+        raise ControllerError(f"{path}: archive {archive!r} does not exist: put it next to {METADATA}")
     return found
 
 
@@ -112,14 +112,14 @@ def _client(path: Path, versions: Mapping[str, str], platform: Platform, sdk_ver
     version = sdk_version or versions.get(CURRENT)
     known = sorted(versions.keys() - {CURRENT})
     if version is None:
-        raise ControllerError(f"vendorGo: {path} tells no {CURRENT!r} version for {platform}; it has {_listed(known)}")
+        raise ControllerError(f"vendorGo: {path} has no {CURRENT!r} version for {platform}; it has {_listed(known)}")
     client = versions.get(version) if version != CURRENT else None
     if client is None:
         raise ControllerError(
             f"sdkVersion {version}: {path} has no such version for {platform}; it has {_listed(known)}"
         )
     if not is_uuid(client) and not _is_web_url(client):
-        raise ControllerError(f"{path}: {platform} {version} must be the UUID of a build or an http(s) address")
+        raise ControllerError(f"{path}: {platform} {version} must be the UUID of a build or an http(s) URL")
     return client
 
 
@@ -140,7 +140,7 @@ def _texts(fields: object, where: str) -> Mapping[str, str]:
         raise ControllerError(f"{where} must be a JSON object")
     for key, value in cast("dict[str, object]", fields).items():
         if not isinstance(value, str) or not value.strip():
-            raise ControllerError(f"{where}: {key} must be a text that is not blank")
+            raise ControllerError(f"{where}: {key} must be a non-blank string")
     return cast("dict[str, str]", fields)
 
 

@@ -1,4 +1,4 @@
-"""What an archive or a directory holds: an Android package, an iOS Simulator build, a web build."""
+"""Recognizes the app in an archive or a directory: an Android package, an iOS Simulator build, a web build."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from pytest_device.service.apps.site import INDEX
 
 
 class Form(Enum):
-    """What an app comes as, in words."""
+    """The form of an app, as messages call it."""
 
     APK = "an Android package (.apk)"
     SIMULATOR_BUILD = "an iOS Simulator build (.app)"
@@ -27,7 +27,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What the device takes: ``what`` it is to say so."""
+    """The form of app that a device needs; ``what`` describes it in messages."""
 
     form: Form
     what: str
@@ -36,7 +36,7 @@ class Need:
 NEEDS: Final[Mapping[str, Need]] = {
     "emulator": Need(Form.APK, "an Android emulator: give an .apk"),
     "simulator": Need(Form.SIMULATOR_BUILD, "an iOS Simulator: give a zip or tar.gz with the one .app directory"),
-    "chromium": Need(Form.WEB_BUILD, f"a browser: give a web build, a zip or tar.gz with an {INDEX} at its top"),
+    "chromium": Need(Form.WEB_BUILD, f"a browser: give a web build, a zip or tar.gz with an {INDEX} at its top level"),
 }
 """By the kind of the device."""
 
@@ -47,24 +47,26 @@ _OF_OTHERS: Final = {
     "BundleConfig.pb": "an Android App Bundle (.aab): build an .apk",
     "Payload": "a build for iPhones (.ipa): build for the iOS Simulator",
 }
-"""What people give by mistake, by a name at its top."""
+"""Builds for other targets, by a name at their top level."""
 _SYSTEM_NAMES: Final = ("__MACOSX",)
 _SUFFIXES: Final = (".zip", ".tar.gz", ".tgz", ".tar", ".apk")
 
 
 async def app_of(path: Path, *, title: str, need: Need, directory: Path, limits: Limits) -> App:
-    """Return the app that an archive, an .apk or a directory is; archives are unpacked below ``directory``.
+    """Return the app in an archive, an .apk or a directory; archives are unpacked below ``directory``.
 
-    ``title`` begins each message. Raises ControllerError when it is none, or none that the device takes.
+    Messages start with ``title``. Raises ControllerError if it is not an app, or not one for the device.
     """
     ended = threading.Event()
     reading = asyncio.ensure_future(asyncio.to_thread(_app_of, path, title, need, directory, limits, ended))
     try:
         return await asyncio.shield(reading)
-    except asyncio.CancelledError:  # a thread is not cancelled, and must not write into a directory that is removed
+    except (
+        asyncio.CancelledError
+    ):  # a thread cannot be cancelled, and must not write to a directory that is being removed
         ended.set()
         await asyncio.wait({reading})
-        reading.exception()  # that it was broken off is no news
+        reading.exception()  # it was aborted on purpose
         raise
 
 
@@ -95,7 +97,7 @@ def _is_apk(path: Path, title: str) -> bool:
 
 
 def _named_apk(path: Path, directory: Path) -> Path:
-    """Return a path that adb takes: it goes by the name."""
+    """Return a path that adb accepts: it checks the suffix."""
     if path.suffix == ".apk":
         return path
     named = Path(tempfile.mkdtemp(prefix="app-", dir=directory), "app.apk")
@@ -106,7 +108,7 @@ def _named_apk(path: Path, directory: Path) -> Path:
 def _beginning(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(32)
-    return f"it begins with {head.decode(errors='replace')!a}" if head else "it is empty"
+    return f"it starts with {head.decode(errors='replace')!a}" if head else "it is empty"
 
 
 def _in_directory(directory: Path, title: str, need: Need, stem: str) -> App:
@@ -115,12 +117,12 @@ def _in_directory(directory: Path, title: str, need: Need, stem: str) -> App:
     if found := _web_build(directory):
         return _fitting(App(path=found, application_id=_named_by_manifest(found) or stem), Form.WEB_BUILD, title, need)
     wanted = need.what.partition(": ")[2]
-    raise ControllerError(f"{title} holds no app: neither an .app directory nor an {INDEX} at its top; {wanted}")
+    raise ControllerError(f"{title} has no app: neither an .app directory nor an {INDEX} at its top level; {wanted}")
 
 
 def _fitting(app: App, form: Form, title: str, need: Need) -> App:
     if form is not need.form:
-        raise ControllerError(f"{title} is {form.value}, the local device here is {need.what}")
+        raise ControllerError(f"{title} is {form.value}, but the local device is {need.what}")
     return app
 
 
@@ -142,7 +144,7 @@ def _tops(directory: Path) -> list[Path]:
 
 
 def _named_by_manifest(directory: Path) -> str | None:
-    """Return the id or else the name that a web app gives itself, None without one that can be read."""
+    """Return the id, or else the name, in the manifest of a web app, None without a readable one."""
     for path in (directory / name for name in _MANIFESTS):
         if path.is_file() and path.stat().st_size <= _MANIFEST_BYTES:
             return _name_in(path.read_bytes())
@@ -152,7 +154,7 @@ def _named_by_manifest(directory: Path) -> str | None:
 def _name_in(manifest: bytes) -> str | None:
     try:
         fields: object = json.loads(manifest)
-    except (ValueError, RecursionError):  # it is the app's own matter, and a browser passes it over, too
+    except (ValueError, RecursionError):  # browsers ignore an invalid manifest, too
         return None
     named = cast("dict[str, object]", fields) if isinstance(fields, dict) else {}
     names = (named.get(key) for key in ("id", "name"))

@@ -1,4 +1,4 @@
-"""Archives from the web, fetched as they come."""
+"""Downloads archives."""
 
 import asyncio
 import hashlib
@@ -28,7 +28,7 @@ _PAGES: Final = ("text/html", "application/xhtml+xml")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much a download may be, how long it may take, and how long it may stand still."""
+    """The limits of a download: its size, its duration, and a pause without data."""
 
     most_bytes: int = 512 * 1024**2
     seconds: float = 300.0
@@ -36,13 +36,13 @@ class Bounds:
 
 
 class PageError(ControllerError):
-    """What is there is a page for a browser, not an archive."""
+    """The URL leads to a web page, not to an archive."""
 
 
 async def download(url: str, directory: Path, *, bounds: Bounds, note: Log) -> Path:
-    """Fetch an archive into a directory of its own below ``directory``; ``note`` is told its size and SHA-256.
+    """Download an archive to a directory of its own below ``directory``; ``note`` reports its size and SHA-256.
 
-    Raises ControllerError with the reason, and with no more of the address than may be shown; PageError for a page.
+    Raises ControllerError with the reason and the URL without secrets; PageError for a web page.
     """
     path = Path(tempfile.mkdtemp(prefix="download-", dir=directory), _file_name(url))
     started = time.monotonic()
@@ -51,21 +51,21 @@ async def download(url: str, directory: Path, *, bounds: Bounds, note: Log) -> P
             _check(reply, bounds)
             size, digest = await _write(reply, path, bounds)
     except TimeoutError as error:
-        raise ControllerError(f"{shown(url)} took longer than {bounds.seconds:g} s: given up") from error
+        raise ControllerError(f"{shown(url)} timed out after {bounds.seconds:g} s") from error
     except httpx.TimeoutException as error:
-        raise ControllerError(f"{shown(url)} said nothing for {bounds.silence_seconds:g} s: given up") from error
+        raise ControllerError(f"{shown(url)} timed out: no data for {bounds.silence_seconds:g} s") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         reason = Redactor().text(str(error)) or type(error).__name__
         raise ControllerError(f"{shown(url)} cannot be downloaded: {reason}") from error
     except OSError as error:
-        raise ControllerError(f"{shown(url)} cannot be written down: {error.strerror or error}") from error
+        raise ControllerError(f"{shown(url)} cannot be saved: {error.strerror or error}") from error
     seconds = time.monotonic() - started
     note(f"downloaded {shown(url)} in {seconds:.1f} s: {size / _MEGABYTE:.1f} MB, sha256 {digest}")
     return path
 
 
 def shown(url: str) -> str:
-    """Return an address without what it may hide: credentials, and the query, which signs many an archive's."""
+    """Return a URL without credentials and without its query, which is often a signature."""
     plain = Redactor().text(url.partition("#")[0])
     start, query, _ = plain.partition("?")
     return f"{start}?…" if query else start
@@ -80,7 +80,7 @@ async def _reply(url: str, bounds: Bounds) -> AsyncGenerator[httpx.Response]:
         follow_redirects=True,
         max_redirects=_REDIRECTS,
         timeout=bounds.silence_seconds,
-        # Proxies are for what lies behind them: no variable sends a request for this machine elsewhere.
+        # Requests to this machine never use a proxy, whatever the environment says.
         mounts=dict.fromkeys(_THIS_MACHINE, direct),
         headers={"Accept-Encoding": "identity"},
     )
@@ -91,10 +91,10 @@ async def _reply(url: str, bounds: Bounds) -> AsyncGenerator[httpx.Response]:
 def _check(reply: httpx.Response, bounds: Bounds) -> None:
     where = shown(str(reply.url))
     if reply.status_code != _OK:
-        raise ControllerError(f"{where} answered {reply.status_code} {reply.reason_phrase}: an archive would be 200")
+        raise ControllerError(f"{where} returned {reply.status_code} {reply.reason_phrase} (expected an archive)")
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in _PAGES:
-        raise PageError(f"{where} is a page ({kind}), not an archive: a login page, or the page about a download?")
+        raise PageError(f"{where} is a web page ({kind}), not an archive: a login page, or the page of a download?")
     if int(_length(reply)) > bounds.most_bytes:
         raise _too_large(where, bounds)
 
@@ -105,9 +105,7 @@ def _length(reply: httpx.Response) -> str:
 
 
 def _too_large(where: str, bounds: Bounds) -> ControllerError:
-    return ControllerError(
-        f"{where} is larger than {bounds.most_bytes / _MEGABYTE:.0f} MB, the most that is downloaded"
-    )
+    return ControllerError(f"{where} is larger than the limit of {bounds.most_bytes / _MEGABYTE:.0f} MB")
 
 
 async def _write(reply: httpx.Response, path: Path, bounds: Bounds) -> tuple[int, str]:
@@ -123,6 +121,6 @@ async def _write(reply: httpx.Response, path: Path, bounds: Bounds) -> tuple[int
 
 
 def _file_name(url: str) -> str:
-    """Return the name at the end of an address as one that any file system takes: the app may be called by it."""
+    """Return the last part of a URL's path as a valid file name: it may become the name of the app."""
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     return re.sub(r"[^\w.-]+", "-", name)[-_NAME_LENGTH:].strip("-.") or "archive"

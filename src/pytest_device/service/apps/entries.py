@@ -1,4 +1,4 @@
-"""What lies in an archive, one thing after the other, read without trusting what it says of itself."""
+"""Reads the entries of an archive one by one, without trusting its metadata."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ from pytest_device.errors import ControllerError
 Form = Literal["zip", "tar"]
 
 CHUNK_BYTES: Final = 64 * 1024
-"""How much of a stream to read at once."""
+"""How many bytes of a stream to read at once."""
 
 _HEAD_BYTES: Final = 512
 _ZIP_MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
@@ -30,11 +30,11 @@ _LINK_BYTES: Final = 4096
 _SHOWN_LENGTH: Final = 80
 _ENCRYPTED: Final = 0x1
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The others' decompressors give all that a piece holds at once, however much that is."""
+"""The decompressors of other methods return a whole block at once, however large it is."""
 _ZIP_AT_ONCE: Final = 8 * 1024 * 1024
-"""How many bytes may be read at once. The libraries read notes of an archive whole: a zip's directory is one."""
+"""How many bytes may be read at once. The libraries read metadata such as a zip's directory at once."""
 _TAR_AT_ONCE: Final = max(CHUNK_BYTES, io.DEFAULT_BUFFER_SIZE)
-"""Long names and the like; from digits without end tarfile needs the square of their number."""
+"""The limit for long names and the like; tarfile takes quadratic time for long numbers."""
 _UNREADABLE: Final = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -46,15 +46,15 @@ _UNREADABLE: Final = (
     RuntimeError,
     ValueError,
 )
-"""What the libraries raise on archives that are broken, or made to break them."""
+"""Errors of the libraries on corrupt or malicious archives."""
 
 
 class ArchiveError(ControllerError):
-    """An archive that cannot or must not be unpacked. The message goes on from the archive's name."""
+    """An archive that cannot or must not be unpacked. The message continues after the archive's name."""
 
 
 class Kind(Enum):
-    """What an entry is, in words."""
+    """The kind of an entry, as messages call it."""
 
     DIRECTORY = "a directory"
     FILE = "a file"
@@ -65,7 +65,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing in an archive: ``target`` is where a link leads, ``stream`` gives what a file holds."""
+    """An entry of an archive: ``target`` is that of a link, ``stream`` the content of a file."""
 
     name: str
     kind: Kind
@@ -75,7 +75,7 @@ class Entry:
 
 
 def form_of(archive: Path) -> Form | None:
-    """Tell what a file is by its content, whatever its name: None when it is no archive that can be unpacked."""
+    """Return the form of an archive by its content, not by its name: None if it cannot be unpacked."""
     with archive.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if head.startswith(_ZIP_MAGIC):
@@ -84,13 +84,13 @@ def form_of(archive: Path) -> Form | None:
 
 
 def names_at_top(archive: Path) -> frozenset[str]:
-    """Return what lies at the top of a zip. Raises ArchiveError for one that cannot be read."""
+    """Return the names at the top level of a zip. Raises ArchiveError for an invalid one."""
     with reading(), archive.open("rb") as file, zipfile.ZipFile(_Bounded(file, _ZIP_AT_ONCE)) as contents:
         return frozenset(parts[0] for name in contents.namelist() if (parts := PurePosixPath(name).parts))
 
 
 def entries(archive: Path, *, most_bytes: int, ended: Callable[[], bool]) -> Iterator[Entry]:
-    """Give what lies in a zip or tar; each thing's stream is good until the next one.
+    """Yield the entries of a zip or tar; each stream is valid until the next entry.
 
     Raises ArchiveError, also for a tar of more than ``most_bytes`` and soon after ``ended`` is true.
     """
@@ -99,35 +99,35 @@ def entries(archive: Path, *, most_bytes: int, ended: Callable[[], bool]) -> Ite
 
 @contextmanager
 def reading() -> Generator[None]:
-    """Turn whatever goes wrong in the block into an ArchiveError."""
+    """Turn errors of the block into an ArchiveError."""
     try:
         yield
     except _UNREADABLE as error:
         reason = str(error) or type(error).__name__
-        raise ArchiveError(f"cannot be read, it is broken or incomplete: {reason}") from error
+        raise ArchiveError(f"is corrupt or incomplete: {reason}") from error
     except OSError as error:
         raise ArchiveError(f"cannot be unpacked: {error.strerror or error}") from error
 
 
 def go_on(ended: Callable[[], bool]) -> None:
-    """Raise ArchiveError when nobody waits for the archive any more."""
+    """Raise ArchiveError if the archive is not needed any more."""
     if ended():
-        raise ArchiveError("was not needed any more")
+        raise ArchiveError("is not needed any more")
 
 
 def too_large(most_bytes: int) -> ArchiveError:
-    """Return the error about an archive that grows and grows."""
-    return ArchiveError(f"unpacks to more than {most_bytes} bytes: too many, or too many for its own size")
+    """Return the error for an archive that unpacks to too much."""
+    return ArchiveError(f"unpacks to more than {most_bytes} bytes, the limit for its size")
 
 
 def shown(name: str) -> str:
-    """Return a name as a message may show it, whatever characters it holds."""
+    """Return a name for a message, with special characters escaped."""
     text = ascii(name)
     return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
 
 
 class _Bounded(io.RawIOBase):
-    """A file that never gives much at once: the libraries ask for as much as the archive tells them to."""
+    """A file with a limit for each read: the libraries read as much as the archive's metadata says."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile, at_once: int) -> None:
         self._file = file
@@ -136,14 +136,11 @@ class _Bounded(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(self._at_once + 1 if size < 0 else min(size, self._at_once + 1))
         if len(data) > self._at_once:
-            raise ArchiveError(f"has more than {self._at_once} bytes of notes about what it holds")
+            raise ArchiveError(f"has more than {self._at_once} bytes of metadata")
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
 
     def seekable(self) -> bool:
         return True
@@ -153,7 +150,7 @@ class _Bounded(io.RawIOBase):
 
 
 class _Forward(_Bounded):
-    """A file that is read from its beginning to an end of our choice: sizes below zero lead tarfile in circles."""
+    """A file that is read forward up to a limit: negative sizes would make tarfile loop."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile, most_bytes: int, ended: Callable[[], bool]) -> None:
         super().__init__(file, _TAR_AT_ONCE)
@@ -165,8 +162,11 @@ class _Forward(_Bounded):
         return super().read(size)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        if whence != os.SEEK_SET or offset < self.tell():
-            raise ArchiveError("is broken: it leads back to what was read before")
+        position = super().seek(0, os.SEEK_CUR)
+        if (offset, whence) == (0, os.SEEK_CUR):
+            return position
+        if whence != os.SEEK_SET or offset < position:
+            raise ArchiveError("is corrupt: it refers back to an earlier position")
         if offset > self._most_bytes:
             raise too_large(self._most_bytes)
         return super().seek(offset, whence)
@@ -178,13 +178,13 @@ def _zip_entries(archive: Path) -> Iterator[Entry]:
             if info.flag_bits & _ENCRYPTED:
                 raise ArchiveError("is encrypted")
             if info.compress_type not in _METHODS:
-                raise ArchiveError(f"is compressed by a method that is not supported, number {info.compress_type}")
+                raise ArchiveError(f"uses an unsupported compression method, number {info.compress_type}")
             with contents.open(info) as stream:
                 yield _zip_entry(info, stream)
 
 
 def _zip_entry(info: zipfile.ZipInfo, stream: IO[bytes]) -> Entry:
-    mode = info.external_attr >> 16  # nothing of it is known of archives that were made elsewhere than on Unix
+    mode = info.external_attr >> 16  # 0 in archives that were not created on Unix
     kinds = {
         0: Kind.DIRECTORY if info.is_dir() else Kind.FILE,
         stat.S_IFDIR: Kind.DIRECTORY,
@@ -214,7 +214,7 @@ def _unzipped(file: IO[bytes]) -> IO[bytes] | gzip.GzipFile:
 
 def _tar_entry(contents: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
     if member.issparse():
-        raise ArchiveError(f"holds a file with holes, {shown(member.name)}")
+        raise ArchiveError(f"has a sparse file, {shown(member.name)}")
     kind = _TAR_KINDS.get(member.type, Kind.OTHER)
     stream = contents.extractfile(member) if kind is Kind.FILE else None
     return Entry(member.name, kind, bool(member.mode & stat.S_IXUSR), member.linkname, stream)

@@ -17,14 +17,14 @@ from pytest_device.service.web import LoopbackOnly, Server
 
 INDEX: Final = "index.html"
 GRACE_SECONDS: Final = 1
-"""How long answers under way may go on when a site ends."""
+"""How long answers in progress may take when a site stops."""
 
 _HOST: Final = "127.0.0.1"
 _NOT_FOUND: Final = 404
 _METHOD_NOT_ALLOWED: Final = 405
 _FRESH: Final = {"Cache-Control": "no-store"}
-"""The next build may be served on this port, and a test must never see the last one's files."""
-# What the tables of this machine and of older versions of Python do not know, or know wrongly.
+"""The next build may be served on this port, and a test must never see files of the previous one."""
+# The types that the tables of some machines and older versions of Python lack, or have wrong.
 _TYPES: Final = {
     ".avif": "image/avif",
     ".css": "text/css; charset=utf-8",
@@ -44,13 +44,13 @@ _TYPES: Final = {
 
 @asynccontextmanager
 async def serving(directory: Path) -> AsyncGenerator[str]:
-    """Serve a directory with an ``index.html`` on a free port of 127.0.0.1; give its address, without a slash.
+    """Serve a directory with an ``index.html`` on a free port of 127.0.0.1; yield its URL, without a slash.
 
-    A path that names no file and has no extension is the app's own to route: it gets the ``index.html``.
+    A path without a file and without an extension is a route of the app: it gets the ``index.html``.
     """
     with socket.create_server((_HOST, 0)) as listener:
         server = Server(LoopbackOnly(_Site(directory=directory, html=True), _foreign), grace_seconds=GRACE_SECONDS)
-        answering = asyncio.create_task(server.serve([listener]))  # what comes before it answers waits at the socket
+        answering = asyncio.create_task(server.serve([listener]))  # earlier connections wait in the socket's backlog
         try:
             yield f"http://{_HOST}:{listener.getsockname()[1]}"
         finally:
@@ -59,7 +59,7 @@ async def serving(directory: Path) -> AsyncGenerator[str]:
 
 
 class _Site(StaticFiles):
-    """The files, and the one page of an app that has its routes in itself. Nothing is listed."""
+    """The files, and the index page for the routes of a single-page app. Directories are not listed."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         for candidate in _candidates(path):
@@ -67,7 +67,7 @@ class _Site(StaticFiles):
             if response is not None:
                 response.headers.update(_FRESH)
                 return response
-        return PlainTextResponse("there is no such file in this web build\n", _NOT_FOUND, headers=_FRESH)
+        return PlainTextResponse("no such file in this web build\n", _NOT_FOUND, headers=_FRESH)
 
     async def _found(self, path: str, scope: Scope) -> Response | None:
         try:
@@ -94,7 +94,7 @@ class _Site(StaticFiles):
 
 
 def _candidates(path: str) -> tuple[str, ...]:
-    """Return what may be meant: the file, the page that an exported site has for a route, the app itself."""
+    """Return the paths to try: the file, the page that an exported site has for a route, the index page."""
     if "\0" in path:
         return ()
     return (path,) if PurePosixPath(path).suffix else (path, f"{path}.html", INDEX)

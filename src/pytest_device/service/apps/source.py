@@ -1,4 +1,4 @@
-"""From what a create request says of the app to the app itself."""
+"""Finds or downloads the app of a create request."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from pytest_device.spec import Platform, SessionType
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where apps come from, for one session.
+    """The sources of apps for one session.
 
-    ``directory`` is the session's own: all that is fetched and unpacked lies below it. ``kind`` is that of its device.
-    ``note`` is told what was downloaded. Every method raises ControllerError, with the reason for the session's page
-    and no secret that an address may hold.
+    Apps are downloaded and unpacked to ``directory``, which belongs to the session. ``kind`` is that of its device.
+    ``note`` reports downloads. Every method raises ControllerError, with the reason for the session page and without
+    the secrets of a URL.
     """
 
     directory: Path
@@ -35,7 +35,7 @@ class Sources:
     limits: Limits = field(default_factory=Limits)
 
     async def requested(self, request: Mapping[str, Any]) -> App | None:
-        """Return the app of a valid create request, None where it names none or the client is to install it."""
+        """Return the app of a valid create request, None if it has none or the client installs it."""
         platform = Platform(request["platform"])
         match request:
             case {"type": SessionType.APPIUM}:
@@ -50,14 +50,14 @@ class Sources:
             case _:
                 return None
 
-    async def at(self, place: str) -> App:
-        """Return the app at a path or an address, which may also be that of a web app that is served there."""
-        if not _is_address(place):
-            return await self._read(Path(place), place)
+    async def at(self, where: str) -> App:
+        """Return the app at a path or a URL, which may also be that of a running web app."""
+        if not _is_url(where):
+            return await self._read(Path(where), where)
         try:
-            return await self._fetched(place)
+            return await self._fetched(where)
         except PageError:
-            return self._served(place)
+            return self._served(where)
 
     async def _built(self, build_id: str, platform: Platform) -> App:
         build = self.builds.build(build_id, platform)
@@ -74,24 +74,24 @@ class Sources:
             async with asyncio.timeout(self.limits.seconds):
                 return await app_of(path, title=title, need=self._need(), directory=self.directory, limits=self.limits)
         except TimeoutError as error:
-            raise ControllerError(f"{title} took longer than {self.limits.seconds:g} s to unpack: given up") from error
+            raise ControllerError(f"{title} could not be unpacked within {self.limits.seconds:g} s") from error
 
     def _served(self, url: str) -> App:
         if self._need().form is not Form.WEB_BUILD:
-            raise ControllerError(f"{shown(url)} is a web app, the local device here is {self._need().what}")
+            raise ControllerError(f"{shown(url)} is a web app, but the local device is {self._need().what}")
         return App(url=url, application_id=urlsplit(url).netloc.rpartition("@")[2])
 
     def _need(self) -> Need:
         if self.kind not in NEEDS:
-            raise ControllerError(f"no app can be put on the local device here: it is of the kind {self.kind}")
+            raise ControllerError(f"no app can be installed on the local device: its kind is {self.kind}")
         return NEEDS[self.kind]
 
 
 _SCHEMES: Final = ("http://", "https://")
 
 
-def _is_address(place: str) -> bool:
-    return place.lower().startswith(_SCHEMES)
+def _is_url(where: str) -> bool:
+    return where.lower().startswith(_SCHEMES)
 
 
 def _described(app: App, build: App) -> App:

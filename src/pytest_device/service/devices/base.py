@@ -1,16 +1,28 @@
-"""What a session asks of its device, whatever kind it is."""
+"""The interface of a session's device, common to all kinds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from pytest_device.service.apps.base import App
 from pytest_device.spec import Platform
 
 Orientation = Literal["PORTRAIT", "LANDSCAPE"]
 """In WebDriver's and Appium's spelling."""
+
+
+_DRIVERS: Final[Mapping[Platform, tuple[str, str]]] = {
+    Platform.ANDROID: ("Android", "UiAutomator2"),
+    Platform.IOS: ("iOS", "XCUITest"),
+}
+
+
+def capabilities(platform: Platform, udid: str) -> Mapping[str, str]:
+    """Return Appium's capabilities for a device."""
+    name, automation = _DRIVERS[platform]
+    return {"platformName": name, "appium:automationName": automation, "appium:udid": udid}
 
 
 class AppState(IntEnum):
@@ -24,10 +36,10 @@ class AppState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """By what the controllers reach a device.
+    """How the controllers reach a device.
 
-    ``capabilities`` are Appium's. ``appium_home`` has the Appium driver for it, None where this package brings that.
-    ``debugging_port`` is that of a browser, None where the device is none.
+    ``capabilities`` are Appium's. ``appium_home`` has the Appium driver for it, None if this package brings the driver.
+    ``debugging_port`` is that of a browser, None if the device is not a browser.
     """
 
     capabilities: Mapping[str, str]
@@ -38,10 +50,10 @@ class Tools:
 
 
 class Device(Protocol):
-    """A device that is up and belongs to one session.
+    """A running device that belongs to one session.
 
-    Every method raises ControllerError, with the cause in words for the session's page, when it cannot be done; and
-    each is bounded in time. An ``application_id`` is what ``install`` returned. Points are fractions of the screen as
+    Every method raises ControllerError, with the cause for the session page, if it fails; and each is bounded in
+    time. An ``application_id`` is what ``install`` returned. Points are fractions of the screen as
     it is shown, from (0, 0) at the upper left to (1, 1).
     """
 
@@ -55,49 +67,49 @@ class Device(Protocol):
     def tools(self) -> Tools: ...
 
     async def install(self, app: App) -> str:
-        """Install an app, in the place of one with its id; return its id."""
+        """Install an app, replacing one with the same id; return its id."""
         ...
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Start an installed app anew, or bring it to the front when it runs and no arguments are given."""
+        """Restart an installed app, or bring it to the front if it runs and no arguments are given."""
         ...
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        """Open a web address or a deep link, the latter in the app it belongs to or in the one named."""
+        """Open a web address or a deep link, the latter in the app that handles it or in the given one."""
         ...
 
     async def terminate(self, application_id: str) -> bool:
-        """End an app; False when it did not run."""
+        """Terminate an app; return False if it was not running."""
         ...
 
     async def remove(self, application_id: str) -> bool:
-        """Remove an app with its state; False when it was not there."""
+        """Remove an app with its state; return False if it was not installed."""
         ...
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Forget what an app, or every app, has stored, and end it."""
+        """Clear the stored data of an app, or of every app, and terminate it."""
         ...
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Tell the apps that were installed here, with their states."""
+        """Return the apps that this session installed, with their states."""
         ...
 
     async def screenshot(self) -> bytes:
-        """Return what the screen shows, as PNG or JPEG."""
+        """Return a screenshot as PNG or JPEG."""
         ...
 
     async def tap(self, x: float, y: float) -> None:
-        """Touch a point of the screen."""
+        """Tap a point of the screen."""
         ...
 
     async def orientation(self) -> Orientation:
-        """Tell how the screen is held."""
+        """Return the screen orientation."""
         ...
 
     async def rotate(self, orientation: Orientation) -> None:
-        """Turn the screen."""
+        """Rotate the screen."""
         ...
 
     async def ended(self) -> str:
-        """Wait until the device is gone; return how it ended and what it said last."""
+        """Wait until the device exits; return how, with its last output."""
         ...

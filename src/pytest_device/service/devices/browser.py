@@ -1,4 +1,4 @@
-"""One Chromium as a process: found, started for a session, ended."""
+"""One Chromium as a process: finds, starts and stops it."""
 
 import asyncio
 import os
@@ -22,17 +22,17 @@ BUNDLES: Final = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
-"""Where macOS has them, on no PATH."""
+"""The paths on macOS, where they are not on PATH."""
 CHROMEDRIVER: Final = "chromedriver"
 
 BOOT_SECONDS: Final = 60.0
 _GRACE_SECONDS: Final = 3.0
 _TEMPORARY_LETTERS: Final = 40
-"""Of a socket's path at most 103 may be used on macOS, 107 on Linux; the browser adds 46, and we add 12."""
+"""A socket's path may have 103 characters on macOS, 107 on Linux; the browser adds 46, and this module 12."""
 _NOISE: Final = "dbus/bus.cc"
 
 _UNUSED: Final = (
-    "BackForwardCache",  # an app that was left would live on, unseen
+    "BackForwardCache",  # an app that was left would keep running in the background
     "DialMediaRouteProvider",
     "MediaRouter",
     "OptimizationHints",
@@ -41,16 +41,16 @@ _UNUSED: Final = (
 )
 _FLAGS: Final = (
     *("--headless=new", "--disable-gpu", "--in-process-gpu", "--mute-audio", "--hide-scrollbars"),
-    # One session needs few processes, and many sessions share a machine. An app that leaves the screen, as one does
-    # before every test, costs no new one: 5 to 10 times as fast.
+    # One session needs few processes, and many sessions share a machine. An app that leaves the screen, as before
+    # every test, needs no new process: 5 to 10 times as fast.
     *("--disable-site-isolation-trials", "--renderer-process-limit=2", "--disable-extensions"),
     *("--disable-breakpad", "--disable-crash-reporter"),
-    # Nothing is fetched, reported or asked that no test has asked for.
+    # No downloads, reports or prompts that a test has not caused.
     *("--no-first-run", "--no-default-browser-check", "--disable-default-apps", "--disable-sync", "--no-pings"),
     *("--disable-background-networking", "--disable-component-update", "--disable-domain-reliability"),
     *("--disable-client-side-phishing-detection", "--metrics-recording-only", "--disable-quic"),
     *("--password-store=basic", "--use-mock-keychain", "--disable-dev-shm-usage"),
-    # A page that nobody looks at goes on as on a phone.
+    # A page in the background keeps running, as on a phone.
     *("--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"),
     "--allow-pre-commit-input",  # else what is touched and typed before the first picture of a page is lost
     *("--disable-renderer-backgrounding", "--disable-hang-monitor", "--disable-popup-blocking"),
@@ -60,7 +60,7 @@ _FLAGS: Final = (
 
 
 def find_chromium(environ: Mapping[str, str]) -> Path | None:
-    """Return the browser of this machine, None where there is none."""
+    """Return the browser of this machine, None if there is none."""
     on_path = (shutil.which(name, path=environ.get("PATH", "")) for name in PROGRAMS)
     in_place = (bundle for bundle in BUNDLES if os.access(bundle, os.X_OK))
     found = next((program for program in (*on_path, *in_place) if program), None)
@@ -68,7 +68,7 @@ def find_chromium(environ: Mapping[str, str]) -> Path | None:
 
 
 def find_chromedriver(environ: Mapping[str, str]) -> Path | None:
-    """Return the program by which Appium speaks to a browser, None where it is missing."""
+    """Return the chromedriver that Appium drives a browser with, None if it is missing."""
     found = shutil.which(CHROMEDRIVER, path=environ.get("PATH", ""))
     return Path(found) if found else None
 
@@ -96,14 +96,14 @@ async def browsing(
     guard: Guard,
     limit_seconds: float = BOOT_SECONDS,
 ) -> AsyncGenerator[Browser, None]:
-    """Run a browser with one empty page and a window of a size, all it keeps below a directory.
+    """Run a browser with one empty page and a window of a size; its profile is below a directory.
 
-    At the end of the block it is ended; what it may leave of its processes ends with the directory. Raises
-    ControllerError when it does not come up, OSError when its places cannot be made.
+    It is stopped at the end of the block; any processes that it leaves are stopped with the directory. Raises
+    ControllerError if it does not start, OSError if its directories cannot be created.
     """
     profile = directory / "chromium"
-    for place in (profile, directory / "home"):
-        place.mkdir(parents=True, exist_ok=True)
+    for needed in (profile, directory / "home"):
+        needed.mkdir(parents=True, exist_ok=True)
     (profile / "DevToolsActivePort").unlink(missing_ok=True)
     with _temporary_files(guard) as temporary:
         own = {"HOME": str(directory / "home"), "TMPDIR": str(temporary)}
@@ -117,14 +117,14 @@ async def browsing(
 
 @contextmanager
 def _temporary_files(guard: Guard) -> Generator[Path]:
-    """Make a directory for them, private and with a short path; it goes with the block, or with this process.
+    """Create a private directory for temporary files, with a short path; remove it with the block or this process.
 
-    The path is absolute, since not all processes of the browser stay where it was started; and the browser makes a
-    socket in it, whose path may have some hundred letters: that of a session has more.
+    The path is absolute, since some processes of the browser change their directory; and the browser creates a socket
+    in it, whose path is limited to about a hundred characters: that of a session has more.
     """
     usual = tempfile.gettempdir()
-    place = usual if len(usual) <= _TEMPORARY_LETTERS else "/tmp"  # noqa: S108  what is made there is private
-    directory = Path(tempfile.mkdtemp(prefix="pd-", dir=place))
+    parent = usual if len(usual) <= _TEMPORARY_LETTERS else "/tmp"  # noqa: S108  the directory in it is private
+    directory = Path(tempfile.mkdtemp(prefix="pd-", dir=parent))
     guard.watch(directory)
     try:
         yield directory

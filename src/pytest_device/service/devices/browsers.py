@@ -1,4 +1,4 @@
-"""Which browser serves a session: that of this machine, or the pinned one, which is installed once per user."""
+"""Selects the browser of a session: that of this machine, or the pinned one, which is installed once per user."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from pytest_device.service.runners.toolchain import CHROMIUM, Toolbox, digest
 from pytest_device.spec import SessionType
 
 BUILT_FOR: Final = "Linux x86_64"
-"""The system and the processor that the pinned browser is for."""
+"""The system and the architecture of the pinned browser."""
 DOWNLOAD_MB: Final = 120
 DISK_MB: Final = 240
 
@@ -40,18 +40,18 @@ _INSTALL: Final = {
     "zypper": "zypper install chromium chromedriver",
     "brew": "brew install --cask google-chrome chromedriver",
 }
-_BY_HAND: Final = "install Chromium, and chromedriver of its version, so that both are on PATH"
+_BY_HAND: Final = "install Chromium, and chromedriver of its version, with both on PATH"
 _VERSION: Final = re.compile(r"(\d+)\.\d+\.\S+")
 
 
 def hardware() -> str:
-    """Return system and processor of this machine, as ``BUILT_FOR`` spells them."""
+    """Return the system and the architecture of this machine, as ``BUILT_FOR`` spells them."""
     return f"{system()} {machine()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The browser in a cache directory and the chromedriver of its version, whether they are installed yet or not."""
+    """The browser in a cache directory and the chromedriver of its version, installed or not."""
 
     cache_dir: Path
     python: str = sys.executable
@@ -64,11 +64,11 @@ class Pinned:
 
     @property
     def chromedriver(self) -> Path:
-        """What Appium drives it with."""
+        """The matching chromedriver, for Appium."""
         return self._driver.directory / self._driver.proof
 
     def missing(self, session_type: SessionType) -> list[str]:
-        """Name what has to be installed before a session of a type."""
+        """Return the titles of what has to be installed before a session of a type."""
         needs_driver = session_type is SessionType.APPIUM and not self._driver.installed
         return [*([] if self.program.is_file() else [CHROMIUM.title]), *([self._driver.title] if needs_driver else [])]
 
@@ -93,12 +93,12 @@ class Pinned:
         )
 
 
-async def look(
+async def find(
     environ: Mapping[str, str], session_type: SessionType, *, cache_dir: Path | None, built_for: str
 ) -> Found:
-    """Return the browser that sessions of a type get: the machine's own where it will do, else the pinned one.
+    """Return the browser for sessions of a type: the machine's own if it is suitable, else the pinned one.
 
-    Where there is no ``cache_dir`` nothing is installed.
+    Nothing is installed without a ``cache_dir``.
     """
     program, driver = find_chromium(environ), find_chromedriver(environ)
     versions = [await _version(one, environ) if one else "" for one in (program, driver)]
@@ -121,25 +121,25 @@ async def look(
 
 
 def install_line(environ: Mapping[str, str]) -> str:
-    """Return the command by which this machine gets a browser of its own."""
+    """Return the command that installs a browser on this machine."""
     path = os.pathsep.join([environ.get("PATH", ""), os.defpath])
     return next((line for tool, line in _INSTALL.items() if shutil.which(tool, path=path)), _BY_HAND)
 
 
 def _lacking(program: Path | None, driver: Path | None, versions: list[str]) -> Iterator[str]:
-    """Say what keeps Appium from the browser of this machine; a version that is not known is taken to fit."""
+    """Yield why Appium cannot use the browser of this machine; an unknown version is assumed to match."""
     if not program:
         yield "no Chromium is on PATH"
     if not driver:
         yield "chromedriver is not on PATH"
     majors = [found[1] for version in versions if (found := _VERSION.search(version))]
     if program and driver and len(set(majors)) > 1:
-        yield f"chromedriver {majors[1]} on PATH does not fit Chromium {majors[0]}"
+        yield f"chromedriver {majors[1]} on PATH does not match Chromium {majors[0]}"
 
 
 async def _version(program: Path, environ: Mapping[str, str]) -> str:
     try:
         printed = await ask([program, "--version"], environ=environ)
-    except ConfigError:  # it is said with more when it is started
+    except ConfigError:  # starting it reports the problem in detail
         return ""
     return printed.strip().partition("\n")[0]

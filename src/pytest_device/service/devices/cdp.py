@@ -1,4 +1,4 @@
-"""A connection to the debugging port of a browser: its commands, its events, its end."""
+"""A connection to the debugging port of a browser: commands, events and the end."""
 
 import asyncio
 import json
@@ -18,12 +18,12 @@ from pytest_device.errors import ControllerError
 LIMIT_SECONDS: Final = 10.0
 _CLOSE_SECONDS: Final = 1.0
 _MESSAGE_BYTES: Final = 64 * 1024 * 1024
-"""More than the picture of any screen."""
+"""Larger than any screenshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What the browser tells unasked; ``session`` is the page it tells it of, None for itself."""
+    """An event of the browser; ``session`` is the page it is about, None for the browser itself."""
 
     method: str
     params: Mapping[str, Any]
@@ -31,15 +31,15 @@ class Event:
 
 
 class RefusedError(ControllerError):
-    """The browser has answered, and does not do it."""
+    """The browser refused a command."""
 
 
 class Connection:
-    """Sends commands and hands each answer to whoever waits for it. Made by ``connected``."""
+    """Sends commands and returns their results. Created by ``connected``."""
 
-    def __init__(self, websocket: ClientConnection, heard: Callable[[Event], None]) -> None:
+    def __init__(self, websocket: ClientConnection, on_event: Callable[[Event], None]) -> None:
         self._websocket = websocket
-        self._heard = heard
+        self._on_event = on_event
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
 
@@ -51,9 +51,9 @@ class Connection:
         session: str | None = None,
         limit_seconds: float = LIMIT_SECONDS,
     ) -> Mapping[str, Any]:
-        """Carry out a command, of a page or of the browser itself, and return its result.
+        """Execute a command of a page or of the browser itself, and return its result.
 
-        Raises ControllerError when it is refused, takes too long, or the browser is gone.
+        Raises ControllerError if it is refused, takes too long, or the browser exits.
         """
         number = next(self._numbers)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -73,12 +73,12 @@ class Connection:
         return result
 
     async def read(self) -> None:
-        """Take in what the browser says, to the end of the connection."""
+        """Receive messages until the connection ends."""
         try:
             async for message in self._websocket:
                 self._take(json.loads(message))
         except ConnectionClosed:
-            return  # a browser that was killed says no farewell
+            return  # a browser that was killed closes without a handshake
         finally:
             for answer in self._waiting.values():
                 if not answer.done():
@@ -86,7 +86,7 @@ class Connection:
 
     def _take(self, message: Mapping[str, Any]) -> None:
         if "id" not in message:
-            self._heard(Event(message["method"], message["params"], message.get("sessionId")))
+            self._on_event(Event(message["method"], message["params"], message.get("sessionId")))
             return
         answer = self._waiting.get(message["id"])
         if answer is not None and not answer.done():
@@ -94,24 +94,24 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(url: str, heard: Callable[[Event], None]) -> AsyncGenerator[Connection, None]:
-    """Connect to a browser's ``ws://`` address; ``heard`` is given each event. Raises ControllerError."""
+async def connected(url: str, on_event: Callable[[Event], None]) -> AsyncGenerator[Connection, None]:
+    """Connect to a browser's ``ws://`` address; ``on_event`` receives each event. Raises ControllerError."""
     where = urlsplit(url)
     try:
-        # With a socket of our own no proxy of the environment gets between.
+        # With a socket of our own, no proxy of the environment is used.
         opened = socket.create_connection((where.hostname or "", where.port or 0), LIMIT_SECONDS)
         websocket = await connect(
             url,
             sock=opened,
             compression=None,
             max_size=_MESSAGE_BYTES,
-            ping_interval=None,  # its end is seen at once, and a busy page is not a dead one
+            ping_interval=None,  # its end is noticed at once, and a busy page is not a dead one
             open_timeout=LIMIT_SECONDS,
             close_timeout=_CLOSE_SECONDS,
         )
     except (OSError, WebSocketException) as error:
         raise ControllerError(f"the browser's debugging port does not answer: {error}") from error
-    connection = Connection(websocket, heard)
+    connection = Connection(websocket, on_event)
     reading = asyncio.create_task(connection.read())
     try:
         yield connection
@@ -126,4 +126,4 @@ def _command(number: int, method: str, params: Mapping[str, Any] | None, session
 
 
 def _gone(method: str) -> ControllerError:
-    return ControllerError(f"the browser is gone, {method} was not answered")
+    return ControllerError(f"the browser exited, {method} was not answered")

@@ -1,4 +1,4 @@
-"""A browser that is a session's device: the apps on it, what is in front, what its screen shows."""
+"""A browser as a session's device: its apps, the app in front, its screen."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
-from pytest_device.service.devices.base import AppState, Orientation, Tools
+from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.browser import Browser, browsing
 from pytest_device.service.devices.console import Line
 from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for, is_within, parts_of
@@ -24,15 +24,11 @@ from pytest_device.spec import Platform
 
 KIND: Final = "chromium"
 UNNAMED: Final = "app"
-"""The id of an app that has none."""
+"""The id of an app without one."""
 
 Serve = Callable[[Path], AbstractAsyncContextManager[str]]
-"""Serves a web build; the value is its address."""
+"""Serves a web build; the value is its URL."""
 
-_CAPABILITIES: Final[Mapping[Platform, tuple[str, str]]] = {
-    Platform.ANDROID: ("Android", "UiAutomator2"),
-    Platform.IOS: ("iOS", "XCUITest"),
-}
 _HOME: Final = (
     "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Home</title>"
     "<style>body{{margin:0;height:100vh;display:grid;place-items:center;font:16px system-ui;"
@@ -42,7 +38,7 @@ _HOME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Installed:
-    """An app that can be launched; ``stack`` ends what serves it."""
+    """An installed app; ``stack`` stops the server of its files."""
 
     base: str
     scheme: str | None
@@ -50,7 +46,7 @@ class _Installed:
 
 
 class Chromium:
-    """The device, see ``devices.base.Device``. Made by ``booted``."""
+    """The device, see ``devices.base.Device``. Created by ``booted``."""
 
     kind = KIND
 
@@ -65,46 +61,41 @@ class Chromium:
 
     @property
     def name(self) -> str:
-        """The phone that it passes for."""
+        """The phone that it emulates."""
         return self._profile.name
 
     @property
     def platform(self) -> Platform:
-        """That of the phone."""
+        """The platform of the phone."""
         return self._profile.platform
 
     @property
     def tools(self) -> Tools:
-        """The debugging port, and what Appium is told."""
-        platform_name, automation_name = _CAPABILITIES[self.platform]
+        """The debugging port, and Appium's capabilities."""
         return Tools(
-            {
-                "platformName": platform_name,
-                "appium:automationName": automation_name,
-                "appium:udid": f"chromium-cdp-{self._browser.port}",  # as argent calls it
-            },
+            capabilities(self.platform, f"chromium-cdp-{self._browser.port}"),  # argent's name for it
             debugging_port=self._browser.port,
             environ={"PYTEST_DEVICE_CHROMEDRIVER": str(self._chromedriver)} if self._chromedriver else {},
         )
 
     @property
     def lines(self) -> Sequence[Line]:
-        """The last that the pages have logged, the oldest first."""
+        """The last console lines of the pages, the oldest first."""
         return self._tabs.console.lines
 
     async def install(self, app: App) -> str:
-        """Install a web app, served from its directory or elsewhere, in the place of one with its id; return its id."""
+        """Install a web app, from a directory or a URL, replacing one with the same id; return its id."""
         application_id = app.application_id or UNNAMED
         await self.remove(application_id)
         async with AsyncExitStack() as stack:
             base = await stack.enter_async_context(self._serve(_web_build(app.path))) if app.path else app.url
             if base is None or urlsplit(base).scheme not in WEB_SCHEMES:
-                raise ControllerError(f"{base} is no address of a web app: it starts with https:// or http://")
+                raise ControllerError(f"{base} is not the URL of a web app: it must start with https:// or http://")
             self._apps[application_id] = _Installed(base, app.scheme, stack.pop_all())
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Start an app anew, its arguments in ``window.launchArguments``; or leave it in front where it is."""
+        """Restart an app with its arguments in ``window.launchArguments``; without any, leave it in front if it is."""
         app = self._app(application_id)
         if not arguments and await self._front() == application_id:
             return
@@ -113,7 +104,7 @@ class Chromium:
         await self._show(app.base)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        """Open a web address or a deep link, the latter in the app it belongs to or in the one named."""
+        """Open a web address or a deep link, the latter in the app that handles it or in the given one."""
         if application_id is not None:
             await self._show(address_in(self._app(application_id).base, url))
         elif parts_of(url).scheme in WEB_SCHEMES:
@@ -124,14 +115,14 @@ class Chromium:
             await self._show(address_in(self._apps[owner].base, url))
 
     async def terminate(self, application_id: str) -> bool:
-        """Show the home screen in the place of an app, and of what it has opened; False when it was not shown."""
+        """Close an app and the pages it has opened, and show the home screen; return False if it was not shown."""
         if application_id not in {await self._front(), await self._at(await self._tabs.main())}:
             return False
         await self.go_home()
         return True
 
     async def remove(self, application_id: str) -> bool:
-        """Remove an app with its state; False when it was not there."""
+        """Remove an app with its state; return False if it was not installed."""
         if application_id not in self._apps:
             return False
         await self.clear(application_id)
@@ -139,56 +130,56 @@ class Chromium:
         return True
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Forget what an app, or every app, has stored, and all that is no app's, and show the home screen."""
+        """Clear the stored data of an app, or of every app, and of all pages of no app; show the home screen."""
         cleared = [self._app(application_id).base] if application_id else [app.base for app in self._apps.values()]
         if application_id is None or application_id in {await self._front(), await self._at(await self._tabs.main())}:
             await self.go_home()
         origins = {origin_of(base) for base in cleared}
         others = {origin_of(app.base) for app in self._apps.values()} - origins
-        origins |= self._tabs.visited - others  # nobody can name a page that an app has led to
+        origins |= self._tabs.visited - others  # a test cannot name the origins that an app has navigated to
         await (await self._tabs.main()).forget(origins, keep_others=bool(others))
         self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Tell the installed apps; the one that is not in front does not run."""
+        """Return the installed apps; only the one in front runs."""
         front = await self._front()
         return {name: AppState.FOREGROUND if name == front else AppState.NOT_RUNNING for name in self._apps}
 
     async def screenshot(self) -> bytes:
-        """Return what the screen shows, as JPEG."""
+        """Return a screenshot as JPEG."""
         return await (await self._tabs.front()).picture()
 
     async def tap(self, x: float, y: float) -> None:
-        """Touch a point of the screen; while a dialog is open any touch accepts it."""
+        """Tap a point of the screen; while a dialog is open, any tap accepts it."""
         width, height = self._tabs.screen.size
         await (await self._tabs.front()).tap(x * width, y * height)
 
     async def orientation(self) -> Orientation:
-        """Tell how the screen is held."""
+        """Return the screen orientation."""
         return self._tabs.screen.orientation
 
     async def rotate(self, orientation: Orientation) -> None:
-        """Turn the screen."""
+        """Rotate the screen."""
         await self._tabs.hold(orientation)
 
     async def ended(self) -> str:
-        """Wait until the browser has ended or a page of it has crashed; return which and why."""
+        """Wait until the browser exits or a page crashes; return which and why."""
         return await first(self._browser.ended(), self._tabs.crashed())
 
     async def close(self) -> None:
-        """End what serves the apps."""
+        """Stop serving the apps."""
         for app in self._apps.values():
             await app.stack.aclose()
         self._apps.clear()
 
     async def go_home(self) -> None:
-        """Show the home screen, with nothing behind it."""
+        """Show the home screen, without history."""
         await self._tabs.close_others()
         if await (await self._tabs.main()).address() != self._home:
             await (await self._tabs.main()).leave(self._home)
 
     async def close_others(self) -> None:
-        """Close the pages that were opened beside the one that shows the apps."""
+        """Close all pages except the one that shows the apps."""
         await self._tabs.close_others()
 
     def _app(self, application_id: str) -> _Installed:
@@ -198,7 +189,7 @@ class Chromium:
         return self._apps[application_id]
 
     async def _front(self) -> str | None:
-        """Return the app whose page is shown; of several that live in each other's folders, the innermost."""
+        """Return the app whose page is shown; of nested apps, the innermost."""
         return await self._at(await self._tabs.front())
 
     async def _at(self, page: Page) -> str | None:
@@ -211,7 +202,7 @@ class Chromium:
         try:
             await (await self._tabs.main()).go(address)
         except ControllerError:
-            await self.go_home()  # the browser's own page of errors is no app
+            await self.go_home()  # the browser's own error page is not an app
             raise
 
 
@@ -225,10 +216,10 @@ async def booted(
     guard: Guard,
     serve: Serve,
 ) -> AsyncGenerator[Chromium, None]:
-    """Run a browser that passes for a phone, all it writes below a directory; ``programs`` are it and its driver.
+    """Run a browser that emulates a phone, with its files below a directory; ``programs`` are it and chromedriver.
 
-    At the end of the block it has ended. Raises ControllerError when it does not come up, OSError when a place cannot
-    be made.
+    It is stopped at the end of the block. Raises ControllerError if it does not start, OSError if a directory cannot be
+    created.
     """
     program, chromedriver = programs
     size = (profile.width, profile.height)
@@ -247,7 +238,7 @@ async def booted(
 def _web_build(path: Path) -> Path:
     if not (path / "index.html").is_file():
         raise ControllerError(
-            f"{path.name} is no web build: the device on this machine is a browser, "
+            f"{path.name} is not a web build: the device on this machine is a browser, "
             "which needs a directory with an index.html"
         )
     return path

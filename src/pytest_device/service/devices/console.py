@@ -1,4 +1,4 @@
-"""What the pages of a browser have logged, the last lines of it."""
+"""The console of a browser's pages: its last lines."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from pytest_device.redact import Redactor
 _KEPT_LINES: Final = 500
 _LINE_LENGTH: Final = 2000
 _LEVELS: Final[Mapping[str, str]] = {"error": "SEVERE", "assert": "SEVERE", "warning": "WARNING", "debug": "DEBUG"}
-"""From the console's words to WebDriver's; all others are INFO."""
+"""Console levels as WebDriver's; all others are INFO."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A message of a page: ``at`` in Unix seconds, ``level`` in WebDriver's words (SEVERE, WARNING, INFO, DEBUG)."""
+    """A console message of a page: ``at`` in Unix seconds, ``level`` as in WebDriver (SEVERE, WARNING, INFO, DEBUG)."""
 
     at: float
     level: str
@@ -23,7 +23,7 @@ class Line:
 
 
 class Console:
-    """Takes the events of pages and keeps the last lines, without secrets that can be told as such."""
+    """Collects the console messages of pages, with recognizable secrets masked."""
 
     def __init__(self) -> None:
         self._lines: deque[Line] = deque(maxlen=_KEPT_LINES)
@@ -33,8 +33,8 @@ class Console:
         """The last lines, the oldest first."""
         return tuple(self._lines)
 
-    def hear(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take an event of the browser; those that log nothing are passed over."""
+    def on_event(self, method: str, params: Mapping[str, Any]) -> None:
+        """Process an event of the browser; those without a message are ignored."""
         match method:
             case "Runtime.consoleAPICalled":
                 text = " ".join(map(_shown, params["args"]))

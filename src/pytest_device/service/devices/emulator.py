@@ -14,7 +14,7 @@ from typing import Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
-from pytest_device.service.devices.base import AppState, Orientation, Tools
+from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import Found, Listed
 from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, borrowed
 from pytest_device.service.logs import Log
@@ -23,7 +23,7 @@ from pytest_device.spec import Platform
 
 KIND: Final = "emulator"
 _READY: Final = "device"
-"""The state in which `adb devices` shows a device that can be used."""
+"""The state of a usable device in the output of `adb devices`."""
 
 _FIX: Final = "install Android's platform-tools, and start an emulator"
 _LAUNCHER: Final = "android.intent.category.LAUNCHER"
@@ -31,7 +31,7 @@ _ROTATIONS: Final[Mapping[Orientation, str]] = {"PORTRAIT": "0", "LANDSCAPE": "1
 
 
 async def listed(environ: Mapping[str, str]) -> Found:
-    """Look for devices that are up."""
+    """Find the devices that are up."""
     adb = shutil.which("adb", path=_search_path(environ))
     if adb is None:
         return Found(KIND, missing="adb is not on PATH", fix=_FIX)
@@ -40,12 +40,12 @@ async def listed(environ: Mapping[str, str]) -> Found:
     except ConfigError as error:
         return Found(KIND, missing=f"adb devices -l: {error}", fix=_FIX)
     if not devices:
-        return Found(KIND, missing="adb devices -l lists none that is ready", fix="start an emulator")
+        return Found(KIND, missing="adb devices -l lists no ready device", fix="start an emulator")
     return Found(KIND, devices, Path(adb))
 
 
 def parse(printed: str) -> Sequence[Listed]:
-    """Read `adb devices -l`. A device goes by its serial number, its model, product and device name."""
+    """Parse `adb devices -l`. A device has its serial number, model, product and device as names."""
     rows = [line.split() for line in printed.splitlines()]
     return [
         Listed.of(row[0], *(word.partition(":")[2] for word in row[2:] if re.match("product:|model:|device:", word)))
@@ -55,7 +55,7 @@ def parse(printed: str) -> Sequence[Listed]:
 
 
 class Emulator:
-    """The device, see ``devices.base.Device``. Made by ``borrow``."""
+    """The device, see ``devices.base.Device``. Created by ``borrow``."""
 
     kind = KIND
     platform = Platform.ANDROID
@@ -69,18 +69,13 @@ class Emulator:
 
     @property
     def tools(self) -> Tools:
-        """By what Appium and others know it."""
-        capabilities = {
-            "platformName": "Android",
-            "appium:automationName": "UiAutomator2",
-            "appium:udid": self.name,
-        }
-        return Tools(capabilities, self._appium_home, environ={"ANDROID_SERIAL": self.name})
+        """Appium's capabilities and home, and the variables that select the device."""
+        return Tools(capabilities(self.platform, self.name), self._appium_home, environ={"ANDROID_SERIAL": self.name})
 
     async def install(self, app: App) -> str:
-        """Install an .apk; return its package name, which is seen by what is new afterwards."""
+        """Install an .apk; return its package name, which is the one that is new afterwards."""
         if app.path is None or not app.path.is_file():
-            raise ControllerError(f"an Android device needs an .apk, and this is none: {app.path or app.url}")
+            raise ControllerError(f"an Android device needs an .apk, not {app.path or app.url}")
         before = await self._packages()
         printed = await self._adb.ask("install", "-r", "-g", str(app.path), limit_seconds=INSTALL_SECONDS)
         if "Success" not in printed:
@@ -90,23 +85,23 @@ class Emulator:
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Start an app anew with arguments of `am start`, as ``--es name value``; without any, show it."""
+        """Restart an app with arguments of `am start`, as ``--es name value``; without any, bring it to the front."""
         intent = ("-a", "android.intent.action.MAIN", "-c", _LAUNCHER, "-n", await self._activity(application_id))
         await self._start("-W", *(("-S",) if arguments else ()), *intent, *arguments)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        """Open an address in the app it belongs to or in the one named."""
+        """Open a URL in the app that handles it or in the given one."""
         await self._start("-W", "-a", "android.intent.action.VIEW", "-d", url, *filter(None, [application_id]))
 
     async def terminate(self, application_id: str) -> bool:
-        """End an app; False when it did not run."""
+        """Terminate an app; return False if it was not running."""
         if not await self._runs(application_id):
             return False
         await self._shell("am", "force-stop", application_id)
         return True
 
     async def remove(self, application_id: str) -> bool:
-        """Remove an app with its state; False when it was not there."""
+        """Remove an app with its state; return False if it was not installed."""
         if application_id not in (await self._packages()).values():
             return False
         printed = await self._adb.ask("uninstall", application_id)
@@ -116,49 +111,49 @@ class Emulator:
         return True
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Forget what an app, or every app that was installed here, has stored, and end it."""
+        """Clear the stored data of an app, or of every app of this session, and terminate it."""
         for name in [application_id] if application_id else self._installed:
             printed = await self._shell("pm", "clear", name)
             if "Success" not in printed:
                 raise ControllerError(f"the state of {name} cannot be cleared: {_last_line(printed)}")
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Tell the apps that were installed here, with their states."""
+        """Return the apps that this session installed, with their states."""
         front = await self._front()
         return {name: await self._state(name, front) for name in self._installed}
 
     async def screenshot(self) -> bytes:
-        """Return what the screen shows, as PNG."""
+        """Return a screenshot as PNG."""
         printed = await self._adb.ask("exec-out", "screencap -p | base64")
         try:
             return base64.b64decode(printed)
         except binascii.Error as error:
-            raise ControllerError(f"no picture came of {self.name}: {_last_line(printed)}") from error
+            raise ControllerError(f"no screenshot of {self.name}: {_last_line(printed)}") from error
 
     async def tap(self, x: float, y: float) -> None:
-        """Touch a point of the screen."""
+        """Tap a point of the screen."""
         width, height = await self._size()
         await self._shell("input", "tap", str(round(x * (width - 1))), str(round(y * (height - 1))))
 
     async def orientation(self) -> Orientation:
-        """Tell how the screen is held."""
+        """Return the screen orientation."""
         width, height = await self._size()
         return "LANDSCAPE" if width > height else "PORTRAIT"
 
     async def rotate(self, orientation: Orientation) -> None:
-        """Turn the screen, and keep it so."""
+        """Rotate the screen, and turn off auto-rotation."""
         self._is_turned = True
         await self._set("accelerometer_rotation", "0")
         await self._set("user_rotation", _ROTATIONS[orientation])
 
     async def ended(self) -> str:
         """Wait until adb no longer reaches the device."""
-        while await self._adb.succeeds("get-state"):  # noqa: ASYNC110  nothing tells when it is gone
+        while await self._adb.succeeds("get-state"):  # noqa: ASYNC110  there is no event for it
             await asyncio.sleep(POLL_SECONDS)
         return f"adb no longer reaches {self.name}"
 
     async def give_back(self) -> None:
-        """Take away what was installed here, and let the screen turn by itself again."""
+        """Remove the apps of this session, and restore auto-rotation."""
         for name in list(self._installed):
             await self.remove(name)
         if self._is_turned:
@@ -177,22 +172,24 @@ class Emulator:
         await self._shell("settings", "put", "system", name, value)
 
     async def _packages(self) -> Mapping[str, str]:
-        """Return the packages of users by where they are, which is another place after each installation."""
+        """Return the user's packages by path, which changes with each installation."""
         lines = (await self._shell("pm", "list", "packages", "-f", "-3")).split()
         pairs = (line.removeprefix("package:").rpartition("=") for line in lines)
-        return {place: name for place, _, name in pairs}
+        return {path: name for path, _, name in pairs}
 
     def _new_one(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        new = [name for place, name in after.items() if place not in before]
+        new = [name for path, name in after.items() if path not in before]
         if len(new) != 1:
-            raise ControllerError(f"the app was installed, and {self.name} does not tell which it is: {new or 'none'}")
+            raise ControllerError(
+                f"the app was installed, but its package is unknown: new on {self.name} are {new or 'none'}"
+            )
         return new[0]
 
     async def _activity(self, application_id: str) -> str:
         command = ("cmd", "package", "resolve-activity", "--brief", "-c", _LAUNCHER, application_id)
         found = _last_line(await self._shell(*command))
         if not found.startswith(f"{application_id}/"):
-            raise ControllerError(f"{application_id} is not installed on {self.name}, or has nothing to launch")
+            raise ControllerError(f"{application_id} is not installed on {self.name}, or has no launcher activity")
         return found
 
     async def _front(self) -> str:
@@ -212,7 +209,7 @@ class Emulator:
         printed = await self._shell("dumpsys", "window", "displays")
         found = re.search(r"\bcur=(\d+)x(\d+)", printed)
         if found is None:
-            raise ControllerError(f"{self.name} does not tell the size of its screen")
+            raise ControllerError(f"{self.name} does not report the size of its screen")
         return int(found[1]), int(found[2])
 
 
@@ -224,7 +221,7 @@ def borrow(serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -
 
 def _last_line(printed: str) -> str:
     lines = printed.strip().splitlines()
-    return lines[-1].strip() if lines else "it printed nothing"
+    return lines[-1].strip() if lines else "no output"
 
 
 def _search_path(environ: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The device behind Appium's fake driver: it has no screen, and nothing but that driver reaches it."""
+"""The device of Appium's fake driver: it has no screen, and only that driver can use it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -16,7 +16,7 @@ BLANK_APP: Final = Path(__file__).parent / "blank.xml"
 
 
 class Fake:
-    """The device, see ``devices.base.Device``; it refuses all but to be driven by Appium."""
+    """The device, see ``devices.base.Device``; only Appium can use it, and every method is refused."""
 
     kind = KIND
 
@@ -26,13 +26,13 @@ class Fake:
 
     @property
     def tools(self) -> Tools:
-        """What Appium's fake driver wants."""
+        """The capabilities that Appium's fake driver requires."""
         return Tools(
             {
                 "platformName": "Fake",
                 "appium:automationName": "Fake",
                 "appium:deviceName": self.name,
-                "appium:app": str(BLANK_APP),  # it wants one; a suite gives its own in its place
+                "appium:app": str(BLANK_APP),  # it requires one; a suite may replace it
             }
         )
 
@@ -50,7 +50,7 @@ class Fake:
 
     async def terminate(self, application_id: str) -> bool:
         """Refuse."""
-        self._refuse(f"{application_id} cannot be ended")
+        self._refuse(f"{application_id} cannot be terminated")
 
     async def remove(self, application_id: str) -> bool:
         """Refuse."""
@@ -70,7 +70,7 @@ class Fake:
 
     async def tap(self, x: float, y: float) -> None:
         """Refuse."""
-        self._refuse(f"it has no screen to touch at {x:g}, {y:g}")
+        self._refuse(f"it has no screen to tap at {x:g}, {y:g}")
 
     async def orientation(self) -> Orientation:
         """Refuse."""
@@ -78,10 +78,10 @@ class Fake:
 
     async def rotate(self, orientation: Orientation) -> None:
         """Refuse."""
-        self._refuse(f"it has no screen to turn to {orientation}")
+        self._refuse(f"it has no screen to rotate to {orientation}")
 
     async def ended(self) -> str:
-        """Wait without end: there is nothing of it that could."""
+        """Wait forever: it has no process that could exit."""
         await asyncio.Event().wait()
         return "never"
 
@@ -91,5 +91,5 @@ class Fake:
 
 @asynccontextmanager
 async def made(platform: Platform, identifier: str | None) -> AsyncGenerator[Fake, None]:
-    """Make one; there is nothing to end."""
+    """Create one; there is nothing to stop."""
     yield Fake(platform, identifier)

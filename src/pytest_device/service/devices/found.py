@@ -1,4 +1,4 @@
-"""What is found of the devices of this machine before one is chosen."""
+"""The devices found on this machine, before one is chosen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from pytest_device.service.devices.profiles import plain
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A real device, emulator or simulator that is up. ``names`` are what a request may call it, see ``plain``."""
+    """A real device, emulator or simulator that is up. ``names`` are accepted in requests, see ``plain``."""
 
     udid: str
     names: frozenset[str]
 
     @classmethod
     def of(cls, udid: str, *names: str) -> "Listed":
-        """Return a device that goes by its number and these names."""
+        """Return a device with its id and these names."""
         return cls(udid, frozenset(plain(name) for name in (udid, *names)))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is of one kind of devices; ``missing`` says why none of them can serve, ``fix`` what to do then.
+    """The devices of one kind; ``missing`` is the reason why none can be used, ``fix`` what to do then.
 
-    ``program`` is what commands them, ``chromedriver`` what Appium needs beside a browser, ``appium_home`` where the
-    user has the Appium driver of a real one. ``about`` has the version of a browser and where it comes from,
-    ``to_install`` what has to be installed before it serves.
+    ``program`` commands them, ``chromedriver`` is what Appium needs for a browser, ``appium_home`` has the user's
+    Appium driver for a real device. ``about`` is the version and origin of a browser, ``to_install`` lists what it
+    lacks.
     """
 
     kind: str

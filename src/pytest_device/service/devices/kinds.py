@@ -1,4 +1,4 @@
-"""Which device stands behind a session: a table of kinds, the first that this machine has is taken."""
+"""Chooses the device of a session: the first kind of a table that this machine has."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,14 +17,14 @@ from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
 FORCED: Final = (chromium.KIND, fake.KIND)
-"""A ``deviceIdentifier`` of this name gets this kind, also where a real device is. Ours."""
+"""A ``deviceIdentifier`` of this name selects this kind, even if there is a real device. Ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where devices are looked for: the environment that programs see, and the user's home directory.
+    """The machine to search for devices: the environment of programs, and the user's home directory.
 
-    A browser that is missing can be installed in ``cache_dir``, on the hardware that it is ``built_for``.
+    A missing browser can be installed in ``cache_dir`` if it is ``built_for`` this hardware.
     """
 
     environ: Mapping[str, str]
@@ -34,18 +34,18 @@ class Machine:
 
     @property
     def for_tools(self) -> Mapping[str, str]:
-        """The environment of the tools of real devices, whose keys and settings are the user's."""
+        """The environment of the tools of real devices, which need the user's keys and settings."""
         return {**self.environ, "HOME": str(self.home)}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A row of the table: what it can serve, and how it is looked for."""
+    """A row of the table: the platforms and session types of a kind, and how to find its devices."""
 
     name: str
     platforms: Collection[Platform]
     types: Collection[SessionType]
-    look: Callable[[Machine, SessionType], Awaitable[Found]]
+    find: Callable[[Machine, SessionType], Awaitable[Found]]
 
 
 async def _emulators(machine: Machine, session_type: SessionType) -> Found:
@@ -59,7 +59,7 @@ async def _simulators(machine: Machine, session_type: SessionType) -> Found:
 
 
 async def _chromium(machine: Machine, session_type: SessionType) -> Found:
-    return await browsers.look(machine.environ, session_type, cache_dir=machine.cache_dir, built_for=machine.built_for)
+    return await browsers.find(machine.environ, session_type, cache_dir=machine.cache_dir, built_for=machine.built_for)
 
 
 async def _fake(_machine: Machine, _session_type: SessionType) -> Found:
@@ -77,18 +77,18 @@ KINDS: Final = (
 
 
 async def availability(platform: Platform, session_type: SessionType, machine: Machine) -> Sequence[Found]:
-    """Return what a machine has for sessions of a type, by kind, the preferred ones first."""
+    """Return the devices of a machine for sessions of a type, by kind, the preferred ones first."""
     return [
-        await kind.look(machine, session_type)
+        await kind.find(machine, session_type)
         for kind in KINDS
         if platform in kind.platforms and session_type in kind.types
     ]
 
 
 def usable(founds: Sequence[Found], platform: Platform, identifier: str | None) -> Found:
-    """Return the first kind that can serve a session. Raises ControllerError where none can."""
+    """Return the first kind with a usable device. Raises ControllerError if there is none."""
     wanted = plain(identifier) if identifier else None
-    # An app is nothing to the fake device: only who asks for it by name gets it.
+    # The fake device cannot run an app: a request gets it only by its name.
     fitting = [one for one in founds if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)]
     found = next((one for one in fitting if not one.missing), None)
     if found is None:
@@ -98,7 +98,7 @@ def usable(founds: Sequence[Found], platform: Platform, identifier: str | None) 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a session gets: a kind, and of a kind with several devices the one."""
+    """The device of a session: its kind, and the device if the kind has several."""
 
     found: Found
     device: Listed | None = None
@@ -107,18 +107,18 @@ class Choice:
 def choose(founds: Sequence[Found], platform: Platform, identifier: str | None, taken: Collection[str]) -> Choice:
     """Choose the device of a session.
 
-    Raises ControllerError when this machine has none that can serve, or real devices but none that is called so or
-    none that is free: a session never gets another device than the one asked for. Ours.
+    Raises ControllerError if this machine has no usable device, or has real devices but none with the requested name,
+    or none that is free: a session never gets another device than the requested one. Ours.
     """
     found = usable(founds, platform, identifier)
     return Choice(found, _one(found.devices, platform, identifier, taken) if found.devices else None)
 
 
 class Devices:
-    """Lends the devices of this machine to sessions, each to one at a time.
+    """The devices of this machine; each is borrowed by one session at a time.
 
-    ``environ`` is what the programs of a session may see; ``toolbox`` installs a browser where there is none, ``serve``
-    gives a web build an address.
+    ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser, ``serve`` serves a
+    web build.
     """
 
     def __init__(
@@ -139,31 +139,31 @@ class Devices:
         self._taken: set[str] = set()
 
     async def prepare(self, request: Mapping[str, Any], progress: Log) -> str:
-        """Install what the device of a request needs and lacks; return which browser it is, nothing for another device.
+        """Install what the device of a request lacks; return the browser that is used, "" for another device.
 
-        Raises ConfigError where nothing can serve and when the browser cannot be installed.
+        Raises ConfigError if there is no usable device or the browser cannot be installed.
         """
         try:
-            _, found = await self._look(request)
+            _, found = await self._find(request)
         except ControllerError as error:
             raise ConfigError(str(error)) from error
-        await self._installed(found, request, progress)
+        await self._install(found, request, progress)
         return _named(found) if found.kind == chromium.KIND else ""
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
-        """Return why this machine has no device for a request, None where it has one or can install what it needs."""
+        """Return why this machine has no device for a request, None if it has one or can install it."""
         try:
-            await self._look(request)
+            await self._find(request)
         except ControllerError as error:
             return str(error)
         return None
 
-    async def _look(self, request: Mapping[str, Any]) -> tuple[Sequence[Found], Found]:
+    async def _find(self, request: Mapping[str, Any]) -> tuple[Sequence[Found], Found]:
         platform = Platform(request["platform"])
         founds = await availability(platform, _type(request), self._machine)
         return founds, usable(founds, platform, request.get("deviceIdentifier"))
 
-    async def _installed(self, found: Found, request: Mapping[str, Any], progress: Log) -> None:
+    async def _install(self, found: Found, request: Mapping[str, Any], progress: Log) -> None:
         if found.to_install and self._toolbox:
             pinned = browsers.Pinned(self._toolbox.cache_dir, by_hand=found.fix)
             await pinned.install(self._toolbox, _type(request), progress)
@@ -172,20 +172,20 @@ class Devices:
     async def borrowed(
         self, request: Mapping[str, Any], directory: Path, *, log: Log | None = None
     ) -> AsyncGenerator[Device, None]:
-        """Give the device for a valid create request; at the end of the block it is as it was, or has ended.
+        """Borrow the device for a valid create request; at the end of the block restore or stop it.
 
-        What it writes is below ``directory``, which exists and is the session's own. ``log`` is told which device it
-        is, and why no other. Raises ControllerError where nothing can serve or the device does not come up, ConfigError
-        when a browser cannot be installed, OSError when its places cannot be made.
+        It writes to ``directory`` only, which exists and belongs to the session. ``log`` reports which device it is,
+        and why no other. Raises ControllerError if no device is usable or it does not start, ConfigError if a browser
+        cannot be installed, OSError if its directories cannot be created.
         """
-        platform, identifier, tell = Platform(request["platform"]), request.get("deviceIdentifier"), log or self._log
-        founds, _ = await self._look(request)
+        platform, identifier, note = Platform(request["platform"]), request.get("deviceIdentifier"), log or self._log
+        founds, _ = await self._find(request)
         choice = choose(founds, platform, identifier, self._taken)
         async with self._reserved(choice):
-            await self._installed(choice.found, request, tell)
+            await self._install(choice.found, request, note)
             async with self._opened(choice, platform, identifier, directory) as device:
                 kind = f"{device.kind}: {_named(choice.found)}" if device.kind == chromium.KIND else device.kind
-                tell(f"the device is {device.name} ({kind}){_others(founds, choice.found)}")
+                note(f"device: {device.name} ({kind}){_others(founds, choice.found)}")
                 yield device
 
     @asynccontextmanager
@@ -223,7 +223,7 @@ class Devices:
 
 
 def _with_appium_driver(found: Found, machine: Machine, package: str, session_type: SessionType) -> Found:
-    """Appium drives a real device by the driver that the user has installed; other controllers bring their own."""
+    """Require the user's Appium driver for sessions with Appium; other controllers bring their own drivers."""
     if session_type is not SessionType.APPIUM:
         return found
     appium_home = Path(machine.environ.get("APPIUM_HOME") or machine.home / ".appium")
@@ -243,26 +243,26 @@ def _one(devices: Sequence[Listed], platform: Platform, identifier: str | None, 
     if not wanted:
         known = ", ".join(sorted(device.udid for device in devices))
         raise ControllerError(
-            f"deviceIdentifier {identifier!r} is none of the {platform} devices that are up: {known}. "
+            f"deviceIdentifier {identifier!r} is not one of the {platform} devices that are up: {known}. "
             f"Name one of these, {' or '.join(map(repr, FORCED))} for a device of that kind, or none."
         )
     free = next((device for device in wanted if device.udid not in taken), None)
     if free is None:
         busy = ", ".join(device.udid for device in wanted)
-        raise ControllerError(f"every {platform} device that fits is in use by another session: {busy}")
+        raise ControllerError(f"every matching {platform} device is in use by another session: {busy}")
     return free
 
 
 def _nothing(founds: Sequence[Found], platform: Platform, wanted: str | None) -> ControllerError:
-    if not founds:  # the fake one was asked for, and is for another type
-        return ControllerError(f"deviceIdentifier {wanted!r}: that device serves appium sessions only")
+    if not founds:  # the fake one was requested, for another type
+        return ControllerError(f"deviceIdentifier {wanted!r}: that device is for appium sessions only")
     lacking = "; ".join(f"{found.kind}: {found.missing}" for found in founds)
     fixes = [found.fix for found in founds if found.fix]
     return ControllerError(f"this machine has no {platform} device for the session ({lacking}): {fixes[-1]}")
 
 
 def _others(founds: Sequence[Found], used: Found) -> str:
-    """Tell why none of the kinds before the one that is used was taken."""
+    """Return why the kinds before the chosen one were not usable."""
     lacking = [f"no {found.kind}: {found.missing}" for found in founds[: founds.index(used)] if found.missing]
     return f"; {'; '.join(lacking)}" if lacking else ""
 

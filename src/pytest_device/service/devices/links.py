@@ -1,4 +1,4 @@
-"""Which address of a web app a deep link leads to."""
+"""Resolves deep links to URLs of web apps."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,17 +11,17 @@ WEB_SCHEMES: Final = frozenset(("http", "https"))
 
 
 def parts_of(link: str) -> SplitResult:
-    """Return the parts of a link; raises ControllerError for one that cannot be read."""
+    """Return the parts of a link; raises ControllerError for an invalid one."""
     try:
         return urlsplit(link)
     except ValueError as error:
-        raise ControllerError(f"{Redactor().text(link)} is no address: {error}") from error
+        raise ControllerError(f"{Redactor().text(link)} is not a valid URL: {error}") from error
 
 
 def address_in(base: str, link: str) -> str:
     """Return the address of a link in the app at ``base``: ``notes://item/3?x=1`` is ``<base>/item/3?x=1``.
 
-    The host of a link to the web is no part of it: what is left is where the app would show it.
+    The host of a web link is dropped: the app shows the path that is left.
     """
     parts, home = parts_of(link), urlsplit(base)
     if parts.scheme in WEB_SCHEMES and is_within(base, link):
@@ -32,16 +32,16 @@ def address_in(base: str, link: str) -> str:
 
 
 def is_within(base: str, address: str) -> bool:
-    """Tell whether an address belongs to the app at ``base``."""
+    """Return whether a URL belongs to the app at ``base``."""
     here, there = urlsplit(base), urlsplit(address)
     folder = _folder(here.path)
     return (here.scheme, here.netloc) == (there.scheme, there.netloc) and f"{there.path}/".startswith(folder)
 
 
 def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> str:
-    """Return the id of the app that a deep link belongs to: that of its scheme, else the only one, else the front's.
+    """Return the id of the app for a deep link: the one with its scheme, else the only one, else the one in front.
 
-    ``schemes`` are those of the apps, by their ids. Raises ControllerError when no app fits.
+    ``schemes`` are those of the apps, by their ids. Raises ControllerError if no app matches.
     """
     scheme = parts_of(link).scheme
     owners = [app for app, own in schemes.items() if own == scheme]
@@ -49,11 +49,11 @@ def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> 
     for candidates in (owners, undeclared if len(schemes) == 1 else [], [front] if front in undeclared else []):
         if candidates:
             return candidates[0]
-    known = ", ".join(f"{app} ({own or 'scheme unknown'})" for app, own in schemes.items()) or "none is installed"
+    known = ", ".join(f"{app} ({own or 'scheme unknown'})" for app, own in schemes.items()) or "no app is installed"
     raise ControllerError(f"no app here opens {Redactor().text(link)}: {known}")
 
 
 def _folder(path: str) -> str:
-    """Return where an app lives whose first page has a path: ``/shop/index.html`` is in ``/shop/``."""
+    """Return the folder of an app by the path of its first page: ``/shop/index.html`` is in ``/shop/``."""
     above, _, name = path.rpartition("/")
     return f"{above}/" if "." in name or not name else f"{path}/"

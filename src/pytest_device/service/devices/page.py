@@ -1,4 +1,4 @@
-"""One page of a browser that passes for a phone: its screen, its addresses, touches and pictures."""
+"""One page of a browser that emulates a phone: its screen, navigation, taps and screenshots."""
 
 import asyncio
 import base64
@@ -14,11 +14,11 @@ from pytest_device.service.devices.cdp import Connection, RefusedError
 from pytest_device.service.devices.profiles import Profile
 
 LOAD_SECONDS: Final = 30.0
-"""For a page to be loaded with all it shows."""
+"""How long a page may take to load completely."""
 
 _DRAWN_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 2.0
-"""With a page that is asked to go."""
+"""How long a page may take to unload."""
 
 _PICTURE_TRIES: Final = 5
 _DRAW_SECONDS: Final = 0.5
@@ -33,7 +33,7 @@ _ANGLES: Final[Mapping[Orientation, tuple[str, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The screen of a phone as it is held."""
+    """The screen of a phone in its orientation."""
 
     profile: Profile
     orientation: Orientation = "PORTRAIT"
@@ -59,7 +59,7 @@ class Screen:
 
 
 class Page:
-    """A tab, by the debugging session that this package has with it. ``hear`` must be given the session's events."""
+    """A tab, controlled by its debugging session. ``on_event`` must receive the session's events."""
 
     def __init__(self, connection: Connection, session: str, target: str) -> None:
         self.target = target
@@ -67,8 +67,8 @@ class Page:
         self._session = session
         self._script: str | None = None
         self._loader = ""
-        self._is_settled = asyncio.Event()  # loaded, or waiting for the answer to a dialog
-        self._holds_on = asyncio.Event()  # asks whether it may be left
+        self._is_settled = asyncio.Event()  # loaded, or a dialog is open
+        self._holds_on = asyncio.Event()  # a beforeunload dialog is open
         self._is_another = asyncio.Event()
         self._dialog: str | None = None
         self._going = asyncio.Lock()
@@ -76,11 +76,11 @@ class Page:
     async def call(
         self, method: str, params: Mapping[str, Any] | None = None, *, limit_seconds: float = LOAD_SECONDS
     ) -> Mapping[str, Any]:
-        """Carry out a command on this page, see ``Connection.call``."""
+        """Execute a command on this page, see ``Connection.call``."""
         return await self._connection.call(method, params, session=self._session, limit_seconds=limit_seconds)
 
     async def prepare(self, screen: Screen, browser_version: str) -> None:
-        """Make the page a phone's, and let it go on when it was held for that."""
+        """Emulate the phone on this page, then let it continue to load."""
         calls: tuple[tuple[str, Mapping[str, Any]], ...] = (
             ("Page.enable", {}),
             ("Page.setLifecycleEventsEnabled", {"enabled": True}),
@@ -95,11 +95,11 @@ class Page:
         )
         await asyncio.gather(*(self.call(method, params) for method, params in calls))
 
-    def hear(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take an event of this page."""
+    def on_event(self, method: str, params: Mapping[str, Any]) -> None:
+        """Process an event of this page."""
         match method:
             case "Page.lifecycleEvent" if params["frameId"] == self.target and params["name"] == "load":
-                # Also of a page to which the one asked for has led on at once.
+                # Also of a page that the requested one has redirected to.
                 if params["loaderId"] != self._loader:
                     self._loader = params["loaderId"]
                     self._is_settled.set()
@@ -115,23 +115,23 @@ class Page:
                 pass
 
     async def address(self) -> str:
-        """Return what the page shows now."""
+        """Return the URL of the page."""
         reply = await self._connection.call("Target.getTargetInfo", {"targetId": self.target})
         return str(reply["targetInfo"]["url"])
 
     async def go(self, url: str) -> None:
-        """Show an address and wait until it is loaded. Raises ControllerError with the browser's reason."""
+        """Navigate to a URL and wait until it is loaded. Raises ControllerError with the browser's reason."""
         async with self._going:
             await self._close_dialog()
             self._is_settled.clear()
             reply = await self._navigated(url)
             if reason := reply.get("errorText"):
-                raise ControllerError(f"{_shown(url)} cannot be shown: {reason}")
-            if "loaderId" in reply:  # else only the part behind the # is another one
+                raise ControllerError(f"{_shown(url)} cannot be opened: {reason}")
+            if "loaderId" in reply:  # else only the fragment changes
                 await self._loaded(url)
 
     async def start_with(self, script: str) -> None:
-        """Run a script before every document from here on, in the place of the one before."""
+        """Run a script before every document from now on, instead of the previous one."""
         before, self._script = self._script, None
         if before:
             await self.call("Page.removeScriptToEvaluateOnNewDocument", {"identifier": before})
@@ -139,19 +139,19 @@ class Page:
         self._script = reply["identifier"]
 
     async def leave(self, url: str) -> None:
-        """Show an address as `go` does, and forget the pages before and what they stored while open."""
+        """Navigate to a URL as `go` does, and clear the history and the session storage."""
         await self._close_dialog()
         try:
             await self._forget_visit(_PATIENCE_SECONDS)
-        except ControllerError:  # a script goes on and on: such a page would not be left either
+        except ControllerError:  # a script runs forever: the page could not be unloaded either
             await self.call("Runtime.terminateExecution")
             await self._forget_visit(LOAD_SECONDS)
         await self.go(url)
         await self.call("Page.resetNavigationHistory")
 
     async def forget(self, origins: Collection[str], *, keep_others: bool) -> None:
-        """Take away what addresses have stored: their cookies, their databases, their workers."""
-        # Before 156, Chromium takes the session storage of an address that is not shown only with that of every other.
+        """Clear what origins have stored: cookies, databases, service workers."""
+        # Before 156, Chromium clears the session storage of an origin that is not shown only for "*".
         for origin in origins if keep_others else [_EVERY_ORIGIN]:
             await self.call("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
         cookies = await self.call("Network.getCookies", {"urls": list(origins)})
@@ -160,19 +160,19 @@ class Page:
             await self.call("Network.deleteCookies", which)
 
     async def picture(self) -> bytes:
-        """Return what the page shows, as JPEG."""
-        async with self._going:  # on the way to another page there is none to be had
+        """Return a screenshot of the page as JPEG."""
+        async with self._going:  # there is no screenshot during navigation
             for _ in range(_PICTURE_TRIES):
                 if picture := await self._captured():
                     return picture
-        raise ControllerError("no picture came of the page: it was another one each time")
+        raise ControllerError("no screenshot of the page: it navigated each time")
 
     async def hold(self, screen: Screen) -> None:
-        """Turn the screen of the page."""
+        """Rotate the screen of the page."""
         await self._drawn("Emulation.setDeviceMetricsOverride", screen.metrics())
 
     async def tap(self, x: float, y: float) -> None:
-        """Touch a point, in CSS pixels; where a dialog is open, wherever it is touched, that is accepted."""
+        """Tap a point, in CSS pixels; while a dialog is open, any tap accepts it."""
         if self._dialog is not None:
             await self._close_dialog()
             return
@@ -180,7 +180,7 @@ class Page:
             await self.call("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     async def _captured(self) -> bytes | None:
-        """Return a picture, None when the page changed meanwhile: the browser may never answer then."""
+        """Return a screenshot, None if the page navigated meanwhile: the browser may never answer then."""
         self._is_another.clear()
         how = {"format": "jpeg", "quality": _JPEG_QUALITY, "optimizeForSpeed": True}
         capturing = asyncio.create_task(self._drawn("Page.captureScreenshot", how))
@@ -188,7 +188,7 @@ class Page:
         try:
             await asyncio.wait({capturing, changing}, return_when=asyncio.FIRST_COMPLETED)
             return base64.b64decode((await capturing)["data"]) if capturing.done() else None
-        except RefusedError:  # nothing is drawn yet
+        except RefusedError:  # no frame is drawn yet
             await asyncio.wait({changing}, timeout=_DRAW_SECONDS)
             return None
         finally:
@@ -204,23 +204,23 @@ class Page:
         await self._shown_once()
 
     async def _shown_once(self) -> None:
-        """Wait until a picture of the page is on the screen: by then the browser places touches as that page does.
+        """Wait until the page is painted: from then on the browser maps taps by its scale.
 
-        Before, it places them as the page before did, which may have been shown at another scale.
+        Before, it maps them by the scale of the previous page.
         """
         if self._dialog is not None:
             return
         self._is_settled.clear()
         expression = "new Promise(shown => requestAnimationFrame(() => requestAnimationFrame(shown)))"
         showing = asyncio.create_task(self.call("Runtime.evaluate", {"expression": expression, "awaitPromise": True}))
-        settling = asyncio.create_task(self._is_settled.wait())  # with a dialog, or as another page
+        settling = asyncio.create_task(self._is_settled.wait())  # a dialog opens, or another page loads
         await asyncio.wait({showing, settling}, return_when=asyncio.FIRST_COMPLETED, timeout=_PATIENCE_SECONDS)
         for waiting in (showing, settling):
             waiting.cancel()
         await asyncio.gather(showing, settling, return_exceptions=True)
 
     async def _navigated(self, url: str) -> Mapping[str, Any]:
-        """Leave for an address, whatever the page says to that."""
+        """Navigate to a URL, and accept a beforeunload dialog."""
         navigating = asyncio.create_task(self.call("Page.navigate", {"url": url}))
         holding = asyncio.create_task(self._holds_on.wait())
         try:
@@ -233,23 +233,23 @@ class Page:
             holding.cancel()
 
     async def _forget_visit(self, limit_seconds: float) -> None:
-        # Where a page may have no storage this throws in the page, and there is nothing to forget.
+        # If a page may have no storage, this throws in the page, and there is nothing to clear.
         await self.call(
             "Runtime.evaluate", {"expression": "window.name = ''; sessionStorage.clear()"}, limit_seconds=limit_seconds
         )
 
     async def _drawn(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Carry out what a page that waits for the answer to a dialog does not."""
+        """Execute a command that hangs while a dialog is open."""
         try:
             self._refuse_in_dialog()
             return await self.call(method, params, limit_seconds=_DRAWN_SECONDS)
         except ControllerError:
-            self._refuse_in_dialog()  # which has opened meanwhile
+            self._refuse_in_dialog()  # one that has opened meanwhile
             raise
 
     def _refuse_in_dialog(self) -> None:
         if self._dialog is not None:
-            raise ControllerError(f"the page waits for the answer to its dialog: {_shown(self._dialog)}")
+            raise ControllerError(f"a dialog of the page is open: {_shown(self._dialog)}")
 
     async def _close_dialog(self) -> None:
         if self._dialog is not None:
@@ -257,7 +257,7 @@ class Page:
 
 
 def origin_of(address: str) -> str:
-    """Return the part of an address that tells whose storage it uses."""
+    """Return the origin of a URL, which owns its storage."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}"
 

@@ -1,4 +1,4 @@
-"""The phones that a browser can pass for: their screens, and what they say of themselves."""
+"""The phones that a browser can emulate: their screens and user agents."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from pytest_device.spec import Platform
 _ANDROID: Final = (
     "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 {form}Safari/537.36"
 )
-"""Of every Android phone: Chrome tells the true version and model by its client hints only."""
+"""Of every Android phone: Chrome reports the true version and model in its client hints only."""
 _IOS: Final = (
     "Mozilla/5.0 ({family}; CPU {system} {version} like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/{safari} Mobile/15E148 Safari/604.1"
@@ -20,7 +20,7 @@ _IOS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A phone held upright: its screen in CSS pixels, ``scale`` device pixels to each, its system's version."""
+    """A phone in portrait orientation: its screen in CSS pixels, ``scale`` device pixels each, its system version."""
 
     name: str
     platform: Platform
@@ -44,7 +44,7 @@ class Profile:
 
     @property
     def script(self) -> str:
-        """What runs before every document: Safari has no client hints, and libraries believe these first."""
+        """The script to run before every document: Safari has no client hints, which libraries check first."""
         return "delete Navigator.prototype.userAgentData" if self.platform is Platform.IOS else ""
 
     def _safari(self) -> str:
@@ -99,16 +99,16 @@ PROFILES: Final = (
     _ios("iPad (10th generation)", 820, 1180, 2, is_tablet=True, aliases=("iPad",)),
     _ios("iPad Pro 11-inch (M4)", 834, 1210, 2, is_tablet=True),
 )
-"""The first of each platform is what a session gets that names none."""
+"""The first of each platform is the default."""
 
 
 def plain(name: str) -> str:
-    """Return a name as names are compared: ``pixel_8``, ``Pixel 8`` and ``pixel-8`` are one."""
+    """Normalize a name for comparison: ``pixel_8``, ``Pixel 8`` and ``pixel-8`` are the same."""
     return re.sub(r"[\W_]+", " ", name.lower()).strip()
 
 
 def chosen(platform: Platform, identifier: str | None) -> Profile:
-    """Return the phone of a name, or the platform's usual one. Raises ControllerError for a name unknown. Ours."""
+    """Return the phone of a name, or the platform's default. Raises ControllerError for an unknown name. Ours."""
     phones = [profile for profile in PROFILES if profile.platform is platform]
     if identifier is None:
         return phones[0]
@@ -117,6 +117,6 @@ def chosen(platform: Platform, identifier: str | None) -> Profile:
             return profile
     known = ", ".join(profile.name for profile in phones)
     raise ControllerError(
-        f"deviceIdentifier {identifier!r} is no {platform} phone that the browser on this machine can pass for: "
+        f"deviceIdentifier {identifier!r} is not an {platform} phone that the browser on this machine can emulate: "
         f"name one of {known}, or none."
     )

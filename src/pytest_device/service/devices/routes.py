@@ -1,4 +1,4 @@
-"""The device of a session over HTTP, for the Appium driver that this package brings."""
+"""The device of a session over HTTP, for the Appium driver of this package."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,9 +19,9 @@ from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Runner
 
 Directory = Callable[[str], Path]
-"""The directory of a session by its id: what an app is unpacked to lies there."""
+"""Returns the directory that the apps of a session are unpacked to, by its id."""
 Note = Callable[[str, str], None]
-"""Takes the id of a session and what was downloaded for it."""
+"""Adds an entry to the timeline of a session, by its id."""
 
 _PATH: Final = "/devices/{session_id}/{key}"
 _NOT_FOUND: Final = 404
@@ -31,7 +31,7 @@ _REFUSED: Final = 500
 
 @runtime_checkable
 class Logging(Protocol):
-    """A device that keeps what its apps log."""
+    """A device that keeps the console of its apps."""
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -41,19 +41,19 @@ class Logging(Protocol):
 
 @runtime_checkable
 class Tabbed(Protocol):
-    """A device whose apps open pages beside their own."""
+    """A device whose apps can open more pages."""
 
     async def close_others(self) -> None:
-        """Close the pages that were opened beside the one that shows the apps."""
+        """Close all pages except the one that shows the apps."""
         ...
 
 
 class _InvalidError(Exception):
-    """The request is not one that can be carried out."""
+    """The request is invalid."""
 
 
-class _Asked:
-    """One request: the device it is for, and the fields of its body."""
+class _Command:
+    """A request: the device it is for, and the fields of its body."""
 
     def __init__(self, device: Device, sources: Sources, fields: Mapping[str, object]) -> None:
         self.device = device
@@ -61,21 +61,21 @@ class _Asked:
         self._fields = fields
 
     def text(self, name: str) -> str:
-        """Return a field that must be there."""
+        """Return a required text."""
         value = self.text_or_none(name)
         if value is None:
             raise _InvalidError(f"{name} is missing")
         return value
 
     def text_or_none(self, name: str) -> str | None:
-        """Return a field that may be there."""
+        """Return an optional text."""
         value = self._fields.get(name)
         if value is None or isinstance(value, str):
             return value
         raise _InvalidError(f"{name} must be a text")
 
     def texts(self, name: str) -> Sequence[str]:
-        """Return a field that is a list of texts, empty when it is missing."""
+        """Return an optional list of texts."""
         value = self._fields.get(name, [])
         if not isinstance(value, list):
             raise _InvalidError(f"{name} must be a list of texts")
@@ -83,13 +83,13 @@ class _Asked:
 
 
 _Answer = Mapping[str, object] | Response
-_Handler = Callable[[_Asked], Awaitable[_Answer]]
+_Handler = Callable[[_Command], Awaitable[_Answer]]
 
 
 def routes(runner: Runner, keys: Keys, *, directory: Directory, note: Note) -> Sequence[Route]:
     """Return the routes below ``Keys.url("devices", …)``. A wrong key and a session without a device answer 404.
 
-    What the device cannot do answers 500, and what is no sensible request 400, with the reason as ``message``.
+    A failure of the device answers 500, and an invalid request 400, with the reason as ``message``.
     """
 
     def endpoint(handler: _Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -97,10 +97,10 @@ def routes(runner: Runner, keys: Keys, *, directory: Directory, note: Note) -> S
             session_id = str(request.path_params["session_id"])
             device = runner.device(session_id)
             if device is None or not keys.fits("devices", session_id, request.path_params["key"]):
-                return _refusal(_NOT_FOUND, "there is no such device")
+                return _refusal(_NOT_FOUND, "no such device")
             sources = Sources(directory(session_id), device.kind, Builds(None), lambda text: note(session_id, text))
             try:
-                answered = await handler(_Asked(device, sources, await _fields(request)))
+                answered = await handler(_Command(device, sources, await _fields(request)))
                 return answered if isinstance(answered, Response) else JSONResponse(answered)
             except _InvalidError as error:
                 return _refusal(_INVALID, str(error))
@@ -129,63 +129,63 @@ def _refusal(status: int, message: str) -> Response:
     return JSONResponse({"message": message}, status)
 
 
-async def _install(asked: _Asked) -> _Answer:
-    app = await asked.sources.at(asked.text("app").removeprefix("file://"))
-    named = asked.text_or_none("applicationId")
-    return {"applicationId": await asked.device.install(replace(app, application_id=named or app.application_id))}
+async def _install(command: _Command) -> _Answer:
+    app = await command.sources.at(command.text("app").removeprefix("file://"))
+    named = command.text_or_none("applicationId")
+    return {"applicationId": await command.device.install(replace(app, application_id=named or app.application_id))}
 
 
-async def _launch(asked: _Asked) -> _Answer:
-    await asked.device.launch(asked.text("applicationId"), asked.texts("arguments"))
+async def _launch(command: _Command) -> _Answer:
+    await command.device.launch(command.text("applicationId"), command.texts("arguments"))
     return {}
 
 
-async def _open_url(asked: _Asked) -> _Answer:
-    await asked.device.open_url(asked.text("url"), asked.text_or_none("applicationId"))
+async def _open_url(command: _Command) -> _Answer:
+    await command.device.open_url(command.text("url"), command.text_or_none("applicationId"))
     return {}
 
 
-async def _terminate(asked: _Asked) -> _Answer:
-    return {"done": await asked.device.terminate(asked.text("applicationId"))}
+async def _terminate(command: _Command) -> _Answer:
+    return {"done": await command.device.terminate(command.text("applicationId"))}
 
 
-async def _remove(asked: _Asked) -> _Answer:
-    return {"done": await asked.device.remove(asked.text("applicationId"))}
+async def _remove(command: _Command) -> _Answer:
+    return {"done": await command.device.remove(command.text("applicationId"))}
 
 
-async def _clear(asked: _Asked) -> _Answer:
-    await asked.device.clear(asked.text_or_none("applicationId"))
+async def _clear(command: _Command) -> _Answer:
+    await command.device.clear(command.text_or_none("applicationId"))
     return {}
 
 
-async def _apps(asked: _Asked) -> _Answer:
-    return {"apps": {name: int(state) for name, state in (await asked.device.apps()).items()}}
+async def _apps(command: _Command) -> _Answer:
+    return {"apps": {name: int(state) for name, state in (await command.device.apps()).items()}}
 
 
-async def _orientation(asked: _Asked) -> _Answer:
-    return {"orientation": await asked.device.orientation()}
+async def _orientation(command: _Command) -> _Answer:
+    return {"orientation": await command.device.orientation()}
 
 
-async def _rotate(asked: _Asked) -> _Answer:
-    wanted = asked.text("orientation")
+async def _rotate(command: _Command) -> _Answer:
+    wanted = command.text("orientation")
     if wanted not in (known := get_args(Orientation)):
         raise _InvalidError(f"orientation must be one of {', '.join(known)}, not {wanted!r}")
-    await asked.device.rotate(cast("Orientation", wanted))
+    await command.device.rotate(cast("Orientation", wanted))
     return {}
 
 
-async def _close_others(asked: _Asked) -> _Answer:
-    if isinstance(asked.device, Tabbed):
-        await asked.device.close_others()
+async def _close_others(command: _Command) -> _Answer:
+    if isinstance(command.device, Tabbed):
+        await command.device.close_others()
     return {}
 
 
-async def _screenshot(asked: _Asked) -> _Answer:
-    return Response(await asked.device.screenshot(), media_type="application/octet-stream")
+async def _screenshot(command: _Command) -> _Answer:
+    return Response(await command.device.screenshot(), media_type="application/octet-stream")
 
 
-async def _log(asked: _Asked) -> _Answer:
-    lines = asked.device.lines if isinstance(asked.device, Logging) else ()
+async def _log(command: _Command) -> _Answer:
+    lines = command.device.lines if isinstance(command.device, Logging) else ()
     return {
         "lines": [{"timestamp": round(line.at * 1000), "level": line.level, "message": line.text} for line in lines]
     }
@@ -205,4 +205,4 @@ _HANDLERS: Final[Mapping[tuple[str, str], _Handler]] = {
     ("GET", "screenshot"): _screenshot,
     ("GET", "log"): _log,
 }
-"""What can be asked of a device."""
+"""The commands by method and path."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
-from pytest_device.service.devices.base import AppState, Orientation, Tools
+from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import Found, Listed
 from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, borrowed
 from pytest_device.service.logs import Log
@@ -22,11 +22,11 @@ from pytest_device.spec import Platform
 KIND: Final = "simulator"
 _LIST: Final = ("simctl", "list", "devices", "booted", "-j")
 _FIX: Final = "on macOS install Xcode, and boot a simulator: xcrun simctl boot 'iPhone 16'"
-_CANNOT: Final = "simctl has no command for it; the session's controller may have one"
+_CANNOT: Final = "simctl has no command for it; the session's controller may support it"
 
 
 async def listed(environ: Mapping[str, str]) -> Found:
-    """Look for simulators that are booted."""
+    """Find the simulators that are booted."""
     xcrun = shutil.which("xcrun", path=environ.get("PATH", ""))
     if xcrun is None:
         return Found(KIND, missing="xcrun is not on PATH", fix=_FIX)
@@ -36,12 +36,12 @@ async def listed(environ: Mapping[str, str]) -> Found:
     except (ConfigError, ValueError, KeyError) as error:
         return Found(KIND, missing=f"{command}: {error}", fix=_FIX)
     if not devices:
-        return Found(KIND, missing=f"{command} lists none that is ready", fix="xcrun simctl boot 'iPhone 16'")
+        return Found(KIND, missing=f"{command} lists no booted simulator", fix="xcrun simctl boot 'iPhone 16'")
     return Found(KIND, devices, Path(xcrun))
 
 
 def parse(printed: str) -> Sequence[Listed]:
-    """Read `xcrun simctl list devices booted -j`. A simulator goes by its UDID and its name."""
+    """Parse `xcrun simctl list devices booted -j`. A simulator has its UDID and its name as names."""
     runtimes: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(printed)["devices"]
     return [
         Listed.of(simulator["udid"], simulator["name"])
@@ -53,7 +53,7 @@ def parse(printed: str) -> Sequence[Listed]:
 
 
 class Simulator:
-    """The device, see ``devices.base.Device``. Made by ``borrow``."""
+    """The device, see ``devices.base.Device``. Created by ``borrow``."""
 
     kind = KIND
     platform = Platform.IOS
@@ -68,43 +68,38 @@ class Simulator:
 
     @property
     def tools(self) -> Tools:
-        """By what Appium and others know it."""
-        capabilities = {
-            "platformName": "iOS",
-            "appium:automationName": "XCUITest",
-            "appium:udid": self.name,
-        }
-        return Tools(capabilities, self._appium_home)
+        """Appium's capabilities and home, and the variables that select the device."""
+        return Tools(capabilities(self.platform, self.name), self._appium_home)
 
     async def install(self, app: App) -> str:
         """Install an .app directory; return its bundle identifier."""
         if app.path is None or not (app.path / "Info.plist").is_file():
-            raise ControllerError(f"a simulator needs an .app directory, and this is none: {app.path or app.url}")
+            raise ControllerError(f"a simulator needs an .app directory, not {app.path or app.url}")
         application_id = app.application_id or _bundle_id(app.path / "Info.plist")
         await self._simctl("install", str(app.path), limit_seconds=INSTALL_SECONDS)
         self._installed[application_id] = app.path
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Start an app anew with arguments; without any, or bring it to the front."""
+        """Restart an app with arguments; without any, bring it to the front."""
         anew = ("--terminate-running-process",) if arguments else ()
         await self._xcrun.ask("simctl", "launch", *anew, self.name, application_id, *arguments)
         self._front = application_id
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        """Open an address in the app it belongs to; an app cannot be named, for ``simctl`` knows only the address."""
+        """Open a URL in the app that handles it; ``simctl`` cannot select an app."""
         await self._simctl("openurl", url)
         self._front = application_id or self._front
 
     async def terminate(self, application_id: str) -> bool:
-        """End an app; False when it did not run."""
+        """Terminate an app; return False if it was not running."""
         if application_id not in await self._running():
             return False
         await self._simctl("terminate", application_id)
         return True
 
     async def remove(self, application_id: str) -> bool:
-        """Remove an app with its state; False when it was not there."""
+        """Remove an app with its state; return False if it was not installed."""
         if not await self._xcrun.succeeds("simctl", "get_app_container", self.name, application_id):
             return False
         await self._simctl("uninstall", application_id)
@@ -112,47 +107,47 @@ class Simulator:
         return True
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Forget what an app, or every app that was installed here, has stored, by installing it anew."""
+        """Clear the stored data of an app, or of every app of this session, by reinstalling it."""
         for name in [application_id] if application_id else list(self._installed):
             path = self._installed.get(name)
             if path is None:
-                raise ControllerError(f"the state of {name} cannot be cleared: it was not installed by this session")
+                raise ControllerError(f"the state of {name} cannot be cleared: this session did not install it")
             await self.remove(name)
             await self.install(App(path=path, application_id=name))
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Tell the apps that were installed here; in front is the one that was launched last."""
+        """Return the apps that this session installed; the one that was launched last is in front."""
         running = await self._running()
         return {name: self._state(name, running) for name in self._installed}
 
     async def screenshot(self) -> bytes:
-        """Return what the screen shows, as JPEG."""
+        """Return a screenshot as JPEG."""
         await self._xcrun.ask("simctl", "io", self.name, "screenshot", "--type=jpeg", str(self._picture))
         try:
             return self._picture.read_bytes()
         except OSError as error:
-            raise ControllerError(f"no picture came of {self.name}: {error.strerror}") from error
+            raise ControllerError(f"no screenshot of {self.name}: {error.strerror}") from error
 
     async def tap(self, x: float, y: float) -> None:
-        """Refuse: ``simctl`` cannot touch."""
-        raise ControllerError(f"the simulator cannot be touched at {x:g}, {y:g}: {_CANNOT}")
+        """Refuse: ``simctl`` cannot tap."""
+        raise ControllerError(f"cannot tap the simulator at {x:g}, {y:g}: {_CANNOT}")
 
     async def orientation(self) -> Orientation:
-        """Refuse: ``simctl`` does not tell."""
-        raise ControllerError(f"how the simulator is held cannot be told: {_CANNOT}")
+        """Refuse: ``simctl`` does not report it."""
+        raise ControllerError(f"the orientation of the simulator is unknown: {_CANNOT}")
 
     async def rotate(self, orientation: Orientation) -> None:
-        """Refuse: ``simctl`` cannot turn it."""
-        raise ControllerError(f"the simulator cannot be turned to {orientation}: {_CANNOT}")
+        """Refuse: ``simctl`` cannot rotate it."""
+        raise ControllerError(f"cannot rotate the simulator to {orientation}: {_CANNOT}")
 
     async def ended(self) -> str:
         """Wait until the simulator is shut down."""
         while await self._xcrun.succeeds("simctl", "spawn", self.name, "launchctl", "version"):  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)
-        return f"the simulator {self.name} is shut down"
+        return f"the simulator {self.name} was shut down"
 
     async def give_back(self) -> None:
-        """Take away what was installed here."""
+        """Remove the apps of this session."""
         for name in list(self._installed):
             await self.remove(name)
 
@@ -181,4 +176,4 @@ def _bundle_id(info: Path) -> str:
     try:
         return str(plistlib.loads(info.read_bytes())["CFBundleIdentifier"])
     except (plistlib.InvalidFileException, KeyError, ValueError) as error:
-        raise ControllerError(f"{info.parent.name} has an Info.plist that names no app: {error}") from error
+        raise ControllerError(f"{info.parent.name} has an invalid Info.plist: {error}") from error

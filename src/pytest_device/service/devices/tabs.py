@@ -1,4 +1,4 @@
-"""The pages of one browser, each made a phone's as soon as it opens."""
+"""The pages of one browser, each emulating the phone as soon as it opens."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Mapping
@@ -19,13 +19,13 @@ _PAGES: Final = [{"type": "page"}]
 
 
 class Tabs:
-    """Knows which pages are open. The first is the device's own, the last opened is in front."""
+    """The open pages. The first is the device's own, the last opened is in front."""
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
         self.console = Console()
         self.visited: set[str] = set()
-        """The origins that were shown, of pages and of frames in them."""
+        """The origins of all pages and frames that were shown."""
         self._pages: dict[str, Page] = {}
         self._crash: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._opened = asyncio.Event()
@@ -34,15 +34,15 @@ class Tabs:
         self._version = ""
 
     async def main(self) -> Page:
-        """Return the page that apps are shown on. Raises ControllerError when there is none."""
+        """Return the page that shows the apps. Raises ControllerError if there is none."""
         return (await self._open())[0]
 
     async def front(self) -> Page:
-        """Return the page that is seen. Raises ControllerError when there is none."""
+        """Return the page in front. Raises ControllerError if there is none."""
         return (await self._open())[-1]
 
     async def attach(self, connection: Connection) -> None:
-        """Take over the pages of a browser, those that open later too; return when the first is ready."""
+        """Control the pages of a browser, also those that open later; return when the first is ready."""
         self._connection = connection
         product: str = (await connection.call("Browser.getVersion"))["product"]
         self._version = product.rpartition("/")[2]
@@ -54,8 +54,8 @@ class Tabs:
         if self._crash.done():
             raise ControllerError(self._crash.result())
 
-    def hear(self, event: Event) -> None:
-        """Take an event of the browser."""
+    def on_event(self, event: Event) -> None:
+        """Process an event of the browser."""
         match event.method:
             case "Target.attachedToTarget":
                 self._add(event.params["sessionId"], event.params["targetInfo"]["targetId"])
@@ -64,30 +64,30 @@ class Tabs:
             case "Target.targetCrashed":
                 self._fail(f"the page has crashed ({event.params['status']})")
             case method if page := self._pages.get(event.session or ""):
-                page.hear(method, event.params)
-                self.console.hear(method, event.params)
+                page.on_event(method, event.params)
+                self.console.on_event(method, event.params)
                 self._note(method, event.params)
             case _:
                 pass
 
     async def crashed(self) -> str:
-        """Wait for the crash of a page; return what is known of it."""
+        """Wait for the crash of a page; return the reason."""
         return await asyncio.shield(self._crash)
 
     async def hold(self, orientation: Orientation) -> None:
-        """Turn the screen of every page, also of those to come."""
+        """Rotate the screen of every page, also of those that open later."""
         self.screen = replace(self.screen, orientation=orientation)
         for page in await self._open():
             await page.hold(self.screen)
 
     async def close_others(self) -> None:
-        """Close what the first page, or a test, has opened beside it."""
+        """Close all pages except the first."""
         for session, page in list(self._pages.items())[1:]:
             await self._browser().call("Target.closeTarget", {"targetId": page.target})
             self._pages.pop(session, None)
 
     async def detach(self) -> None:
-        """Leave what is under way."""
+        """Cancel the tasks in progress."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -107,7 +107,7 @@ class Tabs:
 
     def _lose(self, session: str) -> None:
         self._pages.pop(session, None)
-        if not self._pages:  # a phone whose last app is closed shows something too
+        if not self._pages:  # the device needs one page for its home screen
             self._opened.clear()
             self._begin(self._reopen())
 
@@ -120,21 +120,21 @@ class Tabs:
         try:
             await page.prepare(self.screen, self._version)
         except ControllerError as error:
-            if page in self._pages.values():  # one that was closed before it was ready is no loss
-                self._fail(f"a page cannot be made a phone's: {error}")
+            if page in self._pages.values():  # a page that was closed before it was ready does no harm
+                self._fail(f"a page cannot emulate the phone: {error}")
 
     async def _reopen(self) -> None:
         try:
             await self._browser().call("Target.createTarget", {"url": "about:blank"})
         except ControllerError as error:
-            self._fail(f"its last page was closed, and no other can be opened: {error}")
+            self._fail(f"the last page was closed, and no other can be opened: {error}")
 
     def _fail(self, how: str) -> None:
         if not self._crash.done():
             self._crash.set_result(how)
 
     async def _open(self) -> list[Page]:
-        """Return the pages; where the last one was closed, wait for the next one."""
+        """Return the pages; if the last one was closed, wait for the next one."""
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
                 await self._opened.wait()
@@ -143,16 +143,16 @@ class Tabs:
         return list(self._pages.values())
 
     def _browser(self) -> Connection:
-        if self._connection is None:  # never: it is set before anything is heard
-            raise RuntimeError("attach() comes first")
+        if self._connection is None:  # never: it is set before the first event
+            raise RuntimeError("attach() was not called")
         return self._connection
 
 
 @asynccontextmanager
 async def tabs_of(url: str, profile: Profile) -> AsyncGenerator[Tabs, None]:
-    """Connect to a browser and make its pages a phone's; ``url`` is its ``ws://`` address. Raises ControllerError."""
+    """Connect to a browser's ``ws://`` address and emulate the phone on its pages. Raises ControllerError."""
     tabs = Tabs(Screen(profile))
-    async with connected(url, tabs.hear) as connection:
+    async with connected(url, tabs.on_event) as connection:
         try:
             await tabs.attach(connection)
             yield tabs

@@ -1,4 +1,4 @@
-"""A program that commands a device, asked one thing at a time."""
+"""Command-line tools that control devices, and devices that a session borrows."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -12,26 +12,26 @@ from pytest_device.service.runners.command import LIMIT_SECONDS, ask
 
 INSTALL_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 5.0
-"""Between two looks whether a device is still there."""
+"""Between two checks whether a device is still up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The program, and what comes before every command."""
+    """A program, and the arguments before every command."""
 
     program: Path
     before: tuple[str, ...]
     environ: Mapping[str, str]
 
     async def ask(self, *command: str, limit_seconds: float = LIMIT_SECONDS) -> str:
-        """Return what a command prints. Raises ControllerError, with its last line, when it fails or takes too long."""
+        """Return a command's output. Raises ControllerError, with its last line, if it fails or takes too long."""
         try:
             return await ask([self.program, *self.before, *command], environ=self.environ, limit_seconds=limit_seconds)
         except ConfigError as error:
             raise ControllerError(f"{' '.join((self.program.name, *command[:3]))}: {error}") from error
 
     async def succeeds(self, *command: str) -> bool:
-        """Tell whether a command ends well, when that is its answer."""
+        """Return whether a command succeeds."""
         try:
             await self.ask(*command)
         except ControllerError:
@@ -40,7 +40,7 @@ class Tool:
 
 
 class Borrowed(Protocol):
-    """A device of the user's that a session has for a while."""
+    """A device of the user's that a session borrows."""
 
     @property
     def name(self) -> str: ...
@@ -59,4 +59,4 @@ async def borrowed(device: _Borrowed, log: Log) -> AsyncGenerator[_Borrowed]:
         try:
             await device.give_back()
         except ControllerError as error:
-            log(f"what the session has installed on {device.name} may still be there: {error}")
+            log(f"apps of the session may remain on {device.name}: {error}")

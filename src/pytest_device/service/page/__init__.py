@@ -1,6 +1,6 @@
-"""The pages of sessions, for a reader in a browser: what a session is, what happened to it, what it said, and its stop.
+"""The session pages: facts, timeline and log of a session, and a button that stops it.
 
-They need no token: a session's id is their key, and they show no connection details.
+They need no token: a session's id is the key, and they show no connection details.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from pytest_device.service.replies import spelled, timestamp
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
 
-STOPPED_HERE: Final = "it was stopped on its page"
+STOPPED_HERE: Final = "requested on the session page"
 _FILES: Final = Path(__file__).parent
 
 
@@ -41,20 +41,20 @@ class _Pages:
         self._base_url = base_url
         self._find = find
 
-    @document.in_words(root="../")
+    @document.with_error_page(root="../")
     async def page(self, request: Request) -> Response:
         session = self._of(request)
         return document.page(request, _FILES / "session.html", self._parts(session))
 
     async def facts(self, request: Request) -> Response:
-        """Answer with what the page shows, for programs: the session without connection details, and its timeline."""
+        """Answer with the page's content for programs: the session without connection details, and its timeline."""
         session = self._of(request)
         facts = spelled(session, self._base_url, None)
         del facts["remoteConfig"], facts["applicationArchiveUrl"]  # the latter may hold a secret
-        happened = timeline(session, self._sessions.runner.log_entries(session.id))
-        told = [{"at": timestamp(moment.at), "text": moment.text} for moment in happened]
+        entries = timeline(session, self._sessions.runner.log_entries(session.id))
+        shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]
         reason = session.reason and Redactor().text(session.reason)
-        return JSONResponse({"data": facts | {"reason": reason, "timeline": told}}, headers=document.HEADERS)
+        return JSONResponse({"data": facts | {"reason": reason, "timeline": shown}}, headers=document.HEADERS)
 
     async def log(self, request: Request) -> Response:
         log = self._sessions.runner.log(self._of(request).id)

@@ -1,4 +1,4 @@
-"""What every page of the service is made of: its headers, its files, its refusals in words."""
+"""The common parts of all pages: headers, files and error pages."""
 
 import functools
 import json
@@ -29,21 +29,21 @@ HEADERS: Final[Mapping[str, str]] = {
     "X-Content-Type-Options": "nosniff",
     **NOT_STORED,
 }
-"""Nothing from elsewhere, nothing to elsewhere: an address may hold a key."""
-_TYPES: Final = {".css": "text/css", ".js": "text/javascript"}  # what the system calls them differs
+"""Nothing is loaded from or sent to other hosts: a URL may have a key."""
+_TYPES: Final = {".css": "text/css", ".js": "text/javascript"}  # systems differ
 _WORDS: Final = Path(__file__).parent / "words.html"
 
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
 
 def page(request: Request, template: Path, values: Mapping[str, str]) -> Response:
-    """Return a page that is looked at again and again: 304 without a body while the reader has it already."""
+    """Return a page that is polled: 304 without a body while it is unchanged."""
     body = _template(template).substitute(values)
     return unless_known(request, HTMLResponse(body, headers=HEADERS))
 
 
 def unless_known(request: Request, response: Response) -> Response:
-    """Return a response with its ETag, or 304 to those who have it."""
+    """Return a response with its ETag, or 304 if the client has it already."""
     etag = f'"{sha256(bytes(response.body)).hexdigest()[:32]}"'
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers={**HEADERS, "ETag": etag})
@@ -51,43 +51,43 @@ def unless_known(request: Request, response: Response) -> Response:
     return response
 
 
-def in_words(*, root: str) -> Callable[[Endpoint], Endpoint]:
-    """Let an endpoint refuse with a page; ``root`` leads from its path to that of the service."""
+def with_error_page(*, root: str) -> Callable[[Endpoint], Endpoint]:
+    """Make an endpoint answer errors with a page; ``root`` is the relative path to the service."""
 
     def decorated(endpoint: Endpoint) -> Endpoint:
         @functools.wraps(endpoint)
-        async def endpoint_in_words(self: Any, request: Request) -> Response:
+        async def endpoint_with_error_page(self: Any, request: Request) -> Response:
             try:
                 return await endpoint(self, request)
             except RefusalError as refused:
                 values = {"root": root, "words": escape(str(refused))}
                 return HTMLResponse(_template(_WORDS).substitute(values), refused.status, headers=HEADERS)
 
-        return endpoint_in_words
+        return endpoint_with_error_page
 
     return decorated
 
 
-def files(room: str, directory: Path, *names: str) -> Route:
-    """Return the route ``/assets/{room}/{name}`` of some files of a directory."""
+def files(folder: str, directory: Path, *names: str) -> Route:
+    """Return the route ``/assets/{folder}/{name}`` of some files of a directory."""
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in names:
-            raise RefusalError(404, NOT_FOUND, "there is nothing at this path")
+            raise RefusalError(404, NOT_FOUND, "no such path")
         path, headers = directory / name, {**HEADERS, "Cache-Control": "no-cache"}
         return FileResponse(path, headers=headers, media_type=_TYPES[path.suffix])
 
-    return Route(f"/assets/{room}/{{name}}", file, methods=["GET"])
+    return Route(f"/assets/{folder}/{{name}}", file, methods=["GET"])
 
 
 async def posted(request: Request) -> Mapping[str, object]:
     """Return the JSON object that one of our pages sent.
 
-    Raises RefusalError: 403 for another page's request, 400 for anything else than a JSON object that says so.
+    Raises RefusalError: 403 for a request of another page, 400 unless it is a JSON object declared as JSON.
     """
     if not _is_ours(request.headers):
-        raise RefusalError(403, FORBIDDEN, "only the service's own pages may send this")
+        raise RefusalError(403, FORBIDDEN, "only the service's own pages may send this request")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RefusalError(400, VALIDATION_ERROR, "the body must be JSON: send 'Content-Type: application/json'")
     try:
@@ -100,7 +100,7 @@ async def posted(request: Request) -> Mapping[str, object]:
 
 
 def _is_ours(headers: Headers) -> bool:
-    """Tell whether a browser says that the request comes from a page of this host. Every browser says so on POST."""
+    """Return whether the request comes from a page of this host: browsers send its origin with every POST."""
     try:
         origin = urlsplit(headers.get("origin", "")).netloc
     except ValueError:

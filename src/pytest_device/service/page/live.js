@@ -1,4 +1,4 @@
-// Keeps the parts of a page that are marked data-live as the service has them, and counts its times down.
+// Refreshes the parts of a page that are marked data-live, and counts its limits down.
 
 const PATIENCE_MS = 10_000;
 const served = new Map();
@@ -7,14 +7,14 @@ let skew = 0; // how far this machine's clock is behind the service's, in ms
 
 for (const part of document.querySelectorAll("[data-live]")) served.set(part.id, part.innerHTML);
 
-/** Fetch the page again and show what has changed; true when something has. Throws when the service does not answer. */
+/** Fetch the page again and show its changes; returns whether there were any. Throws if the service does not answer. */
 export async function refresh() {
   const headers = known ? { "If-None-Match": known } : {};
   const reply = await fetch(location.pathname, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
   adjust(reply.headers.get("Date"));
   if (reply.status === 304) return false;
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-  if (!reply.ok) throw new Error(page.querySelector("main p")?.textContent ?? `the service answered ${reply.status}`);
+  if (!reply.ok) throw new Error(page.querySelector("main p")?.textContent ?? `the service returned ${reply.status}`);
   known = reply.headers.get("ETag");
   document.title = page.title;
   for (const part of document.querySelectorAll("[data-live]")) show(part, page.getElementById(part.id));
@@ -22,7 +22,7 @@ export async function refresh() {
   return true;
 }
 
-/** Call a function again and again, `pause()` ms after it has ended, and at once when the page is looked at again; return how to call it now. */
+/** Call a function repeatedly, `pause()` ms after it has ended, and at once when the page becomes visible; returns a function that calls it now. */
 export function repeat(work, pause) {
   let timer = 0;
   let busy = false;
@@ -42,7 +42,7 @@ export function repeat(work, pause) {
   return run;
 }
 
-/** Send one of the things that the service's own pages may ask; throws what the service answers when it refuses. */
+/** Send a request that only the service's own pages may send; throws with the service's message if it is refused. */
 export async function send(path, body) {
   const reply = await fetch(path, {
     method: "POST",
@@ -53,15 +53,15 @@ export async function send(path, body) {
   if (!reply.ok) throw new Error(await refusal(reply));
 }
 
-/** Return in words what an answer refuses. */
+/** Return the messages of an error. */
 export async function refusal(reply) {
-  const told = (await reply.json().catch(() => null))?.errors?.map((error) => error.message);
-  return told?.join("\n") ?? `the service answered ${reply.status}`;
+  const messages = (await reply.json().catch(() => null))?.errors?.map((error) => error.message);
+  return messages?.join("\n") ?? `the service returned ${reply.status}`;
 }
 
-/** Put an error in words: those of the network differ from browser to browser. */
-export function inWords(error) {
-  return error instanceof TypeError || error.name === "TimeoutError" ? "The service does not answer." : sentence(error.message);
+/** Return the text of an error: browsers word network errors differently. */
+export function messageOf(error) {
+  return error instanceof TypeError || error.name === "TimeoutError" ? "The service does not respond." : sentence(error.message);
 }
 
 function sentence(text) {
@@ -82,7 +82,7 @@ function show(part, fresh) {
 
 function adjust(date) {
   const difference = Date.parse(date) - Date.now();
-  if (Math.abs(difference - skew) > 2000) skew = difference; // the header tells whole seconds
+  if (Math.abs(difference - skew) > 2000) skew = difference; // the header has whole seconds only
 }
 
 function countDown() {

@@ -1,4 +1,4 @@
-"""The parts of the pages, as HTML: each says one thing about a session."""
+"""The parts of the pages, as HTML."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ PLATFORMS: Final[Mapping[Platform, str]] = {Platform.ANDROID: "Android", Platfor
 
 
 def of(session: Session) -> Mapping[str, str]:
-    """Return what stands in every page: ``title``, ``name``, ``status``, ``state``, ``outcome``, ``running``."""
+    """Return the values for every page: title, name, status, outcome."""
     name = session.name or f"Session {session.id[:8]}"
     return {
         "title": escape(f"{WORDS[session.status]} · {name}"),
@@ -37,21 +37,21 @@ def of(session: Session) -> Mapping[str, str]:
 
 
 def times(session: Session, runner: Runner) -> str:
-    """Return the limits ahead: counted down by a script, told as times of day without one."""
+    """Return the limits ahead: a script counts them down; without one they are times of day."""
     if session.status is Status.NEW:
         return _time("Time left", f"{session.max_duration_minutes} min once it is ready")
     if session.status in TERMINAL or session.started_at is None:
         return ""
     end, *idle = limits(session, runner.last_activity(session.id))
-    told = _time("Time left", _until(end.at, session.started_at))
+    limit = _time("Time left", _until(end.at, session.started_at))
     minutes = session.max_idle_time_minutes
     if idle and minutes:
-        told += _time("Time left if it is not used", _until(idle[0].at, idle[0].at - 60 * minutes))
-    return told
+        limit += _time("Idle timeout in", _until(idle[0].at, idle[0].at - 60 * minutes))
+    return limit
 
 
 def facts(session: Session, device: Device | None) -> str:
-    """Return what is known of a session, without secrets: an archive's URL may hold one."""
+    """Return the facts of a session, without secrets: an archive's URL may have one."""
     archive = session.application_archive_url
     rows = (
         ("Status", session.status),
@@ -72,32 +72,32 @@ def facts(session: Session, device: Device | None) -> str:
     return "".join(f"<div><dt>{label}</dt><dd>{escape(fact)}</dd></div>" for label, fact in rows if fact)
 
 
-def timeline(session: Session, happened: Iterable[LogEntry]) -> str:
-    """Return what happened, each with the time since the session was created."""
+def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
+    """Return the timeline, each entry with the time since the session was created."""
     return "".join(
-        f'<li><time datetime="{timestamp(moment.at)}">+{_passed(moment.at - session.created_at)}</time>'
-        f"<span>{escape(moment.text)}</span></li>"
-        for moment in happened
+        f'<li><time datetime="{timestamp(entry.at)}">+{_passed(entry.at - session.created_at)}</time>'
+        f"<span>{escape(entry.text)}</span></li>"
+        for entry in entries
     )
 
 
 def log(text: str) -> Mapping[str, str]:
-    """Return the last lines of a log; what has said nothing has no place on the page."""
+    """Return the last lines of a log; an empty one is hidden."""
     return {"log": escape(text.strip("\n")), "hidden_without_log": "" if text.strip() else "hidden"}
 
 
 def _outcome(session: Session) -> str:
-    """Return why a session ended: its first line in large letters, what else there is as it was said."""
+    """Return why a session ended: the first line as a heading, the rest as plain text."""
     if session.status not in TERMINAL:
         return ""
-    reason = Redactor().text(session.reason or "nobody said why").strip()
+    reason = Redactor().text(session.reason or "no reason given").strip()
     first, _, rest = reason.partition("\n")
-    told = f'<h2 tabindex="-1">{WORDS[session.status]}: {escape(first)}</h2>'
-    return f"{told}<pre>{escape(rest)}</pre>" if rest.strip() else told
+    heading = f'<h2 tabindex="-1">{WORDS[session.status]}: {escape(first)}</h2>'
+    return f"{heading}<pre>{escape(rest)}</pre>" if rest.strip() else heading
 
 
 def _source(url: str) -> str:
-    """Return a file's name and where it is from: all else in an address may be secret."""
+    """Return a file's name and host: the rest of a URL may be secret."""
     parts = urlsplit(url)
     return f"{parts.path.rpartition('/')[2]} from {parts.hostname}"
 
@@ -115,11 +115,11 @@ def _until(at: float, since: float) -> str:
 def _idle(session: Session) -> str:
     if session.max_idle_time_minutes:
         return f"{session.max_idle_time_minutes} min"
-    return "none: it has no controller" if session.type is SessionType.WEB_PREVIEW_ONLY else "none"
+    return "none (no controller)" if session.type is SessionType.WEB_PREVIEW_ONLY else "none"
 
 
-def _day(moment: float | None) -> str | None:
-    return None if moment is None else datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def _day(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _passed(seconds: float) -> str:

@@ -1,9 +1,9 @@
-// The session's page: kept up to date, and its stop, which is asked for twice.
+// The session page: refreshes it, and stops the session after a confirmation.
 
-import { inWords, refresh, repeat, send } from "./live.js";
+import { messageOf, refresh, repeat, send } from "./live.js";
 
 const OFTEN_MS = 2000;
-const SELDOM_MS = 15_000; // while nobody looks, or nothing can happen any more
+const SELDOM_MS = 15_000; // while the page is hidden, or the session has ended
 const byId = (id) => document.getElementById(id);
 const [dialog, stop, message] = [byId("confirm"), byId("stop"), byId("message")];
 const ended = () => byId("stopping").hidden;
@@ -13,13 +13,13 @@ async function update() {
     await refresh();
     message.textContent = "";
   } catch (error) {
-    tell(error);
+    showError(error);
   }
   if (ended() && dialog.open) dialog.close();
 }
 
-function tell(error) {
-  message.textContent = inWords(error);
+function showError(error) {
+  message.textContent = messageOf(error);
 }
 
 async function stopped() {
@@ -30,7 +30,7 @@ async function stopped() {
     await refresh();
     byId("outcome").querySelector("h2")?.focus();
   } catch (error) {
-    tell(error);
+    showError(error);
   } finally {
     stop.disabled = false;
   }

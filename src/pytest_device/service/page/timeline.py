@@ -1,4 +1,4 @@
-"""What happened to a session, in the order in which it did."""
+"""The timeline of a session, in order."""
 
 from collections.abc import Sequence
 
@@ -8,23 +8,23 @@ from pytest_device.service.runners.base import LogEntry
 from pytest_device.spec import Status
 
 
-def timeline(session: Session, moments: Sequence[LogEntry]) -> Sequence[LogEntry]:
-    """Return the changes of a session's status among what happened to its programs, without secrets.
+def timeline(session: Session, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+    """Return the changes of a session's status and the entries of its programs in order, without secrets.
 
-    Of a reason there is the first line: the page tells it in full elsewhere.
+    Only the first line of a reason is included: the page shows it in full elsewhere.
     """
     redactor = Redactor()
-    told = (LogEntry(moment.at, redactor.text(moment.text)) for moment in (*_changes(session), *moments))
-    return sorted(told, key=lambda moment: moment.at)
+    shown = (LogEntry(entry.at, redactor.text(entry.text)) for entry in (*_changes(session), *entries))
+    return sorted(shown, key=lambda entry: entry.at)
 
 
 def _changes(session: Session) -> Sequence[LogEntry]:
-    changes = [LogEntry(session.created_at, "the session was created")]
+    changes = [LogEntry(session.created_at, "session created")]
     if session.started_at is not None:
-        changes.append(LogEntry(session.started_at, "the session is ready"))
+        changes.append(LogEntry(session.started_at, "session ready"))
     why = f": {session.reason.strip().splitlines()[0]}" if session.reason and session.reason.strip() else ""
     if session.finished_at is not None:
-        changes.append(LogEntry(session.finished_at, f"the session was stopped{why}"))
+        changes.append(LogEntry(session.finished_at, f"session stopped{why}"))
     elif session.status is Status.ERRORED:
-        changes.append(LogEntry(session.updated_at, f"the session failed{why}"))
+        changes.append(LogEntry(session.updated_at, f"session failed{why}"))
     return changes

@@ -1,12 +1,12 @@
-"""The live preview of a session: the picture of its device, taps and turns through it, and how long it lasts.
+"""The live preview of a session: screenshots of its device, taps and rotation, and the time left.
 
 ``routes(sessions, keys)`` are those below ``/preview/{session_id}/{key}``, the address that ``keys.url("preview", id)``
-returns; give them to ``create_app`` as ``more``. The key is the permission to look and to touch.
+returns; give them to ``create_app`` as ``more``. The key grants access.
 
-Neither looking nor touching counts as use of the controller: a forgotten browser window must not keep a session alive.
+Using the preview does not count as use of the controller: a forgotten browser window must not keep a session alive.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Final, get_args
@@ -28,9 +28,9 @@ from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
 
 DEVICE_ERROR: Final = "DEVICE_ERROR"
-"""The device did not do it, or could not; the message says why."""
+"""The device failed; the message has the reason."""
 NOT_RUNNING: Final = "NOT_RUNNING"
-"""There is no device: the session is not ready yet, or it has ended."""
+"""There is no device: the session is not ready yet, or has ended."""
 _FILES: Final = Path(__file__).parent
 _ORIENTATIONS: Final[tuple[Orientation, ...]] = get_args(Orientation)
 
@@ -54,7 +54,7 @@ class _Preview:
         self._keys = keys
         self._screens = Screens()
 
-    @document.in_words(root="../../")
+    @document.with_error_page(root="../../")
     async def page(self, request: Request) -> Response:
         session = self._session(request)
         runner = self._sessions.runner
@@ -63,7 +63,7 @@ class _Preview:
         return document.page(request, _FILES / "page.html", values)
 
     async def screen(self, request: Request) -> Response:
-        """Answer with the picture, 204 while there is none, 503 with the reason when the device fails to give it."""
+        """Answer with a screenshot, 204 while there is no device, 503 with the reason if the device fails."""
         session = self._session(request)
         device = self._device(session)
         if device is None:
@@ -78,23 +78,18 @@ class _Preview:
     async def tap(self, request: Request) -> Response:
         body = await document.posted(request)
         x, y = _fraction(body, "x"), _fraction(body, "y")
-        session, device = self._running(request)
-        try:
-            await device.tap(x, y)
-        except ControllerError as error:
-            raise _refused(409, error) from error
-        return self._done(session)
+        return await self._act(request, lambda device: device.tap(x, y))
 
     async def rotate(self, request: Request) -> Response:
         orientation = _orientation(await document.posted(request))
+        return await self._act(request, lambda device: device.rotate(orientation))
+
+    async def _act(self, request: Request, action: Callable[[Device], Awaitable[None]]) -> Response:
         session, device = self._running(request)
         try:
-            await device.rotate(orientation)
+            await action(device)
         except ControllerError as error:
             raise _refused(409, error) from error
-        return self._done(session)
-
-    def _done(self, session: Session) -> Response:
         self._screens.has_changed(session.id)
         return Response(status_code=204, headers=document.HEADERS)
 
@@ -102,7 +97,7 @@ class _Preview:
         session_id, key = request.path_params["session_id"], request.path_params["key"]
         session = self._sessions.get(session_id) if self._keys.fits("preview", session_id, key) else None
         if session is None:
-            message = "there is no preview at this address: it was mistyped, or the service was started anew since"
+            message = "no preview at this address: it is mistyped, or the service was restarted"
             raise RefusalError(404, NOT_FOUND, message)
         return session
 
@@ -113,14 +108,14 @@ class _Preview:
         session = self._session(request)
         device = self._device(session)
         if device is None:
-            raise RefusalError(409, NOT_RUNNING, f"the session has no device now: {words.absence(session)}")
+            raise RefusalError(409, NOT_RUNNING, f"the session has no device: {words.absence(session)}")
         return session, device
 
 
 def _fraction(body: Mapping[str, object], name: str) -> float:
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not 0 <= value <= 1:
-        message = f"{name} is a fraction of the screen, from 0 to 1, not {str(value)[:80]}"
+        message = f"{name} must be a fraction of the screen, from 0 to 1, not {str(value)[:80]}"
         raise RefusalError(400, VALIDATION_ERROR, message)
     return value
 
@@ -129,7 +124,7 @@ def _orientation(body: Mapping[str, object]) -> Orientation:
     for orientation in _ORIENTATIONS:
         if body.get("orientation") == orientation:
             return orientation
-    raise RefusalError(400, VALIDATION_ERROR, f"orientation is one of {', '.join(_ORIENTATIONS)}")
+    raise RefusalError(400, VALIDATION_ERROR, f"orientation must be one of {', '.join(_ORIENTATIONS)}")
 
 
 def _refused(status: int, error: ControllerError) -> RefusalError:

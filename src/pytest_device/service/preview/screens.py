@@ -1,4 +1,4 @@
-"""The pictures of devices: each is taken once for all who look."""
+"""Screenshots of devices, shared by all viewers."""
 
 import asyncio
 import time
@@ -11,17 +11,17 @@ from pytest_device.service.devices.base import Device
 
 SECONDS_BETWEEN: Final = 0.3
 SHARE: Final = 4
-"""A picture that takes long is taken less often, so that most of the device's time belongs to the test."""
+"""A slow screenshot is taken less often, so that the device has most of its time for the test."""
 MOST_SECONDS_BETWEEN: Final = 5.0
 KEEP_SECONDS: Final = 30.0
-"""How long a picture is held that nobody asks for any more."""
+"""How long an unused screenshot is kept."""
 
 _KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What a screen showed, as its device encoded it."""
+    """A screenshot as its device encoded it."""
 
     data: bytes
     media_type: str
@@ -29,24 +29,24 @@ class Picture:
 
 @dataclass(slots=True)
 class _Screen:
-    """The last picture of a device, or why there is none, and when (by the clock) the next may be taken."""
+    """The last screenshot of a device, or why there is none, and when (by the clock) the next is due."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     last: Picture | ControllerError | None = None
     due: float = 0.0
     changed: bool = True
-    """Whether something was done to the device since its last picture was begun."""
+    """Whether the device was used since its last screenshot began."""
 
 
 class Screens:
-    """Takes pictures at a modest rate, however many look; ``clock`` gives seconds."""
+    """Takes screenshots at a limited rate, for any number of viewers; ``clock`` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._screens: dict[str, _Screen] = {}
 
     async def picture(self, session_id: str, device: Device) -> Picture:
-        """Return what a session's device shows, as it was a moment ago at most. Raises ControllerError."""
+        """Return a recent screenshot of a session's device. Raises ControllerError."""
         self._forget_old()
         screen = self._screens.setdefault(session_id, _Screen())
         async with screen.lock:
@@ -57,7 +57,7 @@ class Screens:
             raise ControllerError(str(screen.last))
 
     def has_changed(self, session_id: str) -> None:
-        """Let the next picture of a session be taken at once."""
+        """Make the next screenshot of a session due at once."""
         if session_id in self._screens:
             self._screens[session_id].changed = True
 
@@ -82,4 +82,4 @@ async def _taken(device: Device) -> Picture | ControllerError:
     for beginning, media_type in _KINDS:
         if data.startswith(beginning):
             return Picture(data, media_type)
-    return ControllerError("the device gave something else than a PNG or JPEG picture")
+    return ControllerError("the device did not return a PNG or JPEG screenshot")

@@ -1,49 +1,49 @@
-// The live preview: the picture of the device as it changes, and taps and turns through it.
+// The live preview: screenshots of the device, taps and rotation.
 
-import { inWords, refresh, refusal, repeat, send } from "../page/live.js";
+import { messageOf, refresh, refusal, repeat, send } from "../page/live.js";
 
 const FACTS_MS = 2000;
-const QUICK_MS = 250; // between pictures while they change
+const QUICK_MS = 250; // between screenshots while they change
 const SLOW_MS = 1000; // while they do not
-const SELDOM_MS = 15_000; // while nobody looks, or nothing can happen any more
+const SELDOM_MS = 15_000; // while the page is hidden, or the session has ended
 const STEP = 0.05;
 const byId = (id) => document.getElementById(id);
 const [stage, screen, picture, cross, message] = ["stage", "screen", "picture", "cross", "message"].map(byId);
 const buttons = [...document.querySelectorAll("[data-orientation]")];
 const troubles = { facts: "", picture: "", touch: "" };
 const at = { x: 0.5, y: 0.5 };
-let known = null; // the ETag of the picture shown
-let unchanged = 0; // how often in turn the picture was the same
+let known = null; // the ETag of the current screenshot
+let unchanged = 0; // how often in a row the screenshot was the same
 
 const live = () => stage.classList.contains("live");
 const ended = () => byId("state").matches(".stopped, .errored");
 
-function tell(about, text) {
+function report(about, text) {
   troubles[about] = text;
   const { facts, picture, touch } = troubles;
-  const told = [facts, ended() ? "" : picture, ended() ? "" : touch].filter(Boolean).join("\n");
+  const shown = [facts, ended() ? "" : picture, ended() ? "" : touch].filter(Boolean).join("\n");
   stage.toggleAttribute("data-stale", picture !== "");
-  if (message.textContent !== told) message.textContent = told;
+  if (message.textContent !== shown) message.textContent = shown;
 }
 
 async function attempt(about, work) {
   try {
     await work();
-    tell(about, "");
+    report(about, "");
     return true;
   } catch (error) {
-    tell(about, inWords(error));
+    report(about, messageOf(error));
     return false;
   }
 }
 
-async function look() {
+async function poll() {
   if (!live() || document.hidden) return;
   const headers = known ? { "If-None-Match": known } : {};
   const reply = await fetch(`${location.pathname}/screen`, { headers, cache: "no-store", signal: AbortSignal.timeout(60_000) });
   unchanged += 1;
   if (reply.status === 304 || reply.status === 204) return;
-  if (!reply.ok) throw new Error(`There is no picture now: ${await refusal(reply)}`);
+  if (!reply.ok) throw new Error(`No screenshot: ${await refusal(reply)}`);
   draw(await createImageBitmap(await reply.blob()));
   known = reply.headers.get("ETag");
   unchanged = 0;
@@ -70,12 +70,12 @@ async function tap() {
   const { x, y } = at;
   place(true);
   const where = `${Math.round(x * 100)} % from the left, ${Math.round(y * 100)} % from the top`;
-  if (await attempt("touch", () => ask("tap", { x, y }))) said(`Tapped ${where}.`);
+  if (await attempt("touch", () => ask("tap", { x, y }))) done(`Tapped ${where}.`);
 }
 
 async function turn(button) {
   const { orientation } = button.dataset;
-  if (await attempt("touch", () => ask("orientation", { orientation }))) said(`Turned to ${button.textContent.toLowerCase()}.`);
+  if (await attempt("touch", () => ask("orientation", { orientation }))) done(`Rotated to ${button.textContent.toLowerCase()}.`);
 }
 
 async function ask(what, body) {
@@ -84,21 +84,21 @@ async function ask(what, body) {
     await send(`${location.pathname}/${what}`, body);
   } catch (error) {
     if (error instanceof TypeError || error.name === "TimeoutError") throw error;
-    throw new Error(`Not done: ${error.message}`);
+    throw new Error(`Failed: ${error.message}`);
   }
 }
 
-function said(text) {
+function done(text) {
   byId("done").textContent = text;
   unchanged = 0;
-  lookNow();
+  pollNow();
 }
 
 function place(tapped = false) {
   cross.style.left = `${at.x * 100}%`;
   cross.style.top = `${at.y * 100}%`;
   if (tapped) cross.classList.remove("tapped");
-  if (tapped) void cross.offsetWidth; // so that the animation starts anew
+  if (tapped) void cross.offsetWidth; // restarts the animation
   cross.classList.toggle("tapped", tapped);
 }
 
@@ -135,4 +135,4 @@ for (const button of buttons) button.addEventListener("click", () => turn(button
 
 place();
 repeat(() => attempt("facts", refresh), () => (document.hidden || ended() ? SELDOM_MS : FACTS_MS));
-const lookNow = repeat(() => attempt("picture", look), pause);
+const pollNow = repeat(() => attempt("picture", poll), pause);

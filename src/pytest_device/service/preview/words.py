@@ -1,4 +1,4 @@
-"""What the preview says of a session and its device."""
+"""The texts of the preview about a session and its device."""
 
 from collections.abc import Mapping
 from html import escape
@@ -10,7 +10,7 @@ from pytest_device.spec import SessionType, Status
 
 
 def of(session: Session, device: Device | None) -> Mapping[str, str]:
-    """Return what only the preview shows: the device or its absence, and what touching it means for the session."""
+    """Return the values for the preview only: the device or why there is none, and how taps affect the session."""
     platform = PLATFORMS[session.platform]
     return {
         "device": escape(f"{device.name} · {platform}" if device else platform),
@@ -22,12 +22,12 @@ def of(session: Session, device: Device | None) -> Mapping[str, str]:
 
 
 def absence(session: Session) -> str:
-    """Return why a session has no device to be seen."""
+    """Return why a session has no visible device."""
     match session.status:
         case Status.NEW:
             return "The device is starting"
         case Status.IN_PROGRESS:
-            return "This session's device has no screen that could be shown"
+            return "The device of this session has no screen"
         case Status.STOPPED | Status.ERRORED:
             return "The session has ended"
 
@@ -36,13 +36,11 @@ def _rule(session: Session) -> str:
     if session.status in TERMINAL:
         return ""
     if session.type is SessionType.WEB_PREVIEW_ONLY:
-        return "This session has no controller: it ends when its time is over or somebody stops it."
+        return "This session has no controller: it ends at its time limit, or when it is stopped."
     idle = session.max_idle_time_minutes
     if idle is None:
-        return (
-            "Looking and tapping here do not count as use of the controller; a test that runs now will see your taps."
-        )
+        return "Using the preview does not count as use of the controller; a running test will see your taps."
     return (
-        f"The session ends when its controller is not used for {idle} min. Looking and tapping here do not count as "
-        "use; a test that runs now will see your taps."
+        f"The session ends when its controller is not used for {idle} min. Using the preview does not count as use; "
+        "a running test will see your taps."
     )

@@ -1,12 +1,11 @@
-"""When a controller was last used."""
+"""The last use of a controller."""
 
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 
 class Activity:
-    """Notes requests by ``clock`` (Unix seconds); one that is under way is use of the controller now."""
+    """Records requests by ``clock`` (Unix seconds); while one is in progress, the controller is in use."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -15,24 +14,15 @@ class Activity:
 
     @property
     def last(self) -> float | None:
-        """When the controller was last used, None when not yet."""
+        """When the controller was last used, None if it was not used yet."""
         return self._clock() if self._under_way else self._last
 
     def begin(self) -> None:
-        """Note that a request has come."""
+        """Record the start of a request."""
         self._last = self._clock()
         self._under_way += 1
 
     def end(self) -> None:
-        """Note that a request is answered; an answer to none that was noted changes nothing later."""
+        """Record the end of a request; one without a start is ignored."""
         self._last = self._clock()
         self._under_way = max(0, self._under_way - 1)
-
-    @contextmanager
-    def request(self) -> Generator[None]:
-        """Note a request that is under way until the block ends."""
-        self.begin()
-        try:
-            yield
-        finally:
-            self.end()

@@ -16,19 +16,19 @@ from pytest_device.service.runners.toolchain import AGENT_DEVICE, Project
 
 _BROWSER: Final = "agent-browser"
 _BROWSER_VERSION: Final = "0.27.1"
-"""The one that this version of agent-device manages; the npm project pins it."""
+"""The version that this agent-device manages; the npm project pins it."""
 _SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDeviceLauncher:
-    """Runs agent-device daemons, each with state and claims of its own."""
+    """Runs agent-device daemons, each with its own state and claims."""
 
     boot_limit_seconds: float = BOOT_LIMIT_SECONDS
     project: Project = AGENT_DEVICE
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        """Start a daemon that answers."""
+        """Start a daemon and wait until it answers."""
         state = context.workspace.subdir("agent-device")
         journal = Journal()
         program = await context.workspace.start(
@@ -53,7 +53,7 @@ def _is_ok(reply: Any) -> bool:
 
 
 def _environ(context: LaunchContext, device: Device, state: Path) -> dict[str, str]:
-    """Real devices are reached with what the user has set up at home; a browser needs nothing of it."""
+    """Return the environment: real devices need the user's home directory, a browser does not."""
     is_browser = device.tools.debugging_port is not None
     return context.environment(
         context.workspace.subdir("home") if is_browser else context.home,
@@ -68,13 +68,13 @@ def _environ(context: LaunchContext, device: Device, state: Path) -> dict[str, s
 
 
 def _browser(context: LaunchContext, device: Device, state: Path) -> Mapping[str, str]:
-    """Put our shim where the daemon looks for the agent-browser it manages; return what the shim needs."""
+    """Install our shim in place of the agent-browser that the daemon manages; return the shim's environment."""
     managed = state / "tools" / _BROWSER / _BROWSER_VERSION
     package = managed / "package/node_modules" / _BROWSER
     package.mkdir(parents=True)
     shutil.copy(_SHIM, package)
-    says = {"name": _BROWSER, "version": _BROWSER_VERSION, "type": "module", "bin": {_BROWSER: _SHIM.name}}
-    (package / "package.json").write_text(json.dumps(says))
+    manifest = {"name": _BROWSER, "version": _BROWSER_VERSION, "type": "module", "bin": {_BROWSER: _SHIM.name}}
+    (package / "package.json").write_text(json.dumps(manifest))
     (managed / "manifest.json").write_text(json.dumps({"package": _BROWSER, "version": _BROWSER_VERSION}))
     return {
         "PYTEST_DEVICE_AGENT_BROWSER": str(context.toolchain.package(_BROWSER) / "bin/agent-browser.js"),

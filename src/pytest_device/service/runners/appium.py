@@ -23,7 +23,7 @@ _FAKE_DRIVER: Final = "@appium/fake-driver"
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on; someone else may still be quicker to take it."""
+    """Return a free port of this machine; another process may still take it first."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -32,21 +32,23 @@ def free_port() -> int:
 
 @dataclass(frozen=True, slots=True)
 class AppiumLauncher:
-    """Runs Appium servers, each with an Appium home of its own unless the device's driver is the user's."""
+    """Runs Appium servers, each with its own Appium home unless the device needs the user's driver."""
 
     ports: Callable[[], int] = free_port
     boot_limit_seconds: float = APPIUM_BOOT_LIMIT_SECONDS
     project: Project = APPIUM
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        """Start a server that answers."""
+        """Start a server and wait until it answers."""
         environ = self._environ(context, device)
         for _ in range(_PORT_TRIES):
             try:
                 return await self._launch(context, device, environ, self.ports())
             except _PortTakenError:
                 continue
-        raise ControllerError(f"{_PORT_TRIES} free ports in turn were taken before Appium could listen on them")
+        raise ControllerError(
+            f"other processes took {_PORT_TRIES} free ports in turn before Appium could listen on them"
+        )
 
     async def _launch(
         self, context: LaunchContext, device: Device, environ: Mapping[str, str], port: int
@@ -58,7 +60,7 @@ class AppiumLauncher:
         )
 
         async def answered() -> bool | None:
-            # Whoever answers at the port is this server only once its own log says that it listens.
+            # Another process may answer at the port: it is this server once its own log says that it listens.
             return (journal.listens and await answers(port, "/status", _is_ready)) or None
 
         try:
@@ -71,9 +73,9 @@ class AppiumLauncher:
         return Controller(program, config)
 
     def _environ(self, context: LaunchContext, device: Device) -> dict[str, str]:
-        """Real drivers work with what the user has set up at home; ours and the fake one see nothing of it."""
+        """Return the environment: real drivers need the user's home directory, ours and the fake one do not."""
         own = context.workspace.subdir("appium")
-        _furnish(own, context, device)
+        _prepare_home(own, context, device)
         return context.environment(
             context.home if device.tools.appium_home else context.workspace.subdir("home"),
             APPIUM_HOME=device.tools.appium_home or own,
@@ -86,22 +88,22 @@ def _is_ready(reply: Any) -> bool:
 
 
 class _PortTakenError(ControllerError):
-    """Someone else was quicker to take the port."""
+    """Another process has taken the port."""
 
 
 def _command(context: LaunchContext, port: int) -> list[str | Path]:
     return [
         *(context.toolchain.node, context.toolchain.script, "server"),
         *("--address", HOST, "--port", str(port)),
-        *("--config", os.devnull),  # else it looks for one in every directory above its own
+        *("--config", os.devnull),  # else it searches every parent directory for one
         *("--log-level", "info", "--log-no-colors"),
-        *("--shutdown-timeout", "0"),  # else each connection that a client keeps open holds up the end
+        *("--shutdown-timeout", "0"),  # else each open connection of a client delays the shutdown
     ]
 
 
-def _furnish(home: Path, context: LaunchContext, device: Device) -> None:
-    # Appium notes the drivers it finds beside them. With an Appium home of its own no server
-    # reads what another one is just writing, and what is installed need not be writable.
+def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
+    # Appium writes a list of drivers to its home. With a home of its own no server reads the list while another one
+    # writes it, and the installed programs may be read-only.
     if device.tools.appium_home:
         return
     if device.tools.debugging_port is None:
@@ -110,14 +112,14 @@ def _furnish(home: Path, context: LaunchContext, device: Device) -> None:
         link.symlink_to(context.toolchain.package(_FAKE_DRIVER))
         return
     ours = home / "node_modules" / _OUR_NAME
-    # Copied: Node.js resolves what a module imports from where its file really lies.
+    # Copied: Node.js resolves imports from the real path of a file.
     shutil.copytree(_OUR_DRIVER, ours, ignore=shutil.ignore_patterns("*.json", "*.md", "__pycache__"))
     shutil.copy(_OUR_DRIVER / f"{device.platform}.json", ours / "package.json")
     (ours / "node_modules").symlink_to(context.toolchain.project / "node_modules")
 
 
 def _device_environ(context: LaunchContext, device: Device) -> Mapping[str, str]:
-    """Return what our driver needs to find the device, as its README says."""
+    """Return the variables that our driver needs to find the device, see its README."""
     if device.tools.debugging_port is None:
         return device.tools.environ
     return {

@@ -13,13 +13,13 @@ from pytest_device.service.runners.toolchain import ARGENT, Project
 
 @dataclass(frozen=True, slots=True)
 class ArgentLauncher:
-    """Runs argent's tool servers, each with a home of its own: there it notes its port and its token."""
+    """Runs argent's tool servers, each with its own home, where it writes its port and its token."""
 
     boot_limit_seconds: float = BOOT_LIMIT_SECONDS
     project: Project = ARGENT
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        """Start a tool server that answers."""
+        """Start a tool server and wait until it answers."""
         home, journal = context.workspace.subdir("home"), TokenJournal()
         program = await context.workspace.start(
             ARGENT.node.program, _command(context), environ=_environ(context, device, home), journal=journal

@@ -1,4 +1,4 @@
-"""What is installed once per user: whole or not at all, by one process at a time."""
+"""Installs programs once per user: completely or not at all, by one process at a time."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import carry_through, end, remove
 
 LIMIT_SECONDS: Final = 600.0
-"""For one installation, and for waiting for another process's."""
+"""For one installation, and for waiting for that of another process."""
 
 _LOCK_POLL_SECONDS: Final = 0.1
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -28,7 +28,7 @@ _TAIL_LINES: Final = 20
 _ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
 _FIXES: Final = (
     (r"ENOSPC|No space left", "free about 500 MB of the disk"),
-    (r"EACCES|EPERM|Permission denied", "give yourself the right to write where the lines above say"),
+    (r"EACCES|EPERM|Permission denied", "grant yourself write access to the path above"),
     (r"ECONNREFUSED|ENOTFOUND|ETIMEDOUT|Connection refused|name resolution", _ANY_FIX),
     (r"No module named pip", "{by_hand} yourself: this Python has no pip to install it with"),
     (
@@ -37,18 +37,18 @@ _FIXES: Final = (
     ),
     (
         r"Decompression failed|unexpected end of file",
-        "an archive is broken: empty npm's cache (npm cache clean --force)",
+        "an archive is corrupt: clear npm's cache (npm cache clean --force)",
     ),
     (
         r"EINTEGRITY|DO NOT MATCH THE HASHES",
-        "a package is not the one that was pinned: find out what the registry or proxy in use changed",
+        "a package differs from the pinned one: find out what the registry or proxy in use has changed",
     ),
     (r"\bE401\b|\bE403\b", "log in to the registry in use, or choose another (npm config get registry)"),
     (r"\bE404\b|ETARGET", "choose a registry that has these packages"),
     (r"No matching distribution", "check the network and the package index in use (pip config list)"),
 )
 
-# npm and pip mask most credentials themselves; this is how their configuration files spell the others.
+# npm and pip mask most credentials themselves; these are the keys of the others in their configuration files.
 _CREDENTIAL: Final = re.compile(r"(?i)(_auth\w*|\w*password)(\s*[=:]\s*)\S+")
 
 _Result = TypeVar("_Result")
@@ -56,10 +56,10 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """Something to install: ``command`` fills the directory it runs in, in which it finds ``files``.
+    """A package to install: ``command`` runs in an empty directory with ``files``, and fills it.
 
-    ``proof`` is a file inside ``directory`` that is there when the package is. ``by_hand`` is what to do where
-    it cannot be installed so.
+    ``proof`` is a file in ``directory`` that exists if the package is installed. ``by_hand`` says what to do if it
+    cannot be installed.
     """
 
     title: str
@@ -71,13 +71,13 @@ class Package:
 
     @property
     def installed(self) -> bool:
-        """Tell whether there is nothing to do."""
+        """Whether the package is installed."""
         return (self.directory / self.proof).is_file()
 
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """Installs packages that are missing. Who comes second waits for the first and finds the work done."""
+    """Installs missing packages. A second process waits until the first has installed the package."""
 
     guard: Guard
     environ: Mapping[str, str]
@@ -87,7 +87,7 @@ class Installer:
     clock: Callable[[], float] = time.monotonic
 
     async def ensure(self, package: Package) -> None:
-        """Install the package unless it is. Raises ConfigError with cause and fix; no half of it is left then."""
+        """Install a missing package. Raises ConfigError with cause and fix, and leaves nothing half-installed."""
         if package.installed:
             return
         cache = package.directory.parent
@@ -97,14 +97,14 @@ class Installer:
         except OSError as error:
             raise ConfigError(
                 f"{package.title} cannot be installed in {cache}: {error.strerror or error}. "
-                f"Make room and give yourself the right to write there, or set XDG_CACHE_HOME to another directory."
+                f"Free disk space and grant yourself write access, or set XDG_CACHE_HOME to another directory."
             ) from error
 
     async def _ensure_alone(self, package: Package) -> None:
         lock = FileLock(package.directory.parent / "install.lock")
         acquiring = asyncio.ensure_future(_acquire(lock))
         try:
-            await self._in_time(f"waiting for another process that installs {package.title}", acquiring)
+            await self._in_time(f"waiting for another process to install {package.title}", acquiring)
             if not package.installed:
                 await self._install(package)
         finally:
@@ -113,7 +113,7 @@ class Installer:
 
     async def _install(self, package: Package) -> None:
         cache, prefix = package.directory.parent, f"{package.directory.name}.partial-"
-        await asyncio.to_thread(remove, list(cache.glob(f"{prefix}*")))  # of a process that died, guard and all
+        await asyncio.to_thread(remove, list(cache.glob(f"{prefix}*")))  # left by a process that died with its guard
         partial = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
         try:
             await self._fill(partial, package)
@@ -138,12 +138,12 @@ class Installer:
         self.progress(f"installed {package.title} in {self.clock() - started:.0f} s")
 
     async def _in_time(self, what: str, work: asyncio.Future[_Result]) -> None:
-        """Wait until the work is done, and tell how long that has taken so far."""
+        """Wait until the work is done, and report progress."""
         started = self.clock()
         while not (await asyncio.wait({work}, timeout=self.progress_seconds))[0]:
             seconds = self.clock() - started
             if seconds > self.limit_seconds:
-                raise ConfigError(f"{what}: given up after {seconds:.0f} s. Fix: {_ANY_FIX}.")
+                raise ConfigError(f"{what} timed out after {seconds:.0f} s. Fix: {_ANY_FIX}.")
             self.progress(f"{what}: {seconds:.0f} s so far")
         work.result()
 
@@ -165,7 +165,7 @@ async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) 
 
 
 def _put(partial: Path, directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)  # whatever is there lacks its proof: something took parts away
+    shutil.rmtree(directory, ignore_errors=True)  # an existing directory is incomplete: its proof is missing
     partial.rename(directory)
 
 
@@ -175,4 +175,4 @@ def _failure(package: Package, status: int | None, printed: str) -> str:
     )
     tail = "\n".join(f"    {line}" for line in printed.strip().splitlines()[-_TAIL_LINES:])
     tail = _CREDENTIAL.sub(rf"\g<1>\g<2>{MASK}", Redactor().text(tail))
-    return f"{package.title} could not be installed: exit status {status}, the last lines were\n{tail}\nFix: {fix}."
+    return f"{package.title} could not be installed: exit status {status}, last output:\n{tail}\nFix: {fix}."

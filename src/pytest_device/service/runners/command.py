@@ -1,4 +1,4 @@
-"""Short commands that are asked for what they print."""
+"""Runs short commands for their output."""
 
 import asyncio
 from asyncio.subprocess import DEVNULL, PIPE
@@ -15,7 +15,7 @@ LIMIT_SECONDS: Final = 20.0
 async def ask(
     command: Sequence[str | Path], *, environ: Mapping[str, str], limit_seconds: float = LIMIT_SECONDS
 ) -> str:
-    """Return what a command prints. Raises ConfigError, with the cause, when it cannot, fails or takes too long."""
+    """Return a command's output. Raises ConfigError, with the cause, if it cannot run, fails or takes too long."""
     program = Path(command[0])
     try:
         process = await carry_through(
@@ -27,7 +27,7 @@ async def ask(
         async with asyncio.timeout(limit_seconds):
             printed, complaint = await process.communicate()
     except TimeoutError as error:
-        raise ConfigError(f"{program} did not answer in {limit_seconds:g} s") from error
+        raise ConfigError(f"{program} timed out after {limit_seconds:g} s") from error
     finally:
         if process.returncode is None:
             process.kill()
@@ -38,4 +38,4 @@ async def ask(
 
 def _last_line(output: bytes) -> str:
     lines = output.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it printed nothing"
+    return lines[-1] if lines else "no output"

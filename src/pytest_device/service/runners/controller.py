@@ -1,4 +1,4 @@
-"""What a session's controller is: the program that a test speaks to, started for one device."""
+"""The controller of a session: the program that drives its device for a test."""
 
 import os
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from pytest_device.service.runners.toolchain import Project, Toolchain
 HOST: Final = "127.0.0.1"
 BOOT_LIMIT_SECONDS: Final = 60.0
 APPIUM_BOOT_LIMIT_SECONDS: Final = 120.0
-"""Both as real services have them."""
+"""As in real services."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchContext:
-    """Where a controller is to run: in its session's workspace, by ``toolchain``, under these published addresses.
+    """How to launch a controller: in its session's workspace, with ``toolchain``, at these published addresses.
 
-    ``environ`` is what the session's programs see of the user's environment, ``home`` is the user's. ``url`` is where
-    the gateway forwards from, ``device_url`` where the device answers over HTTP. Both are secrets.
+    ``environ`` is the environment of the session's programs, ``home`` the user's home directory. ``url`` is the
+    controller's address at the gateway, ``device_url`` that of the device's HTTP interface. Both are secrets.
     """
 
     workspace: Workspace
@@ -35,7 +35,7 @@ class LaunchContext:
     activity: Activity
 
     def environment(self, home: Path, **more: str | Path) -> dict[str, str]:
-        """Return the environment of the controller's program: a home, and a directory for temporary files here."""
+        """Return the environment of the controller's program, with a home and a directory for temporary files."""
         return {
             **self.environ,
             "PATH": os.pathsep.join([str(self.toolchain.node.parent), self.environ.get("PATH", os.defpath)]),
@@ -48,9 +48,9 @@ class LaunchContext:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """A controller that answers: its ``remoteConfig`` without the preview, and how the gateway reaches it.
+    """A running controller: its ``remoteConfig`` without the preview, and how the gateway reaches it.
 
-    ``port`` is None for one that clients reach themselves. ``token`` is what it asks for.
+    ``port`` is None if clients connect to it directly. ``token`` is its access token.
     """
 
     program: Program
@@ -60,11 +60,11 @@ class Controller:
 
     @property
     def journal(self) -> Journal:
-        """What it prints."""
+        """Its output."""
         return self.program.journal
 
     async def ended(self) -> str:
-        """Wait until it is gone; return how it ended and what it said last."""
+        """Wait until it exits; return its exit status and its last output."""
         return f"{self.program.title} ended by itself: {await self.program.ended()}"
 
 
@@ -73,12 +73,12 @@ class Launcher(Protocol):
 
     @property
     def project(self) -> Project:
-        """What has to be installed."""
+        """The npm project to install."""
         ...
 
-    async def launch(self, place: LaunchContext, device: Device) -> Controller:
-        """Start a controller and return it when it answers; whoever clears the workspace ends it.
+    async def launch(self, context: LaunchContext, device: Device) -> Controller:
+        """Start a controller and return it when it answers; removing the workspace stops it.
 
-        Raises ControllerError when it does not come up in time, OSError when it cannot be started.
+        Raises ControllerError if it does not answer in time, OSError if it cannot be started.
         """
         ...

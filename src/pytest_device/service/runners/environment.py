@@ -1,4 +1,4 @@
-"""What the programs of the local service see of the user's environment."""
+"""The environment variables that the programs of the local service receive."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,15 +10,15 @@ _TOOLS: Final = frozenset(
         *("APPIUM_HOME", "DEVELOPER_DIR"),
     )
 )
-# Appium itself fetches the app of a session when it is given by its URL.
+# Appium itself downloads the app of a session if it is given as a URL.
 _NETWORK: Final = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"))
 _OWN: Final = ("DEVICE_", "PYTEST_")
 _HERE: Final = "127.0.0.1,localhost,::1"
-"""Where the programs of a session find each other: no proxy stands between them."""
+"""How the programs of a session reach each other, without a proxy."""
 
 
 def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what the programs of a session need: where tools are, the language, the network. No tokens."""
+    """Return the variables that a session's programs need: paths of tools, language, network. No tokens."""
     passed_on = _TOOLS | _NETWORK
     direct = ",".join([*{environ[name]: None for name in ("NO_PROXY", "no_proxy") if environ.get(name)}, _HERE])
     chosen = {name: value for name, value in environ.items() if name.upper() in passed_on}
@@ -26,5 +26,5 @@ def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_installers(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what npm and pip see: all but this package's own settings, for theirs can have any name."""
+    """Return the variables for npm and pip: all except this package's settings, since theirs can have any name."""
     return {name: value for name, value in environ.items() if not name.startswith(_OWN)}

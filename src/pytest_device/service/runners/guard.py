@@ -1,4 +1,4 @@
-"""The process that outlives a killed service just long enough to end what the service had started."""
+"""A process that outlives a killed service just long enough to stop the processes that the service had started."""
 
 import asyncio
 import json
@@ -14,21 +14,21 @@ from pytest_device.service.logs import Log
 from pytest_device.service.runners.processes import GRACE_SECONDS, KILL_SECONDS, carry_through, marked, remove
 
 _PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL")
-"""What the guard needs to find this package again; no token is among it."""
+"""The variables that the guard needs to import this package; no tokens."""
 
 
 class Guard:
-    """Starts programs for directories, and sees to it that they end with this process, however it ends.
+    """Starts programs for directories, and makes sure that they end with this process, however it ends.
 
-    The guard's own process holds the reading end of a pipe. It reads the directories to watch; at the end of
-    the file, which no kind of death can withhold, it ends their processes and removes them.
+    The guard's own process holds the reading end of a pipe and reads the directories to watch. At the end of
+    the file, which no kind of crash can prevent, it stops their processes and removes them.
     """
 
     def __init__(self, *, environ: Mapping[str, str], log: Log) -> None:
         self._environ = {name: environ[name] for name in _PASSED_ON if name in environ}
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
-        self._watched: list[Path] = []  # those that are long removed are so few bytes that none is taken out
+        self._watched: list[Path] = []  # removed directories stay: they take only a few bytes
 
     async def start(self, command: Sequence[str | Path], *, directory: Path, environ: Mapping[str, str]) -> Process:
         """Start a program in a directory, its output on one pipe. Raises OSError when it cannot be started."""
@@ -42,35 +42,35 @@ class Guard:
             stderr=STDOUT,
             start_new_session=True,
         )
-        # Cancelled half-way, asyncio would kill the program alone and wait for what that had started.
+        # If cancelled half-way, asyncio would kill only the program and wait for its children.
         return await carry_through(starting)
 
     def close(self) -> None:
-        """Let the guard end whatever is left, and wait for it. Blocks as long as `remove`."""
+        """Let the guard stop whatever is left, and wait for it. Blocks as long as `remove`."""
         process, self._process = self._process, None
         if process is not None:
             _end(process)
 
     def watch(self, directory: Path) -> None:
-        """See to it that a directory is removed, and what works for it ended, when this process ends."""
+        """Make the guard stop a directory's processes and remove it when this process ends."""
         self._watched.append(directory)
         if self._process is None:
             self._process = self._spawn()
         try:
-            self._tell(self._process, directory)
+            self._send(self._process, directory)
         except BrokenPipeError:
-            self._log(f"the guard process {self._process.pid} has died; another one takes its place")
+            self._log(f"the guard process {self._process.pid} died, starting another one")
             _end(self._process)
             self._process = self._spawn()
-            self._tell(self._process, *self._watched)
+            self._send(self._process, *self._watched)
 
-    def _tell(self, process: subprocess.Popen[bytes], *directories: Path) -> None:
+    def _send(self, process: subprocess.Popen[bytes], *directories: Path) -> None:
         lines = "".join(f"{json.dumps(str(directory))}\n" for directory in directories)
         _input(process).write(lines.encode())
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603  nothing in it comes from outside
-            # -P: a module of the user's working directory must not stand in for one of the guard's.
+            # -P: a module in the user's working directory must not shadow one of the guard's.
             [sys.executable, "-P", "-m", __name__],
             env=self._environ,
             stdin=subprocess.PIPE,
@@ -92,9 +92,9 @@ def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def main() -> None:
-    """Read directories, one JSON string a line, until the end of the file; then end their processes."""
+    """Read directories, one JSON string a line, until the end of the file; then stop and remove them."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # meant for the service, whose end is noticed anyway
+        signal.signal(number, signal.SIG_IGN)  # they are meant for the service, whose end closes the pipe anyway
     directories = [Path(json.loads(line)) for line in sys.stdin]
     remove(directories)
 

@@ -1,4 +1,4 @@
-"""Whether a program of a session answers over HTTP yet."""
+"""Checks whether a session's program answers over HTTP."""
 
 import asyncio
 import http.client
@@ -13,7 +13,7 @@ _ANSWER_SECONDS: Final = 5.0
 
 
 async def answers(port: int, path: str, is_good: Callable[[Any], bool], *, token: str = "") -> bool:
-    """Tell whether a port of this machine answers a GET request with JSON that is good."""
+    """Return whether a port of this machine answers a GET request with good JSON."""
     return await asyncio.to_thread(_answers, port, path, is_good, token)
 
 

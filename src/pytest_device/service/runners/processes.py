@@ -1,4 +1,4 @@
-"""The processes that work for a directory: marked when started, found by the mark, ended with their directory."""
+"""The processes of a directory: marked when started, found by the mark, stopped with their directory."""
 
 import asyncio
 import contextlib
@@ -14,30 +14,30 @@ from typing import Any, Final, TypeVar
 import psutil
 
 MARK: Final = "PYTEST_DEVICE_DIRECTORY"
-"""The environment variable that names the directory a process works for; whatever that starts inherits it.
+"""The environment variable that names the directory of a process; its children inherit it.
 
-A process number may pass to a stranger and tells nothing of a dead parent's orphans. A mark stays with them.
+A process id may be reused by an unrelated process and does not lead to the orphans of a dead parent. A mark stays.
 """
 
 GRACE_SECONDS: Final = 5.0
-"""From the request to end (SIGTERM) to the end without asking (SIGKILL)."""
+"""From SIGTERM to SIGKILL."""
 
 KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
-_LOOKS: Final = 3
+_SCANS: Final = 3
 _KERNEL_PARENTS: Final = (0, 2)
-"""Of kernel threads on Linux, which never have an environment."""
+"""The parents of kernel threads on Linux, which never have an environment."""
 
 _Result = TypeVar("_Result")
 
 
 def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
-    """Return the environment of a process that works for the directory. It must lead a session of its own."""
+    """Return the environment of a directory's process, which must lead its own process session."""
     return {**environ, MARK: str(directory)}
 
 
 def working_for(directories: Collection[Path]) -> set[psutil.Process]:
-    """Find the processes that carry a mark of these directories, those of their sessions, and all descendants."""
+    """Find the processes with a mark of these directories, those in their process sessions, and all descendants."""
     marks = {str(directory) for directory in directories}
     everyone = _everyone()
     sessions = {entry.session for entry in everyone if entry.mark in marks}
@@ -54,31 +54,31 @@ def end(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """End every process that works for these directories: ask, and kill what is left after ``grace_seconds``.
+    """Stop every process of these directories: terminate them, and kill those left after ``grace_seconds``.
 
     Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError when a process outlives that.
     """
     ending = _Ending(directories, clock, sleep)
     if ending.signal(signal.SIGTERM, grace_seconds) and (left := ending.signal(signal.SIGKILL, KILL_SECONDS)):
-        raise TimeoutError(f"these processes cannot be ended: {sorted(process.pid for process in left)}")
+        raise TimeoutError(f"these processes cannot be stopped: {sorted(process.pid for process in left)}")
 
 
 def remove(directories: Collection[Path]) -> None:
-    """End every process that works for these directories, then remove them.
+    """Stop every process of these directories, then remove them.
 
-    Blocks as long as `end`. Raises OSError when a process cannot be ended (its directory stays, for the next
-    try to find it by) or a directory cannot be removed.
+    Blocks as long as `end`. Raises OSError if a process cannot be stopped (its directory stays, so that the next
+    try finds it) or a directory cannot be removed.
     """
     end(directories)
     for directory in directories:
-        # The guard and a restarted service may both be at it: what the other one has removed is no error.
+        # The guard and a restarted service may both remove it: a missing file is no error.
         shutil.rmtree(directory, ignore_errors=True)
         if directory.exists():
             raise OSError(f"{directory} cannot be removed")
 
 
 async def carry_through(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Do the work to its end; a cancellation that comes meanwhile takes effect after it."""
+    """Finish the work; a cancellation in the meantime takes effect afterwards."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -97,24 +97,24 @@ class _Entry:
 
 
 def _everyone() -> list[_Entry]:
-    """Look at every process, also at those that others have started, before they ended, since it was begun."""
+    """List every process, including those started during the listing by processes that have ended since."""
     everyone: list[_Entry] = []
     seen: set[int] = set()
-    for _ in range(_LOOKS):
+    for _ in range(_SCANS):
         numbers = set(psutil.pids()) - seen
         seen |= numbers
-        everyone += [entry for pid in numbers if (entry := _look(pid)) is not None]
+        everyone += [entry for pid in numbers if (entry := _entry(pid)) is not None]
     return everyone
 
 
-def _look(pid: int) -> _Entry | None:
-    # Not psutil.process_iter(): it keeps what it has seen, shares that among threads, and misses once a process
-    # that has taken over a number.
+def _entry(pid: int) -> _Entry | None:
+    # Not psutil.process_iter(): it caches processes, shares the cache among threads, and misses a process with a
+    # reused id once.
     try:
         process = psutil.Process(pid)
         with process.oneshot():
             return _Entry(process, process.ppid(), os.getsid(pid), _mark(process))
-    except (psutil.NoSuchProcess, ProcessLookupError):  # gone, or ended and only not yet taken note of
+    except (psutil.NoSuchProcess, ProcessLookupError):  # it has exited, or is a zombie
         return None
 
 
@@ -126,19 +126,19 @@ def _alive(process: psutil.Process) -> bool:
 
 
 def _mark(process: psutil.Process) -> str | None:
-    for _ in range(_LOOKS):
+    for _ in range(_SCANS):
         try:
             environ = process.environ()
-        except psutil.AccessDenied:  # another user's: none that was started here
+        except psutil.AccessDenied:  # another user's: not started here
             return None
         if environ or process.ppid() in _KERNEL_PARENTS:
             return environ.get(MARK)
-        time.sleep(_POLL_SECONDS)  # in the middle of its exec a program has no environment yet
+        time.sleep(_POLL_SECONDS)  # during its exec a program has no environment yet
     return None
 
 
 class _Ending:
-    """Keeps who was found: a process can lose its marked relatives, and with them what it was known by."""
+    """Remembers the processes found: one can lose its marked relatives, and with them the way to find it."""
 
     def __init__(
         self, directories: Collection[Path], clock: Callable[[], float], sleep: Callable[[float], None]
@@ -149,15 +149,15 @@ class _Ending:
         self._known: set[psutil.Process] = set()
 
     def signal(self, number: signal.Signals, seconds: float) -> set[psutil.Process]:
-        """Send the signal once to each process, also to those that appear meanwhile; return who is left."""
-        told: set[psutil.Process] = set()
+        """Send the signal once to each process, also to those that start meanwhile; return those left."""
+        signalled: set[psutil.Process] = set()
         deadline = self._clock() + seconds
         while left := self._left():
-            for process in left - told:
-                # One that may not be signalled stays among those left, and is reported.
+            for process in left - signalled:
+                # A process that may not be signalled stays in the list, and is reported.
                 with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                     process.send_signal(number)
-            told |= left
+            signalled |= left
             if self._clock() >= deadline:
                 break
             self._sleep(_POLL_SECONDS)

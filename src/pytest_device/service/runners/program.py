@@ -1,4 +1,4 @@
-"""The programs that work for a session: where they run, when they are ready, how they end."""
+"""The programs of a session: their workspace, their start and their end."""
 
 import asyncio
 from asyncio.subprocess import Process
@@ -21,12 +21,12 @@ _Answer = TypeVar("_Answer")
 
 
 class EndedError(ControllerError):
-    """A program ended instead of getting ready."""
+    """A program exited before it was ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that was started, and what it prints."""
+    """A program that was started, and its output."""
 
     title: str
     process: Process
@@ -40,9 +40,9 @@ class Program:
         return cls(title, process, journal, asyncio.create_task(_read(process, journal)))
 
     async def ready(self, answer: Callable[[], Awaitable[_Answer | None]], limit_seconds: float) -> _Answer:
-        """Wait until there is an answer, which may take each time as long as it likes; return it.
+        """Poll until ``answer`` returns a value; return it.
 
-        Raises EndedError when the program ends instead, ControllerError when it takes longer than the limit.
+        Raises EndedError if the program exits first, ControllerError if it takes longer than the limit.
         """
         try:
             async with asyncio.timeout(limit_seconds):
@@ -69,7 +69,7 @@ class Program:
         return f"exit status {self.process.returncode}{self._last_output()}"
 
     async def closed(self) -> None:
-        """Wait until nothing of the ended program is left in this process."""
+        """Release what this process holds of the program, which has exited."""
         if (await asyncio.wait({self.task}, timeout=_LAST_WORDS_SECONDS))[0]:
             await self.process.wait()
         self.task.cancel()
@@ -80,7 +80,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The directory of one session, all its own, and the programs that were started there."""
+    """The directory of one session, and the programs that were started there."""
 
     directory: Path
     guard: Guard
@@ -96,11 +96,11 @@ class Workspace:
         return program
 
     async def end(self) -> None:
-        """End every process that works here. Raises OSError when one cannot be ended."""
+        """Stop every process of this workspace. Raises OSError if one cannot be stopped."""
         await carry_through(asyncio.to_thread(end, [self.directory]))
 
     def subdir(self, name: str) -> Path:
-        """Return a directory in this one, which is made for this user only."""
+        """Return a subdirectory; it is created if it is missing, for this user only."""
         path = self.directory / name
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
@@ -108,21 +108,21 @@ class Workspace:
 
 @asynccontextmanager
 async def workspace(directory: Path, guard: Guard) -> AsyncGenerator[Workspace]:
-    """Make a directory for programs; at the end of the block no process and no file of them is left.
+    """Create a workspace; at the end of the block stop its processes and remove it.
 
-    Raises OSError when the directory cannot be made or cleared.
+    Raises OSError if the directory cannot be created or removed.
     """
-    place = Workspace(directory, guard)
+    own = Workspace(directory, guard)
     try:
         directory.mkdir(mode=0o700, parents=True)  # noqa: ASYNC240  at once
-        yield place
+        yield own
     finally:
-        await carry_through(_clear(place))
+        await carry_through(_clear(own))
 
 
-async def _clear(place: Workspace) -> None:
-    await asyncio.to_thread(remove, [place.directory])
-    for program in place.programs:
+async def _clear(own: Workspace) -> None:
+    await asyncio.to_thread(remove, [own.directory])
+    for program in own.programs:
         await program.closed()
 
 

@@ -46,7 +46,7 @@ class SessionPrograms:
         stack.push_async_callback(own.end)  # all at once: none waits for an answer of another that has exited
         if record.type is not SessionType.APPIUM:  # an Appium client installs and launches its app itself
             await self._install_app(device, apps)
-        config = await self._start_controller(self.launcher, device, own) if self.launcher else {}
+        config = await self._start_controller(self.launcher, device, own) if self.launcher else dict[str, Any]()
         preview = {} if device.kind == fake.KIND else {"webPreviewUrl": self.shared.keys.url("preview", record.id)}
         record.boot = Running({**config, **preview})
         return await first(device.ended(), *([record.controller.ended()] if record.controller else []))

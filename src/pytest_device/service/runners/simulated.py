@@ -1,4 +1,4 @@
-"""Simulated devices: the rules of the service without any program behind a session."""
+"""Simulated devices: the rules of the service without real programs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from pytest_device.service.devices.base import capabilities
 from pytest_device.service.runners.base import Boot, Booting, Runner, Running
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
 PATH: Final = "/simulated"
-"""Below which the controllers of simulated sessions answer."""
+"""The path prefix of the controllers of simulated sessions."""
 
 _HEALTH: Final[Mapping[str, Mapping[str, Any]]] = {
     "health": {"ok": True},
-    "status": {"value": {"ready": True, "message": "a simulated controller can do nothing else"}},
+    "status": {"value": {"ready": True, "message": "a simulated controller only answers health checks"}},
     "tools": {"tools": []},
 }
 
@@ -30,16 +31,16 @@ class _Device:
 
 
 BootSeconds = Callable[[Mapping[str, Any]], float]
-"""Gives how long the device of a create request's body takes to boot."""
+"""Returns the boot time of the device for a create request."""
 
 
 class SimulatedRunner(Runner):
     """Pretends to boot devices, each ready ``boot_seconds`` after its start by ``clock`` (Unix seconds).
 
-    ``boot_seconds`` may be a function of the request's body: kinds of device differ. Nothing runs: the connection
-    details have the document's shape and lead to names that never resolve, those of the controllers to ``routes`` at
-    ``base_url`` where one is given: they are alive, and can do nothing. For tests and measurements of the service's own
-    rules, never for a run of somebody's tests.
+    ``boot_seconds`` may be a function of the request's body, since kinds of devices differ. No program runs: the
+    connection details have the document's shape and host names that never resolve; with a ``base_url`` those of the
+    controllers lead to ``routes``, which answer health checks only. For tests and measurements of the service's own
+    rules, never for a user's tests.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class SimulatedRunner(Runner):
         )
 
     def status(self, session_id: str) -> Boot:
-        """Tell by the clock whether the session would be ready."""
+        """Return by the clock whether the session would be ready."""
         device = self._devices[session_id]
         if self._clock() < device.ready_at:
             return Booting()
@@ -77,16 +78,16 @@ class SimulatedRunner(Runner):
         self._devices[session_id].last_activity = self._clock()
 
     def last_activity(self, session_id: str) -> float | None:
-        """Tell when ``use`` was last called for the session."""
+        """Return when ``use`` was last called for the session."""
         return self._devices[session_id].last_activity
 
     def routes(self) -> Sequence[Route]:
-        """Return where the simulated controllers of sessions say that they are alive, each in its own way."""
+        """Return the health checks of the simulated controllers."""
 
         async def answer(request: Request) -> Response:
             alive = request.path_params["session_id"] in self._devices
             words = _HEALTH.get(request.path_params["question"]) if alive else None
-            return JSONResponse(words or {"error": "there is no such controller"}, 200 if words else 404)
+            return JSONResponse(words or {"error": "no such controller"}, 200 if words else 404)
 
         return (Route(f"{PATH}/{{session_id}}/{{question}}", answer, methods=["GET"]),)
 
@@ -107,16 +108,7 @@ def _remote_config(session_id: str, device: _Device, address: str, preview: Mapp
         case SessionType.ARGENT:
             return {"toolsUrl": address, "toolsAuthToken": f"simulated-argent-{session_id}", **preview}
         case SessionType.APPIUM:
-            capabilities = _capabilities(session_id, device.platform)
-            # The preview is optional for this type: here a session without one can be met.
-            return {"appiumUrl": address, "capabilities": capabilities}
+            # The preview is optional for this type: clients can test a session without one here.
+            return {"appiumUrl": address, "capabilities": capabilities(device.platform, session_id)}
         case SessionType.WEB_PREVIEW_ONLY | SessionType.SERVE_SIM:
             return preview
-
-
-def _capabilities(session_id: str, platform: Platform) -> Mapping[str, str]:
-    name, automation = {
-        Platform.ANDROID: ("Android", "UiAutomator2"),
-        Platform.IOS: ("iOS", "XCUITest"),
-    }[platform]
-    return {"platformName": name, "appium:automationName": automation, "appium:udid": session_id}

@@ -20,21 +20,21 @@ _PROJECTS: Final = Path(__file__).parent / "npm"
 
 _CI: Final = (
     "ci",
-    "--ignore-scripts",  # they look for drivers and download browsers: what is wanted is pinned here
-    "--omit=optional",  # binaries for pictures, terminals and windows that nothing here shows
+    "--ignore-scripts",  # they search for drivers and download browsers, which are pinned here
+    "--omit=optional",  # binaries for images, terminals and windows, which are not needed
     "--no-audit",
     "--no-fund",
     "--no-update-notifier",
     "--no-progress",
-    "--no-engine-strict",  # which Node.js fits is decided here
+    "--no-engine-strict",  # this package checks the version of Node.js
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """An npm project of this package; ``package`` is the one it is for, ``script`` starts it.
+    """An npm project of this package; ``package`` is the main dependency, ``script`` starts it.
 
-    ``installer`` is a script of the project that installs it: Node.js runs it with the command of npm as its arguments.
+    ``installer`` is a script of the project that installs it: Node.js runs it with the npm command as its arguments.
     """
 
     name: str
@@ -45,17 +45,17 @@ class Project:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What is pinned, what that needs, and how it is installed."""
+        """The manifest, the lock file and the installer."""
         names = ("package.json", "package-lock.json", *([self.installer] if self.installer else []))
         return tuple(_PROJECTS / self.name / name for name in names)
 
     def directory(self, cache_dir: Path) -> Path:
-        """Return where it is once it is installed; what is pinned is part of the name."""
+        """Return the directory it is installed in; the name depends on what is pinned."""
         return cache_dir / f"{self.name}-{self.version}-{digest(self.files)}"
 
     @property
     def version(self) -> str:
-        """The version of the program that is pinned."""
+        """The pinned version of the program."""
         version: str = json.loads(self.files[0].read_text())["dependencies"][self.package]
         return version
 
@@ -75,7 +75,7 @@ AGENT_DEVICE: Final = Project(
     "agent-device",
     "agent-device",
     Path("node_modules/agent-device/dist/src/internal/daemon.js"),
-    Requirement("agent-device", ">=24", {}, 24),  # it says >=22.12 itself, and >=24 for its platform `web`
+    Requirement("agent-device", ">=24", {}, 24),  # its own manifest says >=22.12, and >=24 for its platform `web`
 )
 ARGENT: Final = Project(
     "argent",
@@ -87,7 +87,7 @@ CHROMIUM: Final = Project(
     "chromium",
     "@sparticuz/chromium",
     Path("chromium"),
-    Requirement("Chromium", ">=18", {}, 18),  # to be unpacked; it says more itself, for uses that are not ours
+    Requirement("Chromium", ">=18", {}, 18),  # only to unpack it; its own manifest requires more, for other uses
     installer="install.mjs",
 )
 
@@ -106,7 +106,7 @@ class Toolchain:
 
 
 class Toolbox:
-    """The toolchains of one service: each is looked for, and installed where it is missing, when it is first wanted."""
+    """The toolchains of one service: each is found, or installed if it is missing, on first use."""
 
     def __init__(self, guard: Guard, environ: Mapping[str, str], cache_dir: Path) -> None:
         self._guard = guard
@@ -115,9 +115,9 @@ class Toolbox:
         self._found: dict[str, Toolchain] = {}
 
     async def get(self, project: Project, progress: Log) -> Toolchain:
-        """Return the toolchain; ``progress`` is told what takes long. Raises ConfigError with the cause and the fix.
+        """Return the toolchain; ``progress`` reports what takes long. Raises ConfigError with the cause and the fix.
 
-        Who asks second waits for the first and finds the work done, or does it when the first was broken off.
+        A second caller waits for the first, and installs the toolchain itself if the first was cancelled.
         """
         if project.name not in self._found:
             nodes = node.candidates(self._environ)
@@ -125,7 +125,7 @@ class Toolbox:
         return self._found[project.name]
 
     async def ensure(self, package: Package, progress: Log) -> None:
-        """Install a package that needs nothing else; ``progress`` and errors as with ``get``."""
+        """Install a package without dependencies; ``progress`` and errors as with ``get``."""
         await self._installer(progress).ensure(package)
 
     def _installer(self, progress: Log) -> Installer:
@@ -133,7 +133,7 @@ class Toolbox:
 
 
 def digest(files: Iterable[Path]) -> str:
-    """Return eight letters that change with the content of any of the files."""
+    """Return eight characters that change with the content of any of the files."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
@@ -145,7 +145,7 @@ async def prepare(
     nodes: Iterable[Path],
     python: str = sys.executable,
 ) -> Toolchain:
-    """Take the first Node.js that fits, install one if none does, then install the project if it is missing.
+    """Use the first Node.js that fits, install one if none does, then install the project if it is missing.
 
     Raises ConfigError with the cause and the fix.
     """
@@ -178,10 +178,10 @@ async def _choose_node(installer: Installer, required: Requirement, nodes: Itera
         return await node.inspect(wheel.directory / wheel.proof, installer.environ, required)
     except ConfigError as error:
         raise ConfigError(
-            f"{required.program} needs Node.js {required.text}, and there is none:",
+            f"{required.program} needs Node.js {required.text}, which was not found:",
             *(problems or ["no node on PATH"]),
             str(error),
-            f"Or install Node.js 24 with its npm, or {node.WHEEL}=={node.WHEEL_VERSION} beside pytest-device.",
+            f"Or install Node.js 24 with its npm, or {node.WHEEL}=={node.WHEEL_VERSION} next to pytest-device.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Fills the directory it runs in: pip brings chromedriver; the program that finds its libraries is made last."""  # noqa: INP001  it runs by itself
+"""Installs chromedriver with pip into the current directory; the script that finds its libraries is written last."""  # noqa: INP001  it runs by itself
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ exec "$here/{PACKAGE}/{PLATFORM}" "$@"
 
 
 def main(pip: list[str], libraries: Path) -> None:
-    """Install, leave out what is for other systems, and see whether it runs here, with the libraries of the browser."""
+    """Install, remove the files for other systems, and check that it runs here, with the libraries of the browser."""
     _run(*pip)
     for other in set(PACKAGE.glob("chromedriver_*")) - {PACKAGE / PLATFORM}:
         other.unlink()
