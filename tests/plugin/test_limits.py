@@ -100,7 +100,7 @@ def test_a_worker_says_at_once_for_what_it_waits(
         with subprocess.Popen([*command, "-n1", str(waiting)], stdout=subprocess.PIPE, text=True) as second:
             assert second.stdout is not None
             lines = iter(second.stdout.readline, "")
-            said = next((line for line in lines if "device gw0 waited " in line), "")
+            said = next((line for line in lines if "device gw0 waited 5 s for 1 of 1 sessions" in line), "")
             (pytester.path / "go").touch()
             rest = list(lines)
 

@@ -26,7 +26,7 @@ def test_a_service_without_capacity_is_waited_for_and_the_run_says_so(
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            f"*device android agent-device: the service has no capacity ({status}), retrying in 0 s after * s",
+            f"*device android agent-device: after 0 s: the service has no capacity ({status}), retrying in 0 s",
             "*devices: 1 created, 1 stopped (confirmed);*",
         ]
     )
