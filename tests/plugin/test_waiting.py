@@ -26,7 +26,7 @@ def test_a_service_without_capacity_is_waited_for_and_the_run_says_so(
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            f"*device android agent-device: after 0 s: the service has no capacity ({status}), retrying in 0 s",
+            f"*device android agent-device: after ? s: the service has no capacity ({status}), retrying in 0 s",
             "*devices: 1 created, 1 stopped (confirmed);*",
         ]
     )
@@ -42,8 +42,8 @@ def test_a_service_that_never_has_capacity_is_told_by_its_last_answer(
     result = pytester.runpytest("--device-wait-timeout-seconds=0.3")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: the service had no capacity for 0 s. Last answer: create: *in use*"])
-    result.stdout.no_fnmatch_line("*unknown 1*")
+    result.stdout.fnmatch_lines(["infrastructure: the service had no capacity for ? s. Last answer: create: *in use*"])
+    result.stdout.no_fnmatch_line("*1 unknown*")
     assert service.sessions() == []
 
 
