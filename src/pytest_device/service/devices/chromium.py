@@ -18,6 +18,7 @@ from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for
 from pytest_device.service.devices.page import Page, origin_of
 from pytest_device.service.devices.profiles import Profile
 from pytest_device.service.devices.tabs import Tabs, tabs_of
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.program import first
 from pytest_device.spec import Platform
@@ -215,16 +216,17 @@ async def booted(
     environ: Mapping[str, str],
     guard: Guard,
     serve: Serve,
+    log: Log,
 ) -> AsyncGenerator[Chromium, None]:
     """Run a browser that emulates a phone, with its files below a directory; ``programs`` are it and chromedriver.
 
-    It is stopped at the end of the block. Raises ControllerError if it does not start, OSError if a directory cannot be
-    created.
+    It is stopped at the end of the block. ``log`` reports a start that is tried again. Raises ControllerError if it
+    does not start, OSError if a directory cannot be created.
     """
     program, chromedriver = programs
     size = (profile.width, profile.height)
     async with (
-        browsing(program, size=size, directory=directory, environ=environ, guard=guard) as browser,
+        browsing(program, size=size, directory=directory, environ=environ, guard=guard, log=log) as browser,
         tabs_of(browser.url, profile) as tabs,
     ):
         device = Chromium(browser, tabs, profile, serve, chromedriver)

@@ -183,7 +183,7 @@ class Devices:
         choice = choose(founds, platform, identifier, self._taken)
         async with self._reserved(choice):
             await self._install(choice.found, request, note)
-            async with self._opened(choice, platform, identifier, directory) as device:
+            async with self._opened(choice, platform, identifier, directory, note) as device:
                 kind = f"{device.kind}: {_named(choice.found)}" if device.kind == chromium.KIND else device.kind
                 note(f"device: {device.name} ({kind}){_others(founds, choice.found)}")
                 yield device
@@ -198,7 +198,7 @@ class Devices:
             self._taken -= device
 
     def _opened(
-        self, choice: Choice, platform: Platform, identifier: str | None, directory: Path
+        self, choice: Choice, platform: Platform, identifier: str | None, directory: Path, note: Log
     ) -> AbstractAsyncContextManager[Device]:
         found, environ = choice.found, self._machine.environ
         if choice.device:
@@ -212,6 +212,7 @@ class Devices:
                 environ=environ,
                 guard=self._guard,
                 serve=self._serve,
+                log=note,
             )
         return fake.made(platform, identifier)
 
