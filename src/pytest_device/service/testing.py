@@ -1,8 +1,7 @@
 """The routes of the test interface, in addition to the REST paths; faults.py documents them."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,7 +10,7 @@ from starlette.routing import Route
 from pytest_device.service.accounts import Caller
 from pytest_device.service.effects import EFFECTS
 from pytest_device.service.faults import BOOT, BOOT_EFFECTS, CONTROLLER, DEAD, Fault, Faults
-from pytest_device.service.replies import NOT_FOUND, VALIDATION_ERROR, RefusalError
+from pytest_device.service.replies import NOT_FOUND, RefusalError, invalid, object_in
 from pytest_device.service.sessions import Sessions
 
 OPERATIONS: Final = ("create", "get", "stop", CONTROLLER)
@@ -43,7 +42,7 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
 
     async def add(request: Request) -> Response:
         authenticate(request)
-        faults.add(_fault(await _options(request)))
+        faults.add(_fault(object_in(await request.body() or b"{}")))
         return _done()
 
     async def reset(request: Request) -> Response:
@@ -70,7 +69,9 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
         if what == "expire":
             sessions.expire(session_id)
         else:
-            faults.failed[session_id] = str((await _options(request)).get("reason", "a fault of the test interface"))
+            faults.failed[session_id] = str(
+                (object_in(await request.body() or b"{}")).get("reason", "a fault of the test interface")
+            )
         return _done()
 
     return (
@@ -85,11 +86,11 @@ def testing_routes(faults: Faults, sessions: Sessions, authenticate: Callable[[R
 def _fault(options: Mapping[str, Any]) -> Fault:
     for name, value in options.items():
         if type(value) not in _KINDS.get(name, ()):
-            raise _refused(f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}")
+            raise invalid(f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}")
     operation, effect = options.get("operation"), options.get("effect")
     if not _can_strike(effect, operation):
         known = f"{', '.join(OPERATIONS)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
-        raise _refused(
+        raise invalid(
             f"no effect {effect!r} for the operation {operation!r}; the effects of each operation are {known}"
         )
     return Fault(**options)
@@ -99,20 +100,6 @@ def _can_strike(effect: str | None, operation: str | None) -> bool:
     if operation == BOOT:
         return effect in BOOT_EFFECTS
     return operation in OPERATIONS and effect in EFFECTS and (operation, effect) not in _NEVER
-
-
-async def _options(request: Request) -> Mapping[str, Any]:
-    try:
-        options = json.loads(await request.body() or b"{}")
-    except ValueError as error:
-        raise _refused(f"the body is not JSON: {error}") from error
-    if not isinstance(options, dict):
-        raise _refused("the body must be a JSON object")
-    return cast("dict[str, Any]", options)
-
-
-def _refused(message: str) -> RefusalError:
-    return RefusalError(400, VALIDATION_ERROR, message)
 
 
 def _done() -> Response:

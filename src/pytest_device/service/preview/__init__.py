@@ -23,7 +23,7 @@ from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
 from pytest_device.service.preview import words
 from pytest_device.service.preview.screens import Screens
-from pytest_device.service.replies import NOT_FOUND, VALIDATION_ERROR, RefusalError
+from pytest_device.service.replies import NOT_FOUND, RefusalError, invalid
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
 
@@ -115,8 +115,7 @@ class _Preview:
 def _fraction(body: Mapping[str, object], name: str) -> float:
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not 0 <= value <= 1:
-        message = f"{name} must be a fraction of the screen, from 0 to 1, not {str(value)[:80]}"
-        raise RefusalError(400, VALIDATION_ERROR, message)
+        raise invalid(f"{name} must be a fraction of the screen, from 0 to 1, not {str(value)[:80]}")
     return value
 
 
@@ -124,7 +123,7 @@ def _orientation(body: Mapping[str, object]) -> Orientation:
     for orientation in _ORIENTATIONS:
         if body.get("orientation") == orientation:
             return orientation
-    raise RefusalError(400, VALIDATION_ERROR, f"orientation must be one of {', '.join(_ORIENTATIONS)}")
+    raise invalid(f"orientation must be one of {', '.join(_ORIENTATIONS)}")
 
 
 def _refused(status: int, error: ControllerError) -> RefusalError:
