@@ -162,10 +162,10 @@ def _like(pattern: str, must_be: str) -> _Rule:
     return _Rule(must_be, lambda value: _is_text(value) and re.fullmatch(pattern, value) is not None)
 
 
-def _is_web_url(value: Any) -> bool:
+def _is_web_url(text: str) -> bool:
     try:
-        parts = urlsplit(value) if _is_text(value) and len(value) <= ARCHIVE_URL_MAX_LENGTH else None
-        return bool(parts and parts.hostname and parts.port != 0 and re.fullmatch(WEB_URL, value))
+        parts = urlsplit(text)
+        return bool(parts.hostname) and parts.port != 0 and re.fullmatch(WEB_URL, text) is not None
     except ValueError:
         return False
 
@@ -185,10 +185,16 @@ _FIELDS: Final[Mapping[str, _Rule]] = {
     "maxDurationMinutes": _integer(DURATION_MIN_MINUTES, DURATION_MAX_MINUTES),
     "maxIdleTimeMinutes": _integer(IDLE_MIN_MINUTES, IDLE_MAX_MINUTES),
     "buildId": _UUID,
-    "applicationArchiveUrl": _Rule(f"an HTTP or HTTPS URL of up to {ARCHIVE_URL_MAX_LENGTH} characters", _is_web_url),
+    "applicationArchiveUrl": _Rule(
+        f"an HTTP or HTTPS URL of up to {ARCHIVE_URL_MAX_LENGTH} characters",
+        lambda value: _is_text(value) and len(value) <= ARCHIVE_URL_MAX_LENGTH and _is_web_url(value),
+    ),
     "vendorGo": _Rule("true or false", lambda value: isinstance(value, bool)),
     "sdkVersion": _like(MAJOR_VERSION, 'a major version such as "54"'),
-    "launchArgs": _Rule("an array of strings", lambda value: isinstance(value, list) and all(map(_is_text, value))),
+    "launchArgs": _Rule(
+        "an array of strings",
+        lambda value: isinstance(value, list) and all(_is_text(one) for one in cast("list[object]", value)),
+    ),
     # Ours: any scheme is accepted, since an app may have its own; without one it is not a URL.
     "openUrl": _like(URL, "a URL with its scheme"),
 }
