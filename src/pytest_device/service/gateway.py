@@ -20,8 +20,8 @@ from pytest_device.service import rpc
 from pytest_device.service.devices.base import Device
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import NOT_FOUND, RefusalError
-from pytest_device.service.runners.activity import Activity
 from pytest_device.service.runners.controller import HOST, Controller
+from pytest_device.service.runners.journal import Activity
 
 PATH: Final = "/controllers"
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"

@@ -73,6 +73,7 @@ class Emulator(Borrowed):
         if "Success" not in printed:
             raise ControllerError(f"{app.path.name} cannot be installed: {_last_line(printed)}")
         application_id = app.application_id or self._new_one(before, await self._packages())
+        self._installed.pop(application_id, None)  # the last installed is the last
         self._installed[application_id] = app.path
         return application_id
 

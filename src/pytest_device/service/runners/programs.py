@@ -12,9 +12,9 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices.base import Device
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.activity import Activity
 from pytest_device.service.runners.base import Boot, Failed, LogEntry
 from pytest_device.service.runners.controller import Controller, Launcher
+from pytest_device.service.runners.journal import Activity
 from pytest_device.service.runners.launchers import LAUNCHERS
 from pytest_device.service.runners.processes import remove
 from pytest_device.service.runners.record import KEPT, Record

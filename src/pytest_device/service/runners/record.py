@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.activity import Activity
 from pytest_device.service.runners.base import Boot, Booting, LogEntry
 from pytest_device.service.runners.controller import Controller
+from pytest_device.service.runners.journal import Activity
 from pytest_device.spec import DEFAULT_SESSION_TYPE, SessionType
 
 KEPT: Final = 200
