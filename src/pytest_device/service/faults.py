@@ -107,11 +107,9 @@ class Faults:
         """Sessions whose programs were made to fail, with the reason."""
 
     def add(self, fault: Fault) -> None:
-        """Set a fault."""
         self._armed.append(_Armed(fault))
 
     def reset(self) -> None:
-        """Remove all faults and forget the requests."""
         self._armed.clear()
         self.seen.clear()
 

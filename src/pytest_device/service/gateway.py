@@ -44,15 +44,10 @@ _HOP_BY_HOP: Final = frozenset(
 
 
 class Reachable(Protocol):
-    """A runner whose controllers are reached through the gateway."""
+    """A runner, of which the gateway needs the controllers that are ready, with the record of their use."""
 
-    def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
-        """Return the controller of a session that is ready, and the record of its use."""
-        ...
-
-    def device(self, session_id: str) -> Device | None:
-        """Return the device of a running session."""
-        ...
+    def controller(self, session_id: str) -> tuple[Controller, Activity] | None: ...
+    def device(self, session_id: str) -> Device | None: ...
 
 
 @asynccontextmanager
@@ -102,12 +97,11 @@ class _Gateway:
         device = self._runner.device(request.path_params["session_id"])
         if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
             return await self._forwarded(request, controller, _body(request))
-        translation = await rpc.translated(
-            await request.body(), request.headers, rpc.Browser(device, self._http), controller.token
+        body = await request.body()
+        translated = await rpc.translated(body, request.headers, device, self._http, controller.token)
+        return (
+            translated if isinstance(translated, Response) else await self._forwarded(request, controller, translated)
         )
-        if translation.answer:
-            return Response(translation.answer, media_type="application/json")
-        return await self._forwarded(request, controller, translation.body)
 
     async def _forwarded(
         self, request: Request, controller: Controller, content: AsyncIterable[bytes] | bytes | None

@@ -70,7 +70,6 @@ class Chromium:
 
     @property
     def lines(self) -> Sequence[Line]:
-        """The last console lines of the pages, the oldest first."""
         return self._tabs.console.lines
 
     async def install(self, app: App) -> str:
@@ -164,7 +163,6 @@ class Chromium:
             await (await self._tabs.main()).leave(self._home)
 
     async def close_others(self) -> None:
-        """Close all pages except the one that shows the apps."""
         await self._tabs.close_others()
 
     def _app(self, application_id: str) -> _Installed:

@@ -17,7 +17,7 @@ from pytest_device.service.devices.base import AppState, Orientation, Tools, cap
 from pytest_device.service.devices.found import Found, Listed
 from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.command import ask
+from pytest_device.service.runners.command import ask, last_line
 from pytest_device.spec import Platform
 
 KIND: Final = "emulator"
@@ -71,7 +71,7 @@ class Emulator(Borrowed):
         before = await self._packages()
         printed = await self._tool.ask("install", "-r", "-g", str(app.path), limit_seconds=INSTALL_SECONDS)
         if "Success" not in printed:
-            raise ControllerError(f"{app.path.name} cannot be installed: {_last_line(printed)}")
+            raise ControllerError(f"{app.path.name} cannot be installed: {last_line(printed)}")
         application_id = app.application_id or self._new_one(before, await self._packages())
         self._installed.pop(application_id, None)  # the last installed is the last
         self._installed[application_id] = app.path
@@ -96,7 +96,7 @@ class Emulator(Borrowed):
             return False
         printed = await self._tool.ask("uninstall", application_id)
         if "Success" not in printed:
-            raise ControllerError(f"{application_id} cannot be removed: {_last_line(printed)}")
+            raise ControllerError(f"{application_id} cannot be removed: {last_line(printed)}")
         self._installed.pop(application_id, None)
         return True
 
@@ -104,7 +104,7 @@ class Emulator(Borrowed):
         for name in [application_id] if application_id else self._installed:
             printed = await self._shell("pm", "clear", name)
             if "Success" not in printed:
-                raise ControllerError(f"the state of {name} cannot be cleared: {_last_line(printed)}")
+                raise ControllerError(f"the state of {name} cannot be cleared: {last_line(printed)}")
 
     async def apps(self) -> Mapping[str, AppState]:
         front = await self._front()
@@ -115,7 +115,7 @@ class Emulator(Borrowed):
         try:
             return base64.b64decode(printed)
         except binascii.Error as error:
-            raise ControllerError(f"no screenshot of {self.name}: {_last_line(printed)}") from error
+            raise ControllerError(f"no screenshot of {self.name}: {last_line(printed)}") from error
 
     async def tap(self, x: float, y: float) -> None:
         width, height = await self._size()
@@ -165,7 +165,7 @@ class Emulator(Borrowed):
 
     async def _activity(self, application_id: str) -> str:
         command = ("cmd", "package", "resolve-activity", "--brief", "-c", _LAUNCHER, application_id)
-        found = _last_line(await self._shell(*command))
+        found = last_line(await self._shell(*command))
         if not found.startswith(f"{application_id}/"):
             raise ControllerError(f"{application_id} is not installed on {self.name}, or has no launcher activity")
         return found
@@ -195,11 +195,6 @@ def borrow(serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -
     """Borrow a device that is up, see ``tool.borrowed``."""
     tool = Tool(found.tool, ("-s", serial), environ)
     return borrowed(Emulator(serial, tool, found.appium_home), log)
-
-
-def _last_line(printed: str) -> str:
-    lines = printed.strip().splitlines()
-    return lines[-1].strip() if lines else "no output"
 
 
 def _search_path(environ: Mapping[str, str]) -> str:

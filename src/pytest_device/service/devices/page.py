@@ -99,7 +99,6 @@ class Page:
         await asyncio.gather(*(self.call(method, params) for method, params in calls))
 
     def on_event(self, method: str, params: Mapping[str, Any]) -> None:
-        """Process an event of this page."""
         match method:
             case "Page.lifecycleEvent" if params["frameId"] == self.target and params["name"] == "load":
                 # Also of a page that the requested one has redirected to.
@@ -118,7 +117,6 @@ class Page:
                 pass
 
     async def address(self) -> str:
-        """Return the URL of the page."""
         reply = await self._connection.call("Target.getTargetInfo", {"targetId": self.target})
         return str(reply["targetInfo"]["url"])
 

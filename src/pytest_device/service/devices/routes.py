@@ -50,21 +50,18 @@ class _Command:
     fields: Mapping[str, object]
 
     def text(self, name: str) -> str:
-        """Return a required text."""
         value = self.text_or_none(name)
         if value is None:
             raise invalid(f"{name} is missing")
         return value
 
     def text_or_none(self, name: str) -> str | None:
-        """Return an optional text."""
         value = self.fields.get(name)
         if value is None or isinstance(value, str):
             return value
         raise invalid(f"{name} must be a text")
 
     def texts(self, name: str) -> Sequence[str]:
-        """Return an optional list of texts."""
         value = self.fields.get(name, [])
         if not isinstance(value, list):
             raise invalid(f"{name} must be a list of texts")

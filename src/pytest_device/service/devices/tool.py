@@ -34,7 +34,6 @@ class Tool:
             raise ControllerError(f"{' '.join((self.program.name, *command[:3]))}: {error}") from error
 
     async def succeeds(self, *command: str) -> bool:
-        """Return whether a command succeeds."""
         try:
             await self.ask(*command)
         except ControllerError:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.journal import Activity, Journal
+from pytest_device.service.runners.journal import Activity
 from pytest_device.service.runners.program import Program, Workspace
 from pytest_device.service.runners.toolchain import Project, Toolchain
 
@@ -56,11 +56,6 @@ class Controller:
     remote_config: Mapping[str, Any] = field(repr=False)
     port: int | None = None
     token: str = field(default="", repr=False)
-
-    @property
-    def journal(self) -> Journal:
-        """Its output."""
-        return self.program.journal
 
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""

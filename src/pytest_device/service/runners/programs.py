@@ -17,9 +17,8 @@ from pytest_device.service.runners.controller import Controller, Launcher
 from pytest_device.service.runners.journal import Activity
 from pytest_device.service.runners.launchers import LAUNCHERS
 from pytest_device.service.runners.processes import remove
-from pytest_device.service.runners.record import KEPT, Record
 from pytest_device.service.runners.resources import Folders, Resources
-from pytest_device.service.runners.session_programs import SessionPrograms
+from pytest_device.service.runners.session_programs import KEPT, Record, SessionPrograms
 from pytest_device.spec import SessionType
 
 _GONE: Final = Failed("the session has no processes: it was stopped, or the service was restarted")
