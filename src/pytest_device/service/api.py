@@ -12,14 +12,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
-from pytest_device.service.effects import FaultyApp
+from pytest_device.service.effects import FaultyApp, testing_routes
 from pytest_device.service.faults import Faults
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.openapi import DOCUMENT
 from pytest_device.service.replies import RefusalError, refusal, success
 from pytest_device.service.rules import CreateBody, InvalidBodyError, check, check_limit, is_uuid
 from pytest_device.service.sessions import Sessions
-from pytest_device.service.testing import testing_routes
 from pytest_device.service.web import LoopbackOnly
 from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
 

@@ -7,19 +7,18 @@ program; the program itself checks its own token. Neither bodies nor headers are
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from typing import Final, Protocol
 
 import httpx
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from pytest_device.service import rpc
 from pytest_device.service.devices.base import Device
 from pytest_device.service.keys import Keys
-from pytest_device.service.replies import NOT_FOUND, RefusalError
+from pytest_device.service.replies import NOT_FOUND, RefusalError, refusal
 from pytest_device.service.runners.controller import HOST, Controller
 from pytest_device.service.runners.journal import Activity
 
@@ -138,8 +137,7 @@ def _passed(request: Request, *, besides: Collection[str]) -> list[tuple[str, st
 
 def _unreachable(controller: Controller, error: httpx.TransportError) -> Response:
     message = f"{controller.program.title} does not answer: {type(error).__name__}"
-    errors = [{"code": UNREACHABLE, "message": message, "option": None}]
-    return JSONResponse({"errors": errors}, HTTPStatus.BAD_GATEWAY)
+    return refusal(502, UNREACHABLE, [(message, None)])
 
 
 class _Then(Response):
