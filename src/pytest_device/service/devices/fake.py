@@ -1,8 +1,7 @@
 """The device of Appium's fake driver: it has no screen, and only that driver can use it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -76,9 +75,3 @@ class Fake:
 
     def _refuse(self, what: str) -> NoReturn:
         raise ControllerError(f"the device of this session is Appium's fake one: {what}")
-
-
-@asynccontextmanager
-async def made(platform: Platform, identifier: str | None) -> AsyncGenerator[Fake, None]:
-    """Create one; there is nothing to stop."""
-    yield Fake(platform, identifier)

@@ -1,7 +1,7 @@
 """Chooses the device of a session: the first kind of a table that this machine has."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -215,7 +215,7 @@ class Devices:
                 guard=self._guard,
                 serve=self._serve,
             )
-        return fake.made(platform, identifier)
+        return nullcontext(fake.Fake(platform, identifier))
 
     def _borrowed(self, udid: str, found: Found, directory: Path) -> AbstractAsyncContextManager[Device]:
         environ = self._machine.for_tools
