@@ -32,7 +32,8 @@ _STARTS: Final = 2
 _GRACE_SECONDS: Final = 3.0
 _TEMPORARY_LETTERS: Final = 40
 """A socket's path may have 103 characters on macOS, 107 on Linux; the browser adds 46, and this module 12."""
-_NOISE: Final = "dbus/bus.cc"
+_NOISE: Final = r"dbus/bus\.cc|^\s*$"
+"""Blank lines, and the complaints of a machine that has no desktop, which say nothing of a failure."""
 
 _UNUSED: Final = (
     "BackForwardCache",  # an app that was left would keep running in the background
@@ -160,7 +161,7 @@ def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[st
 async def _started(command: Sequence[str | Path], directory: Path, environ: Mapping[str, str], guard: Guard) -> Program:
     try:
         return Program.reading(
-            "the browser", await guard.start(command, directory=directory, environ=environ), _Output()
+            "the browser", await guard.start(command, directory=directory, environ=environ), Journal(dropped=_NOISE)
         )
     except OSError as error:
         raise ControllerError(f"{command[0]} cannot be run: {error.strerror}") from error
@@ -195,12 +196,3 @@ async def _end(program: Program) -> None:
         program.process.kill()
         await program.exited()
     await program.closed()
-
-
-class _Output(Journal):
-    """The browser's output without the complaints of a machine that has no desktop, which say nothing of a failure."""
-
-    def read(self, line: str) -> None:
-        """Keep a line."""
-        if _NOISE not in line and line.strip():
-            super().read(line)

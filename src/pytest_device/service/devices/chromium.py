@@ -21,7 +21,6 @@ from pytest_device.service.devices.tabs import Tabs, tabs_of
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.program import first
-from pytest_device.spec import Platform
 
 KIND: Final = "chromium"
 UNNAMED: Final = "app"
@@ -54,21 +53,12 @@ class Chromium:
     def __init__(self, browser: Browser, tabs: Tabs, profile: Profile, serve: Serve, chromedriver: Path | None) -> None:
         self._browser = browser
         self._tabs = tabs
-        self._profile = profile
+        self.name = profile.name
+        self.platform = profile.platform
         self._serve = serve
         self._chromedriver = chromedriver
         self._apps: dict[str, _Installed] = {}
         self._home = "data:text/html," + quote(_HOME.format(name=escape(profile.name)))
-
-    @property
-    def name(self) -> str:
-        """The phone that it emulates."""
-        return self._profile.name
-
-    @property
-    def platform(self) -> Platform:
-        """The platform of the phone."""
-        return self._profile.platform
 
     @property
     def tools(self) -> Tools:
@@ -81,7 +71,6 @@ class Chromium:
 
     @property
     def lines(self) -> Sequence[Line]:
-        """The last console lines of the pages, the oldest first."""
         return self._tabs.console.lines
 
     async def install(self, app: App) -> str:
@@ -105,7 +94,6 @@ class Chromium:
         await self._show(app.base)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        """Open a web address or a deep link, the latter in the app that handles it or in the given one."""
         if application_id is not None:
             await self._show(address_in(self._app(application_id).base, url))
         elif parts_of(url).scheme in WEB_SCHEMES:
@@ -123,7 +111,6 @@ class Chromium:
         return True
 
     async def remove(self, application_id: str) -> bool:
-        """Remove an app with its state; return False if it was not installed."""
         if application_id not in self._apps:
             return False
         await self.clear(application_id)
@@ -147,7 +134,6 @@ class Chromium:
         return {name: AppState.FOREGROUND if name == front else AppState.NOT_RUNNING for name in self._apps}
 
     async def screenshot(self) -> bytes:
-        """Return a screenshot as JPEG."""
         return await (await self._tabs.front()).picture()
 
     async def tap(self, x: float, y: float) -> None:
@@ -156,11 +142,9 @@ class Chromium:
         await (await self._tabs.front()).tap(x * width, y * height)
 
     async def orientation(self) -> Orientation:
-        """Return the screen orientation."""
         return self._tabs.screen.orientation
 
     async def rotate(self, orientation: Orientation) -> None:
-        """Rotate the screen."""
         await self._tabs.hold(orientation)
 
     async def ended(self) -> str:
@@ -180,7 +164,6 @@ class Chromium:
             await (await self._tabs.main()).leave(self._home)
 
     async def close_others(self) -> None:
-        """Close all pages except the one that shows the apps."""
         await self._tabs.close_others()
 
     def _app(self, application_id: str) -> _Installed:
