@@ -24,6 +24,8 @@ MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
 RETRY_PAUSES: Final = (0.2, 1.0)
 """Seconds before each retry of a read."""
 
+OK: Final = 200
+
 _IDLE_SECONDS: Final = 2.0
 """Shorter than any server keeps an idle connection, so that no action is sent on one that is just closing."""
 _GATEWAY: Final = frozenset({502, 503, 504})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
     from pytest_device.controllers.agent_device import AgentDevice
-    from pytest_device.controllers.appium import DriverPolicy
+    from pytest_device.controllers.appium.connection import DriverPolicy
     from pytest_device.controllers.argent import Argent
     from pytest_device.sessions.arguments import DeviceArguments, DeviceLease
     from pytest_device.sessions.lifecycle import WaitPolicy
@@ -69,7 +69,7 @@ def device_appium_options() -> "Options | Mapping[str, Options]":
 @pytest.fixture
 def device_driver_policy() -> "DriverPolicy":
     """Return timeouts and retries of Appium drivers; override it to change them."""
-    from pytest_device.controllers.appium import DriverPolicy
+    from pytest_device.controllers.appium.connection import DriverPolicy
 
     return DriverPolicy()
 
@@ -139,10 +139,11 @@ def device_agent_devices(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, AgentDevice]]":
     """Provide an agent-device client for each device of the test, by its marker's name; closed after the test."""
-    from pytest_device.plugin.provider.agents import agent_devices
+    from pytest_device.controllers.agent_device import AgentDevice
+    from pytest_device.plugin.provider.agents import clients
 
-    with agent_devices(request.node, device_sessions, tmp_path_factory) as clients:
-        yield clients
+    with clients(AgentDevice, request.node, device_sessions, tmp_path_factory) as by_name:
+        yield by_name
 
 
 @pytest.fixture
@@ -161,10 +162,11 @@ def device_argents(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, Argent]]":
     """Provide an argent client for each device of the test, by its marker's name."""
-    from pytest_device.plugin.provider.agents import argents
+    from pytest_device.controllers.argent import Argent
+    from pytest_device.plugin.provider.agents import clients
 
-    with argents(request.node, device_sessions, tmp_path_factory) as clients:
-        yield clients
+    with clients(Argent, request.node, device_sessions, tmp_path_factory) as by_name:
+        yield by_name
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pytest_device.controllers.appium.connection import (
 from pytest_device.controllers.appium.launch import open_link
 from pytest_device.controllers.appium.options import merged_options, sent_by
 from pytest_device.controllers.appium.refusal import refusal
+from pytest_device.controllers.client import config_of
 from pytest_device.errors import ControllerError, DeviceError
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest
@@ -53,9 +54,7 @@ def driver(
     ControllerError if Appium does not respond or rejects the start. A failed quit is logged: the device is stopped
     anyway.
     """
-    config = session.remote_config
-    if not isinstance(config, AppiumConfig):
-        raise ControllerError(f"session {session.id} is of type {session.type}: it has no Appium server")
+    config = config_of(session, AppiumConfig, "Appium server")
     wanted = merged_options(session, config, options, request)
     started = _start(session, config, wanted, policy, lost)
     try:

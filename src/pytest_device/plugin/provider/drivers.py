@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.controllers.appium import DriverPolicy, address_of, driver
+from pytest_device.controllers.appium.connection import DriverPolicy, address_of
+from pytest_device.controllers.appium.drivers import driver
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.provider.current import devices_of, keeps
 from pytest_device.plugin.provider.devices import providing
