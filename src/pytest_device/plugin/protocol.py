@@ -37,10 +37,6 @@ class DeviceTests:
         self._settings = devices.settings
         self._log, self._redactor, self._pause, self._signals = log, redactor, pause, signals
 
-    def keeps(self, item: pytest.Item) -> bool:
-        """Return whether to leave the sessions of a failed test running."""
-        return self._settings.keep_on_failure and item.stash.get(FAILED, False) and not self._pause.is_possible()
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Note the current test, and boot devices of later tests in parallel."""
@@ -73,7 +69,7 @@ class DeviceTests:
     def _give_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         sessions = self.devices.taken(item)
         try:
-            self.devices.release(item, nextitem, keep=self.keeps(item))
+            self.devices.release(item, nextitem)
         except DeviceError as error:
             item.stash[_BLAMED] = error
             raise

@@ -22,13 +22,8 @@ _LONGEST_SECONDS: Final = 86_400.0
 class Cache(Protocol):
     """The part of pytest's cache in use."""
 
-    def get(self, key: str, default: Any, /) -> Any:
-        """Return the stored value."""
-        ...
-
-    def set(self, key: str, value: object, /) -> None:
-        """Store what JSON can hold."""
-        ...
+    def get(self, key: str, default: Any, /) -> Any: ...
+    def set(self, key: str, value: object, /) -> None: ...
 
 
 class History:

@@ -3,7 +3,8 @@
 from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from math import inf
+from typing import Final, Required, TypedDict
 
 from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, level_of
 from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
@@ -11,6 +12,15 @@ from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, W
 _LEFT_OF_UNKNOWN: Final = 0.5
 """The share of its estimate that a running test of unknown length keeps: one that has outlived the estimate may still
 last, and a worker that counts as free at once would attract all that is left."""
+
+
+class Limits(TypedDict, total=False):
+    """What a ``RunState`` may be given besides its work."""
+
+    width: Required[int]
+    max_devices: float
+    longest_first: bool
+    prefetch: int
 
 
 class RunState:
@@ -29,9 +39,9 @@ class RunState:
         workers: Collection[WorkerState],
         *,
         width: int,
-        max_devices: float,
-        longest_first: bool,
-        prefetch: int,
+        max_devices: float = inf,
+        longest_first: bool = True,
+        prefetch: int = 0,
     ) -> None:
         self.estimates, self.workers = estimates, workers
         self.width, self.max_devices, self.prefetch = width, max_devices, prefetch

@@ -1,41 +1,20 @@
-"""Finds the run of a test or fixture."""
+"""Finds what provides devices to the tests of this run."""
 
-from typing import Final, Protocol
+from typing import Final
 
 import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.provider.devices import Devices
 
-
-class CurrentRun(Protocol):
-    """The part of the run that fixtures use."""
-
-    @property
-    def devices(self) -> Devices:
-        """What provides devices to tests."""
-        ...
-
-    def keeps(self, item: pytest.Item) -> bool:
-        """Return whether to leave the sessions of a failed test running."""
-        ...
-
-
-CURRENT_RUN: Final = pytest.StashKey[CurrentRun]()
+CURRENT_DEVICES: Final = pytest.StashKey[Devices]()
 
 
 def devices_of(request: pytest.FixtureRequest) -> Devices:
     """Return what provides devices to the tests of this run; raises ConfigError where none does."""
-    run = request.config.stash.get(CURRENT_RUN, None)
-    if run is None:
-        raise ConfigError(
-            f"{request.node.nodeid} requests a device while it runs, but no test did at collection: mark it with "
-            "@pytest.mark.device(platform=...)"
-        )
-    return run.devices
-
-
-def keeps(item: pytest.Item) -> bool:
-    """Return whether to leave the sessions of a failed test running."""
-    run = item.config.stash.get(CURRENT_RUN, None)
-    return run is not None and run.keeps(item)
+    if devices := request.config.stash.get(CURRENT_DEVICES, None):
+        return devices
+    raise ConfigError(
+        f"{request.node.nodeid} requests a device while it runs, but no test did at collection: mark it with "
+        "@pytest.mark.device(platform=...)"
+    )

@@ -1,14 +1,13 @@
 """``--device-keep-warm``: the sessions that a run takes over from earlier runs and leaves to later ones."""
 
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import pytest
 
-from pytest_device.plugin.provider.backend import Backend
+from pytest_device.plugin.provider.backend import Backend, RemoteBackend
 from pytest_device.sessions.events import Note
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.relay import Relay
 from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
@@ -29,14 +28,15 @@ def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmSto
 
     if settings.not_warm:
         relay.event(Note(settings.not_warm))
-    owner = backend.sessions()
-    if not (settings.keep_warm and settings.state_dir and isinstance(owner, ReaperClient) and owner.can_keep_warm):
+    if not (settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)):
+        return None
+    if not backend.sessions().can_keep_warm:
         return None
     slots = backend.slots("a check for warm devices")
     config = WarmConfig(
         settings.keep_warm,
         Path(settings.state_dir),
-        owner=lambda: cast("ReaperClient", backend.sessions()),  # a forked child has its own
+        owner=backend.sessions,  # a forked child has its own
         problem_of=problem_of,
         relay=relay,
         has_room=lambda sessions: _has_room(slots, sessions),
