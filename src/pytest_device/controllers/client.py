@@ -64,7 +64,6 @@ class Client:
         return reply.body
 
     def _access(self, session: Session) -> tuple[str, str]:
-        """Return URL and token."""
         raise NotImplementedError
 
     def _no_artifact(self, reply: Mapping[str, Any], status: int) -> ControllerError:

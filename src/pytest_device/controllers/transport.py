@@ -40,13 +40,6 @@ class Reply:
     status: int
     body: bytes
 
-    def value(self) -> Any:
-        """Return the body as JSON; raise ValueError if it is not."""
-        try:
-            return json.loads(self.body)
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
-
 
 class Transport:
     """The connection to one controller, named ``controller`` in errors; reads are retried, actions never."""
@@ -107,12 +100,11 @@ class Transport:
         if reply.status == _UNAUTHORIZED or reply.status in _REDIRECT:
             raise self.lost(refusal_of(reply.status))
         try:
-            return reply.value()
-        except ValueError:
+            return json.loads(reply.body)
+        except (ValueError, RecursionError):
             raise self.lost(f"returned something other than JSON (status {reply.status})") from None
 
     def close(self) -> None:
-        """Close its connections."""
         self._client.close()
 
     def _answered(self, send: Callable[[], Reply], pauses: Sequence[float]) -> Reply:
@@ -121,19 +113,13 @@ class Transport:
             reply = send()
         except httpx.HTTPError as error:
             if not pauses or isinstance(error, httpx.ReadTimeout):  # the time limit is over
-                raise self.lost(self._silence(error)) from None
+                late = isinstance(error, httpx.TimeoutException)
+                raise self.lost(f"does not respond{' in time' if late else f': {reason_of(error)}'}") from None
         else:
             if not pauses or reply.status not in _GATEWAY:
                 return reply
         self._sleep(pauses[0])
         return self._answered(send, pauses[1:])
-
-    def _silence(self, error: httpx.HTTPError) -> str:
-        return (
-            "does not respond in time"
-            if isinstance(error, httpx.TimeoutException)
-            else f"does not respond: {reason_of(error)}"
-        )
 
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))

@@ -1,7 +1,6 @@
 """Wraps each test of a run with devices: releases its devices, completes its report."""
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -48,13 +47,8 @@ class DeviceTests:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         """Release the test's sessions after all fixtures that use them were torn down."""
-        with self._given_back(item, nextitem):
-            return (yield)
-
-    @contextmanager
-    def _given_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
         try:
-            yield
+            result = yield
         except (KeyboardInterrupt, pytest.exit.Exception):
             raise  # the end of the run stops what is left
         except BaseException as error:  # also what pytest.fail() raises
@@ -65,6 +59,7 @@ class DeviceTests:
                 error.add_note(str(failure))
             raise
         self._give_back(item, nextitem)
+        return result
 
     def _give_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         sessions = self.devices.taken(item)

@@ -50,7 +50,6 @@ class Dispatcher(Generic[W]):
         self.wait, self.expected, self.put_back = self._run.wait, self._run.expected, self._run.put_back
 
     def add_worker(self, worker: W) -> None:
-        """Add a worker."""
         self._workers[worker] = WorkerState()
         self._changed[worker] = None
 

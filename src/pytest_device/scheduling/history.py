@@ -62,7 +62,6 @@ class History:
         return [seconds for other, boots in self._boots.items() if other.split()[:2] == label for seconds in boots]
 
     def add_boot(self, key: str, seconds: float) -> None:
-        """Add one boot."""
         if not 0 <= seconds < _LONGEST_SECONDS:
             return
         self._boots[key] = [*self._boots.pop(key, ()), round(seconds, 3)][-_MOST_BOOTS:]

@@ -66,11 +66,9 @@ class RunState:
         self.estimates.add(unit.tests, plain=queue.is_plain)
 
     def queue_of(self, test: int) -> GroupQueue:
-        """Return the queue that a test comes from."""
         return self._queue_of[test]
 
     def group_of(self, worker: WorkerState) -> GroupQueue | None:
-        """Return the queue of the group that a worker runs."""
         return None if worker.group is None else self.queues[worker.group]
 
     def pop(self, queue: GroupQueue, place: int) -> WorkUnit:
@@ -94,7 +92,6 @@ class RunState:
         queue.unknown += sign * (len(unit.tests) - len(known))
 
     def has_work(self) -> bool:
-        """Return whether any unit is not assigned."""
         return any(queue.units for queue in self.queues)
 
     def plain_queues(self) -> Iterator[GroupQueue]:
@@ -127,7 +124,6 @@ class RunState:
     # Workers and their time.
 
     def beside(self, worker: WorkerState) -> Iterator[WorkerState]:
-        """Yield the other workers."""
         return (other for other in self.workers if other is not worker)
 
     def others(self, worker: WorkerState) -> Iterator[WorkerState]:
@@ -135,7 +131,6 @@ class RunState:
         return (other for other in self.beside(worker) if not other.is_over)
 
     def workers_of(self, queue: GroupQueue) -> list[WorkerState]:
-        """Return the workers that run a group."""
         return [worker for worker in self.workers if worker.group == queue.number and not worker.is_over]
 
     def remaining(self, worker: WorkerState, now: float) -> float:
@@ -216,7 +211,6 @@ class RunState:
         return self.estimates.of(assignment.test, plain=self.queues[assignment.group].is_plain)
 
     def length(self, unit: WorkUnit) -> float:
-        """Return how long a unit takes."""
         plain = self.queues[unit.group].is_plain
         return sum(self.estimates.of(test, plain=plain) for test in unit.tests)
 

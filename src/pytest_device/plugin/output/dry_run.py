@@ -17,18 +17,9 @@ _HIDDEN: Final = frozenset({"launch_args", "open_url"})
 NO_DEVICE: Final = "no test needs a device by its markers; nothing was sent"
 
 
-def show(tests: Sequence[pytest.Item], config: pytest.Config) -> None:
-    """Write which sessions the tests need, each once for all that share it, and for how many minutes they may bill."""
-    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None:
-        return
+def lines_of(tests: Sequence[pytest.Item]) -> Iterator[str]:
+    """Yield which sessions the tests need, each once for all that share it, and for how many minutes they may bill."""
     needs = Counter(need for test in tests for need in needs_of(test).values())
-    reporter.section("device dry run")
-    for line in _lines(needs):
-        reporter.write_line(line)
-
-
-def _lines(needs: Counter[DeviceRequirement]) -> Iterator[str]:
     if not needs:
         yield NO_DEVICE
         return

@@ -36,7 +36,6 @@ class EventLog:
         return self._progress.sleep if self._progress else sleep
 
     def event(self, event: Event) -> None:
-        """Take an event."""
         event = masked(event, self._redactor.text)
         self._events.append(event)
         if isinstance(event, Created | TakenOver) and self.item is not None:
@@ -44,15 +43,13 @@ class EventLog:
             self.item.user_properties += [("device_session", session.session_id), ("device_session_url", session.url)]
         if self._progress:
             self._progress.note(event)
-        if self._terminal and not isinstance(event, Note):  # which may come in the middle of anything
+        if self._terminal:
             self._terminal.show_event(event)
 
     def note(self, text: str) -> None:
-        """Take a note for the receipt."""
         self.event(Note(text))
 
     def progress(self, text: str) -> None:
-        """Show a line to a person who waits."""
         if self._link:
             self._link.progress(text)
         else:

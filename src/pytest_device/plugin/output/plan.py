@@ -11,8 +11,7 @@ import pytest
 
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, others_that_assign
-from pytest_device.plugin.output import dry_run
-from pytest_device.plugin.output.dry_run import NO_DEVICE
+from pytest_device.plugin.output.dry_run import NO_DEVICE, lines_of
 from pytest_device.plugin.state import history_of
 from pytest_device.report.figures import counted, duration
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
@@ -34,11 +33,22 @@ class DryRunReporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Write dry run and plan instead of running the tests."""
+        config = session.config
         if self._settings.dry_run:
-            dry_run.show(session.items, session.config)
+            _write(config, "device dry run", lines_of(session.items))
         if self._settings.plan:
-            show(session.items, session.config, self._settings)
+            width = max(1, config.stash.get(WIDTH, 0))
+            title = f"device plan for {'1 process' if width == 1 else f'{width} workers'}"
+            _write(config, title, _lines(session.items, config, self._settings, width))
         return True
+
+
+def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter:
+        reporter.section(title)
+        for line in lines:
+            reporter.write_line(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +61,8 @@ class Lasting:
     ends: float
 
 
-def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings) -> None:
-    """Write which devices the tests need, how often one boots, and how long the run takes and bills."""
-    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None:
-        return
-    width = max(1, config.stash.get(WIDTH, 0))
-    reporter.section(f"device plan for {'1 process' if width == 1 else f'{width} workers'}")
-    for line in _lines(tests, config, settings, width):
-        reporter.write_line(line)
-
-
 def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
+    """Yield which devices the tests need, how often one boots, and how long the run takes and bills."""
     history = history_of(config)
     grouping = Grouping()
     plan = grouping.plan(tests, may_order=settings.reorder)
@@ -71,15 +71,8 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
         return
     nodeids = [test.nodeid for test in tests]
     boots = plan.boots(history)
-    most = settings.max_sessions
-    dispatcher = plan.dispatcher(
-        nodeids,
-        history,
-        boots,
-        width=width,
-        max_devices=inf if most is None else most,
-        prefetch=settings.prefetch,
-    )
+    most = inf if settings.max_sessions is None else settings.max_sessions
+    dispatcher = plan.dispatcher(nodeids, history, boots, width=width, max_devices=most, prefetch=settings.prefetch)
     steps = simulated(dispatcher, width)
     lasting, by_number = dispatcher.estimates.boots(), list(grouping.needs)
     sessions = sessions_of(steps, plan, lasting, lambda number, step: _room(by_number[number], step))
@@ -151,7 +144,6 @@ def _room(need: DeviceRequirement, step: Step) -> float:
 
 
 def at_once(sessions: Sequence[Lasting]) -> int:
-    """Return how many sessions there are at once, at most."""
     ends = [(one.ends, -1) for one in sessions]
     changes = sorted([(one.begins, 1) for one in sessions] + ends)
     return max(accumulate(change for _, change in changes), default=0)

@@ -178,7 +178,6 @@ class _OnFirstUse:
         self._store: Store | None = None
 
     def claim(self, count: int, most: int, holder: str) -> Claim:
-        """Return a claim of the store."""
         self._store = self._store or self._opened()
         return self._store.claim(count, most, holder)
 

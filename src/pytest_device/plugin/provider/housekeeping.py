@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +11,6 @@ import pytest
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, joined
 from pytest_device.plugin.provider.warm import is_broken_off
-from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun
@@ -84,7 +82,8 @@ class Housekeeping:
                 for of in (event.session for event in receipt.not_stopped())
                 if of.session_id not in tried
             ]
-            self._count(stop_all(self._service, left, until - time.monotonic()))
+            for event in stop_all(self._service, left, until - time.monotonic()):
+                self._terminal.event(event)
         if self._sweeper:
             self._notes += self._sweeper.notes(until)
         if os.getpid() == 1:
@@ -103,9 +102,6 @@ class Housekeeping:
         except OSError as error:
             self._notes.append(f"the ledger is no longer readable: {error}")
             return set()
-        self._count(events)
-        return {event.session.session_id for event in events}
-
-    def _count(self, events: Sequence[Event]) -> None:
         for event in events:
             self._terminal.event(event)
+        return {event.session.session_id for event in events}
