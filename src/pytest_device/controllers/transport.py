@@ -56,7 +56,8 @@ class Transport:
     ) -> None:
         self.controller, self._page = controller, f" ({page})" if page else ""
         self._timeout_seconds, self._sleep = timeout_seconds, sleep
-        self._redactor = Redactor([base_url, token])
+        self.shown = Redactor([base_url, token]).text
+        """Returns a text without the controller's URL and token."""
         try:
             self._base_url = base_url
             self._client = httpx.Client(
@@ -86,10 +87,6 @@ class Transport:
             )
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         return self._answered(lambda: self._send("POST", path, body, seconds), RETRY_PAUSES if is_read else ())
-
-    def shown(self, text: str) -> str:
-        """Return a text without the controller's URL and token."""
-        return self._redactor.text(text)
 
     def lost(self, what: str) -> ControllerLostError:
         """Return the error for a controller that is gone, or replaced by something else."""

@@ -228,6 +228,6 @@ def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
 
 
 def _devices(request: pytest.FixtureRequest) -> "Devices":
-    from pytest_device.plugin.provider.current import devices_of
+    from pytest_device.plugin.provider.devices import devices_of
 
     return devices_of(request)

@@ -14,7 +14,7 @@ from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.protocol import DeviceTests
 from pytest_device.plugin.provider.connection import Connection
-from pytest_device.plugin.provider.current import CURRENT_DEVICES
+from pytest_device.plugin.provider.devices import CURRENT_DEVICES
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import RUN
 from pytest_device.plugin.xdist.worker import WorkerLink, WorkerLookahead

@@ -1,7 +1,6 @@
 """What happened to sessions in this process since the last report of a test."""
 
-from collections.abc import Callable
-from time import sleep
+import time
 from typing import Any
 
 import pytest
@@ -26,14 +25,11 @@ class EventLog:
         self._config, self._redactor, self._terminal = config, redactor, terminal
         self._link = terminal or link
         self._progress = Progress(config, terminal) if terminal else None
+        self.sleep = self._progress.sleep if self._progress else time.sleep
+        """What sleeps while sessions are waited for: it shows them to a person."""
         self._events: list[Event] = []
         self.item: pytest.Item | None = None
         """The current test, or the last one."""
-
-    @property
-    def sleep(self) -> Callable[[float], None]:
-        """What sleeps while sessions are waited for: it shows them to a person."""
-        return self._progress.sleep if self._progress else sleep
 
     def event(self, event: Event) -> None:
         event = masked(event, self._redactor.text)

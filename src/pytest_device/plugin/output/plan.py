@@ -1,4 +1,4 @@
-"""``--device-plan``: simulates a run from the durations of earlier ones."""
+"""What a run would create (``--device-dry-run``) and how it would go (``--device-plan``), without running it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -11,17 +11,20 @@ import pytest
 
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, others_that_assign
-from pytest_device.plugin.output.dry_run import NO_DEVICE, lines_of
-from pytest_device.plugin.state import history_of
+from pytest_device.plugin.state import history_of, needs_of
+from pytest_device.redact import shown
 from pytest_device.report.figures import counted, duration
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.simulation import Step, simulated
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.settings import Settings
-from pytest_device.spec import DURATION_MAX_MINUTES
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _MINUTE: Final = 60
+_HIDDEN: Final = frozenset({"launch_args", "open_url"})
+"""What an app is given at launch may be a credential anywhere in it."""
+_NO_DEVICE: Final = "no test needs a device by its markers; nothing was sent"
 
 
 class DryRunReporter:
@@ -35,7 +38,7 @@ class DryRunReporter:
         """Write dry run and plan instead of running the tests."""
         config = session.config
         if self._settings.dry_run:
-            _write(config, "device dry run", lines_of(session.items))
+            _write(config, "device dry run", _dry_run(session.items))
         if self._settings.plan:
             width = max(1, config.stash.get(WIDTH, 0))
             title = f"device plan for {'1 process' if width == 1 else f'{width} workers'}"
@@ -49,6 +52,41 @@ def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
         reporter.section(title)
         for line in lines:
             reporter.write_line(line)
+
+
+def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
+    """Yield which sessions the tests need, each once for all that share it, and for how many minutes they may bill."""
+    needs = Counter(need for test in tests for need in needs_of(test).values())
+    if not needs:
+        yield _NO_DEVICE
+        return
+    for need, count in needs.items():
+        request = need.request
+        asked = request.model_dump(
+            mode="json", exclude_none=True, exclude_defaults=True, exclude={"app_id", "platform"}
+        )
+        more = ", ".join(
+            f"{name}={_value(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
+        )
+        yield f"{request.platform} {request.type} ({need.sharing_key}): {counted(count, 'test')}, {more}"
+    minutes = sum(_longest(need) for need in needs)
+    sessions = counted(len(needs), "session")
+    yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
+    yield (
+        "for one process: each pytest-xdist worker has its own sessions; not included: retried starts, replacements "
+        "of expired sessions, device_lease"
+    )
+
+
+def _value(name: str, value: object) -> str:
+    if name in _HIDDEN:
+        return "…"
+    return repr(shown(value) if isinstance(value, str) else value)
+
+
+def _longest(need: DeviceRequirement) -> int:
+    asked = need.request.max_duration_minutes
+    return (DURATION_MAX_MINUTES if asked is None else asked) + CLEANUP_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +105,7 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
     grouping = Grouping()
     plan = grouping.plan(tests, may_order=settings.reorder)
     if not plan.has_devices():
-        yield NO_DEVICE
+        yield _NO_DEVICE
         return
     nodeids = [test.nodeid for test in tests]
     boots = plan.boots(history)

@@ -13,9 +13,8 @@ from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
 from pytest_device.plugin.provider.devices import Devices
-from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper
+from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper, is_broken_off
 from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
-from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
 from pytest_device.report.figures import counted

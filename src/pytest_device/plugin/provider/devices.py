@@ -11,12 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.errors import DeviceError, StopFailedError, UnauthorizedError
-from pytest_device.plugin.provider.factory import Factory
+from pytest_device.errors import ConfigError, DeviceError, StopFailedError, UnauthorizedError
+from pytest_device.plugin.provider.factory import Factory, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
-from pytest_device.plugin.provider.warm import warm_store
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.request import SessionRequest
     from pytest_device.settings import Settings
 
+CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
 _TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
 
 
@@ -263,6 +263,16 @@ class Devices:
             relay=self._relay,
             slots=self.backend.slots(self._names.holder()),
         )
+
+
+def devices_of(request: pytest.FixtureRequest) -> Devices:
+    """Return what provides devices to the tests of this run; raises ConfigError where none does."""
+    if devices := request.config.stash.get(CURRENT_DEVICES, None):
+        return devices
+    raise ConfigError(
+        f"{request.node.nodeid} requests a device while it runs, but no test did at collection: mark it with "
+        "@pytest.mark.device(platform=...)"
+    )
 
 
 @contextmanager

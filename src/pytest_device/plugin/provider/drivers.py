@@ -10,8 +10,7 @@ import pytest
 from pytest_device.controllers.appium.connection import DriverPolicy, address_of
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.provider.current import devices_of
-from pytest_device.plugin.provider.devices import providing
+from pytest_device.plugin.provider.devices import devices_of, providing
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.spec import SessionType
