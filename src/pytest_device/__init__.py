@@ -10,7 +10,29 @@ if TYPE_CHECKING:
     from pytest_device.controllers.argent import Tool as Tool
     from pytest_device.controllers.snapshot import Node as Node
     from pytest_device.controllers.snapshot import Snapshot as Snapshot
-    from pytest_device.errors import *  # noqa: F403  # every error is public
+    from pytest_device.errors import AgentDeviceError as AgentDeviceError
+    from pytest_device.errors import AppError as AppError
+    from pytest_device.errors import ArgentError as ArgentError
+    from pytest_device.errors import ConfigError as ConfigError
+    from pytest_device.errors import ControllerError as ControllerError
+    from pytest_device.errors import ControllerLostError as ControllerLostError
+    from pytest_device.errors import DeviceError as DeviceError
+    from pytest_device.errors import ForbiddenError as ForbiddenError
+    from pytest_device.errors import InvalidRequestError as InvalidRequestError
+    from pytest_device.errors import LeaseTimeoutError as LeaseTimeoutError
+    from pytest_device.errors import NoCapacityError as NoCapacityError
+    from pytest_device.errors import NotFoundError as NotFoundError
+    from pytest_device.errors import ServiceError as ServiceError
+    from pytest_device.errors import SessionError as SessionError
+    from pytest_device.errors import SessionFailedError as SessionFailedError
+    from pytest_device.errors import SessionStoppedError as SessionStoppedError
+    from pytest_device.errors import SessionTimeoutError as SessionTimeoutError
+    from pytest_device.errors import StatusError as StatusError
+    from pytest_device.errors import StopDelayedError as StopDelayedError
+    from pytest_device.errors import StopFailedError as StopFailedError
+    from pytest_device.errors import TransportError as TransportError
+    from pytest_device.errors import UnauthorizedError as UnauthorizedError
+    from pytest_device.errors import UnexpectedReplyError as UnexpectedReplyError
     from pytest_device.sessions.arguments import DeviceArguments as DeviceArguments
     from pytest_device.sessions.arguments import DeviceLease as DeviceLease
     from pytest_device.sessions.client import DeviceClient as DeviceClient
