@@ -28,7 +28,6 @@ class Grouping:
         self._known: dict[pytest.Item, tuple[int, int]] = {}
 
     def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
-        """Return the plan of tests."""
         tests = [self._known.get(item) or self._place(item) for item in items]
         return TestPlan(tuple(self._groups), tuple(self._models), tests, may_order)
 

@@ -76,13 +76,11 @@ class WholeRun:
         return self.history.test_seconds(item.nodeid) is None
 
     def done(self, item: pytest.Item) -> None:
-        """Count it no more."""
         if not item.stash.get(NOT_LEFT, False):
             item.stash[NOT_LEFT] = True
             self._count(item, -1)
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
-        """Return it for all remaining tests."""
         del nextitem
         return max((count for count, tests in self._left[need].items() if tests > 0), default=0)
 
