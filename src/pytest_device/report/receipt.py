@@ -24,7 +24,7 @@ from pytest_device.sessions.events import (
     detail_of,
     outcome_of,
 )
-from pytest_device.sessions.states import Outcome, final_outcome, is_left_by_all
+from pytest_device.sessions.states import OVER, PROVEN, RETRIABLE, Outcome, final_outcome, is_left_by_all
 
 MOST_LISTED: Final = 10
 """So many things of one kind are listed: more would push the test results off the screen."""
@@ -71,7 +71,7 @@ class _Record:
 
     def not_stopped(self) -> SessionEvent:
         """Return the event that says best why it may be running: that of the newest stop, else the newest."""
-        tried = [event for event in self.events if (outcome := outcome_of(event)) and outcome.may_be_retried]
+        tried = [event for event in self.events if outcome_of(event) in RETRIABLE]
         return (tried or self.events)[-1]
 
     def running_seconds(self) -> float:
@@ -151,11 +151,11 @@ class Receipt:
 
     def not_stopped(self) -> list[SessionEvent]:
         """Return the newest event of each session that is neither confirmed stopped nor kept on purpose."""
-        return [one.not_stopped() for one in self._records.values() if not (one.outcome and one.outcome.is_over)]
+        return [one.not_stopped() for one in self._records.values() if one.outcome not in OVER]
 
     def known(self) -> set[str]:
         """Return the ids of sessions whose end is known, and the names of those that nobody can know."""
-        over = {key for key, record in self._records.items() if record.outcome and record.outcome.is_over}
+        over = {key for key, record in self._records.items() if record.outcome in OVER}
         return over | {event.name for event in self.lost}
 
     def lines(self) -> Iterator[Line]:
@@ -224,7 +224,7 @@ class Receipt:
         return len(self._own()) - self._taken_over()
 
     def _stopped(self) -> int:
-        return sum(record.outcome is not None and record.outcome.is_proven for record in self._own())
+        return sum(record.outcome in PROVEN for record in self._own())
 
     def _of_outcome(self, outcome: Outcome, kind: type[_E]) -> list[_E]:
         """Return the deciding event of each session with this outcome."""

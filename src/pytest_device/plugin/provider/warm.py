@@ -9,7 +9,7 @@ from pytest_device.plugin.provider.backend import Backend
 from pytest_device.sessions.events import Note
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reaper_client import ReaperClient
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
 
