@@ -201,25 +201,22 @@ def reconcile(
     Their reapers may still be working, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
     reported again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
     """
-    past = PastRun(run.directory)
 
     def of_others() -> list[ledger.Entry]:
-        return [
-            entry for entry in past.ledger.read()[0] if entry.owner != run.owner and not past.has_living(entry.owner)
-        ]
+        return [entry for entry in run.ledger.read()[0] if entry.owner != run.owner and not run.has_living(entry.owner)]
 
     while any(entry.state == ledger.ASKED for entry in of_others()) and time.monotonic() < until:
         time.sleep(POLL_SECONDS)
     entries = of_others()
     warm = [] if leaves_warm else [entry for entry in entries if entry.state == ledger.WARM]
-    taken_back = {entry.session_id for entry in warm if is_free(past, entry)}
+    taken_back = {entry.session_id for entry in warm if is_free(run, entry)}
     entries = [entry._replace(state=ledger.LIVE) if entry.session_id in taken_back else entry for entry in entries]
     found: list[events.SessionEvent] = [_found(entry) for entry in entries if entry.state != ledger.LIVE]
     found += stop_all(endpoint, [entry for entry in entries if entry.state == ledger.LIVE], until - time.monotonic())
     proven = proven_in(found)
     for entry in entries:
         if entry.session_id in proven:
-            past.ledger.remove(entry.intent)
+            run.ledger.remove(entry.intent)
     mine = [event for event in found if event.session.session_id in taken_back]
     others = [event for event in found if event.session.session_id not in taken_back]
     return [*mine, *(event for event in others if _key(event) not in known)]
