@@ -83,22 +83,22 @@ def _to_json(outcome: "Outcome") -> dict[str, Any]:
 
     return {
         "stopped": [
-            {**_facts(event.session), "status": detail_of(event)} for event in outcome.events if is_proof(event)
+            {**_facts(event.session), "status": detail_of(event)} for event in outcome.stopped if is_proof(event)
         ],
         "not_stopped": list(_not_stopped(outcome)),
-        "already_stopped": outcome.already,
+        "already_stopped": len(outcome.already),
         "left_to_live_runs": outcome.spared,
-        "damaged": dict(outcome.damaged),
+        "damaged": outcome.damaged,
     }
 
 
 def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
     from pytest_device.sessions.events import detail_of, is_proof
 
-    for event in outcome.events:
+    for event in outcome.stopped:
         if not is_proof(event):
             yield {**_facts(event.session), "reason": detail_of(event)}
-    for entry in outcome.unanswered:
+    for entry in outcome.unknown:
         yield {**_facts(entry), "reason": "its ID is unknown: the response to its create call was lost"}
     for entry in outcome.elsewhere:
         yield {**_facts(entry), "reason": f"belongs to {entry.service}"}

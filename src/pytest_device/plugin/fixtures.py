@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pytest_device.controllers.appium.connection import DriverPolicy
     from pytest_device.controllers.argent import Argent
     from pytest_device.plugin.provider.devices import Devices
-    from pytest_device.sessions.arguments import DeviceArguments, DeviceLease
+    from pytest_device.sessions.client import SessionClient
     from pytest_device.sessions.lifecycle import WaitPolicy
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.session_client import SessionClient
+    from pytest_device.sessions.requirement import DeviceArguments, DeviceLease
     from pytest_device.spec import Platform
 
     Options = AppiumOptions | Mapping[str, Any]

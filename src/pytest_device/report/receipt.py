@@ -24,7 +24,7 @@ from pytest_device.sessions.events import (
     detail_of,
     outcome_of,
 )
-from pytest_device.sessions.states import Outcome, final_outcome, is_left_by_all
+from pytest_device.sessions.states import OVER, PROVEN, RETRIABLE, Outcome, final_outcome, is_left_by_all
 
 MOST_LISTED: Final = 10
 """So many things of one kind are listed: more would push the test results off the screen."""
@@ -77,7 +77,7 @@ class _Record:
 
     def not_stopped(self) -> SessionEvent:
         """Return the event that says best why it may be running: that of the newest stop, else the newest."""
-        tried = [event for event in self.events if (outcome := outcome_of(event)) and outcome.may_be_retried]
+        tried = [event for event in self.events if outcome_of(event) in RETRIABLE]
         return (tried or self.events)[-1]
 
     def running_seconds(self) -> float:
@@ -156,11 +156,11 @@ class Receipt:
 
     def not_stopped(self) -> list[SessionEvent]:
         """Return the newest event of each session that is neither confirmed stopped nor kept on purpose."""
-        return [one.not_stopped() for one in self._records.values() if not (one.outcome and one.outcome.is_over)]
+        return [one.not_stopped() for one in self._records.values() if one.outcome not in OVER]
 
     def known(self) -> set[str]:
         """Return the ids of sessions whose end is known, and the names of those that nobody can know."""
-        over = {key for key, record in self._records.items() if record.outcome and record.outcome.is_over}
+        over = {key for key, record in self._records.items() if record.outcome in OVER}
         return over | {event.name for event in self.lost}
 
     def lines(self) -> Iterator[Line]:
@@ -215,7 +215,7 @@ class Receipt:
         return {
             "created": len(own) - taken_over,
             "taken_over": taken_over,
-            "stopped": sum(record.outcome is not None and record.outcome.is_proven for record in own),
+            "stopped": sum(record.outcome in PROVEN for record in own),
             "kept": len(self._of_outcome(Outcome.KEPT, Kept)),
             "kept_warm": len(self._of_outcome(Outcome.WARM, KeptWarm)),
             "unknown": len(self.lost),

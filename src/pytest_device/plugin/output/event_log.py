@@ -8,8 +8,7 @@ import pytest
 from pytest_device.plugin.output.progress import Progress
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.redact import Redactor
-from pytest_device.sessions.event_codec import to_plain
-from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
+from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of, to_plain
 from pytest_device.sessions.reporter import ProgressReporter
 
 

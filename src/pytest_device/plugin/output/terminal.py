@@ -26,7 +26,7 @@ def attach(report: pytest.TestReport, events: "list[Event]", verdict: "Verdict |
 
     ``waited`` are the seconds of it in which the test had no device yet.
     """
-    from pytest_device.sessions.event_codec import to_plain
+    from pytest_device.sessions.events import to_plain
 
     vars(report)[WAITED] = waited
     vars(report)[EVENTS] = [to_plain(event) for event in events]
@@ -204,7 +204,7 @@ class Terminal:
 
 
 def _read(values: dict[str, Any]) -> "Event":
-    from pytest_device.sessions.event_codec import from_plain
+    from pytest_device.sessions.events import from_plain
 
     return from_plain(values)
 

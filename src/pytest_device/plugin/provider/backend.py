@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
@@ -17,7 +17,6 @@ from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import STOP_SECONDS, ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.runs import OwnRun
-from pytest_device.sessions.session_client import SessionClient, may_have_created
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,10 +62,6 @@ class LocalBackend:
     def sessions(self) -> SessionClient:
         """Return what makes the calls in this process."""
         return self._client
-
-    def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether a create call that ended so may have made a session that nobody can name."""
-        return may_have_created(error)
 
     def slots(self, holder: str) -> Slots | None:
         """Return what bounds how many sessions there are at once: in a directory of the service, which goes with it."""
@@ -129,9 +124,6 @@ class RemoteBackend:
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-    def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether the answer is lost for the reaper, too."""
-        return self.sessions().leaves_unknown(error)
 
     def slots(self, holder: str) -> Slots | None:
         """Count in the state directory, which all runs of this user share, or in the store that machines share."""

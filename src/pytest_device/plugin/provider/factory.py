@@ -10,14 +10,13 @@ import pytest
 
 from pytest_device.plugin.provider.backend import Backend, RemoteBackend
 from pytest_device.scheduling.history import History
-from pytest_device.sessions.boots import boot_key
+from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.sessions.warm import WarmConfig, WarmStore
 from pytest_device.settings import Settings
 
@@ -32,15 +31,14 @@ class Factory:
 
         self._warm, self._history = warm, history
         # Of this process: a forked child gets a pool, and so a factory, of its own.
-        client, leaves_unknown = backend.sessions(), backend.leaves_unknown
-        self._config = SessionConfig(client, time.monotonic, relay, problem_of, leaves_unknown, attempts)
+        self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts)
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
         """Return a session that is not created yet, polled by what earlier ones like it took to start."""
         if policy.learned and not policy.past_boots:
-            policy = replace(policy, past_boots=self._history.boots(boot_key(requirement.request)))
+            policy = replace(policy, past_boots=self._history.boots(requirement.request.boot_key))
         find_warm = partial(self._warm.claim, requirement, coming) if self._warm else None
         return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
 

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_device.plugin.state import FAILED, NOT_LEFT, is_fresh, needs_of, planned
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
-from pytest_device.sessions.boots import boot_key
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
@@ -103,7 +102,7 @@ class WholeRun:
         return self._begins[following] - self._begins[place] <= self._boot(self._items[following])
 
     def _boot(self, item: pytest.Item) -> float:
-        boots = (self.history.usual_boot(boot_key(need.request)) for need in needs_of(item).values())
+        boots = (self.history.usual_boot(need.request.boot_key) for need in needs_of(item).values())
         return max(BOOT_SECONDS if seconds is None else seconds for seconds in boots)
 
 
