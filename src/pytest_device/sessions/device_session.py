@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -154,8 +154,7 @@ class DeviceSession:
         """Stop a session that failed to start, and request another one."""
         began = self._config.clock() if self._count_from is None else self._count_from
         self._config.relay.event(events.StartFailed(self.ref(), str(error)))
-        self._stop_created()
-        self._move(State.REQUESTED)
+        self.stop(then=State.REQUESTED)
         self._attempts_left -= 1
         self._attempt, self.outcome = Attempt(self.requirement.request, self._policy, self._config), None
         self._attempt.count_from(began)
@@ -163,26 +162,27 @@ class DeviceSession:
 
     # Its end.
 
-    def stop(self) -> None:
+    def stop(self, *, then: State = State.ENDED) -> None:
         """Stop what there is of it; raises StopFailedError when it may still be running.
 
-        What happens is deferred: ``deliver`` reports it.
+        What happens is deferred, unless another attempt follows: ``deliver`` reports it.
         """
-        with self._ending():
-            self._stop_created()
+        with self._ending() if then is State.ENDED else nullcontext():
+            if self.is_created and self.outcome is None:
+                of, client = self.ref(), self._config.client
+                try:
+                    answer: Session | ServiceError = client.stop(of.session_id)
+                except ServiceError as error:
+                    answer = error
+                except BaseException:  # an interrupt in the middle of the stop: the session comes first
+                    self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
+                    raise
+                self._conclude(of, answer)
+        if then is State.REQUESTED:
+            self._move(then)
 
-    def _stop_created(self) -> None:
-        if not self.is_created or self.outcome is not None:
-            return
-        of, client = self.ref(), self._config.client
-        try:
-            event = events.stop_event(of, lambda: client.stop(of.session_id))
-        except BaseException:  # an interrupt in the middle of the stop: the session comes first
-            self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
-            raise
-        self._conclude(of, self._counted(event))
-
-    def _conclude(self, of: events.SessionRef, event: events.StopEvent) -> None:
+    def _conclude(self, of: events.SessionRef, answer: Session | ServiceError) -> None:
+        event = self._counted(events.stop_event_of(of, answer))
         if isinstance(event, events.Gone) and not self._attempt.is_known:
             event = events.StopFailed(of, NEVER_THERE)
         self.outcome = events.outcome_of(event)

@@ -181,13 +181,9 @@ _OUTCOMES: Final[Mapping[type[Event], Outcome]] = {
 
 def session_id_of(event: Event) -> str:
     """Return the id of the session that an event is about, empty where there is none."""
-    match event:
-        case Note():
-            return event.session_id
-        case Queued():
-            return ""
-        case _:
-            return event.session.session_id
+    if isinstance(event, Note):
+        return event.session_id
+    return "" if isinstance(event, Queued) else event.session.session_id
 
 
 def outcome_of(event: Event) -> Outcome | None:
@@ -235,20 +231,28 @@ def masked(event: Event, mask: Callable[[str], str]) -> Event:
 
 
 def stop_event(of: SessionRef, stop: Callable[[], "Session"]) -> StopEvent:
-    """Return what a stop call, by its answer or its error, makes of a session."""
+    """Return what a stop call makes of a session."""
     try:
-        answer = stop()
-    except NotFoundError:
-        return Gone(of)
-    except StopDelayedError as error:
-        return StopDelayed(of, str(error))
+        return stop_event_of(of, stop())
     except ServiceError as error:
-        return StopFailed(of, str(error))
-    if str(answer.id) != of.session_id:
-        return StopFailed(of, f"the service returned session {answer.id}")
-    if answer.status not in TERMINAL:
-        return StopFailed(of, f"its status is {answer.described_status}")
-    return Stopped(of, str(answer.status), answer.running_seconds)
+        return stop_event_of(of, error)
+
+
+def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent:
+    """Return what the answer to a stop call, or its error, makes of a session."""
+    match answer:
+        case NotFoundError():
+            return Gone(of)
+        case StopDelayedError():
+            return StopDelayed(of, str(answer))
+        case ServiceError():
+            return StopFailed(of, str(answer))
+        case _ if str(answer.id) != of.session_id:
+            return StopFailed(of, f"the service returned session {answer.id}")
+        case _ if answer.status not in TERMINAL:
+            return StopFailed(of, f"its status is {answer.described_status}")
+        case _:
+            return Stopped(of, str(answer.status), answer.running_seconds)
 
 
 class EventFormatError(ValueError):

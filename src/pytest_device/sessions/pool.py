@@ -15,7 +15,7 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import PoolObserver, Roster, is_good
+from pytest_device.sessions.roster import PoolObserver, Roster, is_good, together
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0
@@ -131,7 +131,12 @@ class Pool:
         for session in self._roster.starting_ahead():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
-        self._roster.end(done, may_stay=True)
+        doomed: list[DeviceSession] = []
+        try:
+            self._roster.retire(done, doomed, may_stay=True)
+        finally:
+            with self._roster.delivering(doomed):
+                together([session.stop for session in doomed])
 
     def keep(self, session: DeviceSession) -> None:
         """Leave a session running on purpose."""

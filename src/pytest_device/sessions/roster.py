@@ -2,8 +2,8 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Final, Protocol
 
 from pytest_device.sessions.background import Background
@@ -92,25 +92,21 @@ class Roster:
         self._dropped.append(session)
         self._background.drop(session)
 
-    def end(self, ending: Iterable[DeviceSession], *, may_stay: bool = False) -> None:
-        """Remove sessions from the pool and stop them, all unless they ``may_stay`` warm; then report their events."""
+    def end(self, ending: Iterable[DeviceSession]) -> None:
         doomed: list[DeviceSession] = []
         try:
-            with ExitStack() as each:  # a hook that raises does not keep the others from theirs
-                for session in list(ending):
-                    self.sessions.remove(session)
-                    doomed.append(session)
-                    each.callback(self._part_from, session, doomed, may_stay=may_stay)
+            self.retire(ending, doomed)
         finally:
-            self._stop(doomed)
+            with self.delivering(doomed):
+                together([session.stop for session in doomed])
 
-    def _stop(self, doomed: Sequence[DeviceSession]) -> None:
-        try:
-            together([session.stop for session in doomed])
-        finally:
-            for session in doomed:
-                if session not in self._unused:
-                    session.deliver()
+    def retire(self, ending: Iterable[DeviceSession], doomed: list[DeviceSession], *, may_stay: bool = False) -> None:
+        """Remove sessions from the pool, and add those to stop to ``doomed``: all, unless they ``may_stay`` warm."""
+        with ExitStack() as each:  # a hook that raises does not keep the others from theirs
+            for session in list(ending):
+                self.sessions.remove(session)
+                doomed.append(session)
+                each.callback(self._part_from, session, doomed, may_stay=may_stay)
 
     def _part_from(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
         if session.is_unused:
@@ -121,6 +117,16 @@ class Roster:
                 session.hand_over(until)
             elif session.is_ready:
                 self._observer.before_stop(session)
+
+    @contextmanager
+    def delivering(self, doomed: Sequence[DeviceSession]) -> Generator[None]:
+        """Report the sessions' events once all of them are stopped."""
+        try:
+            yield
+        finally:
+            for session in doomed:
+                if session not in self._unused:
+                    session.deliver()
 
     def close(self, timeout_seconds: float) -> None:
         """Report the events of sessions without a test, once the background has stopped them or time is up."""
