@@ -6,11 +6,12 @@ import { util } from 'appium/support.js';
 
 const PREFIX = 'alert:';
 const BUTTONS = { accept: 'OK', dismiss: 'Cancel' };
+export const buttons = Object.values(BUTTONS);
 const ANDROID_IDS = { accept: 'android:id/button1', dismiss: 'android:id/button2', message: 'android:id/message' };
 
 const pageFile = (name) => readFileSync(new URL(name, import.meta.url), 'utf8');
 const { walked, descendants } = new Function(
-  `${pageFile('page-tree.js')}\n${pageFile('page-find.js')}\nreturn { walked, descendants };`,
+  `${['page-tree.js', 'page-fields.js', 'page-find.js'].map(pageFile).join('\n')}\nreturn { walked, descendants };`,
 )();
 
 /** WebDriver does not report the position of an alert. */
@@ -65,6 +66,17 @@ export async function found(root, query) {
 
 export async function source(root) {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${xmlOf(root)}`;
+}
+
+/** Press the button of an alert with a label, else the usual one: `accept` or `dismiss`. */
+export async function pressLabelled(driver, usual, label) {
+  await driver.getAlertText(); // without an alert, its error
+  const part = label ? Object.keys(BUTTONS).find((name) => BUTTONS[name] === label) : usual;
+  if (!part) {
+    const there = buttons.map((one) => `'${one}'`).join(', ');
+    throw new errors.InvalidArgumentError(`the alert has no button '${label}': its buttons are ${there}`);
+  }
+  await driver.toBrowser(`/alert/${part}`, 'POST');
 }
 
 export async function press(driver, element) {

@@ -16,9 +16,12 @@ import * as recording from './recording.js';
 import { STRATEGIES } from './selectors.js';
 
 const HOST = '127.0.0.1';
+const REFUSALS = {
+  selector: errors.InvalidSelectorError, argument: errors.InvalidArgumentError, state: errors.InvalidElementStateError,
+};
 const SCRIPT_LIMIT_MS = 60_000;
 
-const PAGE_SCRIPT = ['page-tree.js', 'page-find.js', 'page-answer.js']
+const PAGE_SCRIPT = ['page-tree.js', 'page-fields.js', 'page-find.js', 'page-answer.js']
   .map((name) => readFileSync(new URL(name, import.meta.url), 'utf8'))
   .concat('return answer(...arguments);')
   .join('\n');
@@ -82,6 +85,8 @@ export class LocalDriver extends ChromiumDriver {
     this.context = contexts.NATIVE;
     this.recorder = null;
     this.permissions = new Map();
+    /** The ids of the apps by the places that they were installed from. */
+    this.ids = new Map();
   }
 
   get platform() {
@@ -144,12 +149,12 @@ export class LocalDriver extends ChromiumDriver {
     };
   }
 
-  /** Query the page's scripts; `element` is an id, or null. Throws InvalidSelector for an invalid selector. */
+  /** Query the page's scripts; `element` is an id, or null. Throws what they refuse. */
   async askPage(ask, request = {}, element = null) {
     const target = { platform: this.platform, application: this.application ?? '' };
     const args = [{ ask, target, ...request }, ...(element ? [util.wrapElement(element)] : [])];
-    const { value, selector } = await this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
-    if (selector) throw new errors.InvalidSelectorError(selector);
+    const { value, refused, message } = await this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
+    if (refused) throw new REFUSALS[refused](message);
     return value;
   }
 
