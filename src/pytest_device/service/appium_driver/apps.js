@@ -2,6 +2,7 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
+import { activityOf } from './activities.js';
 
 const BACKGROUND = 3;
 const FOREGROUND = 4;
@@ -16,11 +17,11 @@ export async function prepare() {
   const named = opts.appPackage ?? opts.bundleId;
   if (opts.app) {
     if (opts.fullReset && named) await this.device.remove(named);
-    this.application = await this.device.install(String(opts.app), named);
+    this.application = await install(this, String(opts.app), named);
   } else if (named) {
     this.application = await installed(this, named);
   }
-  for (const other of listOf(opts.otherApps)) await this.device.install(other);
+  for (const other of listOf(opts.otherApps)) await install(this, other);
   if (opts.orientation) await this.device.rotate(opts.orientation.toUpperCase());
   if (this.application) await start(this);
   else if (opts.browserName) await browse(this);
@@ -49,7 +50,7 @@ export async function facts() {
 
 export const commands = {
   async installApp(app) {
-    await this.device.install(app);
+    await install(this, app);
   },
 
   /** Bring an app to the front, or start it if it is not running. */
@@ -104,7 +105,7 @@ export const commands = {
   },
 
   async getCurrentActivity() {
-    return this.opts.appActivity ?? '.MainActivity';
+    return activityOf(this, await this.getCurrentPackage());
   },
 
   /** Open a deep link, or a web address. */
@@ -167,6 +168,14 @@ async function installed(driver, id) {
   if (apps.includes(id)) return id;
   const there = apps.join(', ') || 'none';
   throw new errors.UnknownError(`the app ${id} is not installed on this device; installed: ${there}. Give appium:app`);
+}
+
+/** Install an app; one from the same place keeps the id that it was given before. */
+async function install(driver, app, named) {
+  const place = app.replace(/^file:\/\//, '').replace(/\/+$/, '');
+  const id = await driver.device.install(app, named ?? driver.ids.get(place));
+  driver.ids.set(place, id);
+  return id;
 }
 
 async function start(driver) {

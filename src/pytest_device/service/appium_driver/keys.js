@@ -6,6 +6,8 @@ const SHIFT = '\uE008';
 const SHIFT_MASK = 0x41;
 const CONTROL = '\uE009';
 const CONTROL_MASK = 0x1000;
+const TAB = '\uE004';
+const ENTER = '\uE006';
 const BACK = 4;
 const HOME = 3;
 
@@ -39,6 +41,17 @@ export async function pressButton(driver, { name }) {
     throw new errors.InvalidArgumentError(`the local device has only the button home, not ${name}`);
   }
   await driver.backgroundApp(-1);
+}
+
+/** Perform what the action key of a keyboard does: go to another field, or send the Enter key. */
+export async function performEditorAction(driver, { action }) {
+  const known = ['normal', 'unspecified', 'none', 'go', 'search', 'send', 'next', 'done', 'previous'];
+  const name = known[Number(action)] ?? String(action).toLowerCase();
+  if (!known.includes(name)) {
+    throw new errors.InvalidArgumentError(`action must be one of ${known.join(', ')}, not ${action}`);
+  }
+  if (name === 'next' || name === 'previous') await pressKeys(driver, name === 'next' ? [] : [SHIFT], [TAB]);
+  else if (name !== 'none') await pressKeys(driver, [], [ENTER]);
 }
 
 /** Type keys one by one to the focused element. */
