@@ -1,16 +1,19 @@
 // `mobile: startActivity`: a web app has one activity, gets extras as its arguments, and views links.
 
 import { errors } from 'appium/driver.js';
+import { LAUNCHERS } from './background.js';
 import { refusal } from './scripts.js';
 
 const MAIN = 'android.intent.action.MAIN';
 const VIEW = 'android.intent.action.VIEW';
 const CATEGORIES = ['LAUNCHER', 'DEFAULT', 'BROWSABLE'].map((name) => `android.intent.category.${name}`);
 const DEFAULT = '.MainActivity';
+const LAUNCHER = '.NexusLauncherActivity';
 const VALUELESS = 'sn';
 
 /** Return the activity of an app. */
 export function activityOf(driver, id) {
+  if (id === LAUNCHERS.Android) return LAUNCHER;
   return (id === driver.application && driver.opts.appActivity) || DEFAULT;
 }
 

@@ -1,6 +1,7 @@
 // The contexts: the app as a native one, and as the web page that it is.
 
 import { errors } from 'appium/driver.js';
+import { follow } from './background.js';
 
 export const NATIVE = 'NATIVE_APP';
 const CHROMIUM = 'CHROMIUM';
@@ -35,5 +36,6 @@ export const commands = {
       throw error;
     }
     this.context = wanted === NATIVE ? NATIVE : webView(this);
+    await follow(this);
   },
 };

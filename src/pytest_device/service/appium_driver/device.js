@@ -2,6 +2,7 @@
 
 import { errors } from 'appium/driver.js';
 
+const FOREGROUND = 4;
 const LIMIT_MS = 120_000;
 
 export class Device {
@@ -64,6 +65,20 @@ export class Device {
   /** Return the states of the installed apps by id, as Appium's numbers. */
   async apps() {
     return (await this.#ask('GET', 'apps')).apps;
+  }
+
+  /** Return the id of the installed app in front, if there is one. */
+  async front() {
+    return Object.entries(await this.apps()).find(([, state]) => state === FOREGROUND)?.[0] ?? null;
+  }
+
+  /** Put the app in front in the background. */
+  async background() {
+    await this.#ask('POST', 'background');
+  }
+
+  async foreground() {
+    await this.#ask('POST', 'foreground');
   }
 
   /** Close all pages except the app's. */

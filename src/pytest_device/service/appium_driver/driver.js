@@ -7,6 +7,7 @@ import { util } from 'appium/support.js';
 import { ChromiumDriver } from 'appium-chromium-driver';
 import * as alerts from './alerts.js';
 import * as apps from './apps.js';
+import * as background from './background.js';
 import * as contexts from './contexts.js';
 import { Device } from './device.js';
 import * as elements from './elements.js';
@@ -77,13 +78,15 @@ export class LocalDriver extends ChromiumDriver {
     // On the instance: the base class sets some of these as fields, which hide methods.
     Object.assign(
       this,
-      ...[alerts, apps, contexts, elements, logs, mobile, recording].map(({ commands }) => commands),
+      ...[alerts, apps, background, contexts, elements, logs, mobile, recording].map(({ commands }) => commands),
     );
     this.locatorStrategies = STRATEGIES;
     this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL);
     this.application = null;
     this.context = contexts.NATIVE;
     this.recorder = null;
+    /** The browser's windows of the app in the background and of the launcher, null with the app in front. */
+    this.away = null;
     this.permissions = new Map();
     /** The ids of the apps by the places that they were installed from. */
     this.ids = new Map();
@@ -151,7 +154,9 @@ export class LocalDriver extends ChromiumDriver {
 
   /** Query the page's scripts; `element` is an id, or null. Throws what they refuse. */
   async askPage(ask, request = {}, element = null) {
-    const target = { platform: this.platform, application: this.application ?? '' };
+    const target = {
+      platform: this.platform, application: this.application ?? '', launcher: background.LAUNCHERS[this.platform],
+    };
     const args = [{ ask, target, ...request }, ...(element ? [util.wrapElement(element)] : [])];
     const { value, refused, message } = await this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
     if (refused) throw new REFUSALS[refused](message);

@@ -53,6 +53,7 @@ const ANSWERS = {
     // The user agent no longer has it; this does, in secure contexts.
     system: (await navigator.userAgentData?.getHighEntropyValues(['platformVersion']))?.platformVersion ?? null,
   }),
+  isHome: () => isHome(),
   keyboard: keyboardShown,
   blur: () => {
     const shown = keyboardShown();
@@ -65,9 +66,15 @@ const ANSWERS = {
   },
 };
 
+/** Return whether the page is the home screen, which is the launcher's and no app's. */
+function isHome() {
+  return 'home' in document.documentElement.dataset;
+}
+
 async function answer(request, element) {
+  const target = { ...request.target, ...(isHome() ? { application: request.target.launcher } : {}) };
   try {
-    return { value: (await ANSWERS[request.ask](request, element)) ?? null };
+    return { value: (await ANSWERS[request.ask]({ ...request, target }, element)) ?? null };
   } catch (error) {
     if (error instanceof Refusal) return { refused: error.kind, message: error.message };
     throw error;

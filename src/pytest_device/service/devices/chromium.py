@@ -30,7 +30,8 @@ Serve = Callable[[Path], AbstractAsyncContextManager[str]]
 """Serves a web build; the value is its URL."""
 
 _HOME: Final = (
-    "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Home</title>"
+    "<!doctype html><html data-home><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    "<title>Home</title>"
     "<style>body{{margin:0;height:100vh;display:grid;place-items:center;font:16px system-ui;"
     "color:#e6e9ef;background:#20242c}}</style><p>{name}"
 )
@@ -97,7 +98,8 @@ class Chromium:
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         """Restart an app with its arguments in ``window.launchArguments``; without any, leave it in front if it is."""
         app = self._app(application_id)
-        if not arguments and await self._front() == application_id:
+        if not arguments and application_id in {await self._front(), await self._behind()}:
+            await self._tabs.uncover()
             return
         await self.go_home()
         await (await self._tabs.main()).start_with(_arguments_script(app.base, arguments))
@@ -141,9 +143,9 @@ class Chromium:
         self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Return the installed apps; only the one in front runs."""
-        front = await self._front()
-        return {name: AppState.FOREGROUND if name == front else AppState.NOT_RUNNING for name in self._apps}
+        """Return the installed apps; only the one in front runs, one in the background waits."""
+        states = {await self._behind(): AppState.BACKGROUND, await self._front(): AppState.FOREGROUND}
+        return {name: states.get(name, AppState.NOT_RUNNING) for name in self._apps}
 
     async def screenshot(self) -> bytes:
         """Return a screenshot as JPEG."""
@@ -178,6 +180,14 @@ class Chromium:
         if await (await self._tabs.main()).address() != self._home:
             await (await self._tabs.main()).leave(self._home)
 
+    async def background(self) -> None:
+        """Put the app in front in the background: it is hidden behind the home screen, and its timers stop."""
+        await self._tabs.cover(self._home)
+
+    async def foreground(self) -> None:
+        """Bring the app in the background to the front again."""
+        await self._tabs.uncover()
+
     async def close_others(self) -> None:
         """Close all pages except the one that shows the apps."""
         await self._tabs.close_others()
@@ -191,6 +201,11 @@ class Chromium:
     async def _front(self) -> str | None:
         """Return the app whose page is shown; of nested apps, the innermost."""
         return await self._at(await self._tabs.front())
+
+    async def _behind(self) -> str | None:
+        """Return the app in the background."""
+        page = self._tabs.behind()
+        return await self._at(page) if page else None
 
     async def _at(self, page: Page) -> str | None:
         address = await page.address()

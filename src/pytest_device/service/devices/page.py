@@ -149,6 +149,17 @@ class Page:
         await self.go(url)
         await self.call("Page.resetNavigationHistory")
 
+    async def hide(self) -> None:
+        """Hide the page: it is notified, and its timers stop. Raises ControllerError while a dialog is open."""
+        self._refuse_in_dialog()
+        await self.call("Emulation.setFocusEmulationEnabled", {"enabled": False})  # which keeps a page visible
+        await self.call("Page.setWebLifecycleState", {"state": "frozen"})
+
+    async def reveal(self) -> None:
+        """Show the page again."""
+        await self.call("Page.setWebLifecycleState", {"state": "active"})
+        await self.call("Emulation.setFocusEmulationEnabled", {"enabled": True})
+
     async def forget(self, origins: Collection[str], *, keep_others: bool) -> None:
         """Clear what origins have stored: cookies, databases, service workers."""
         # Before 156, Chromium clears the session storage of an origin that is not shown only for "*".

@@ -41,7 +41,15 @@ class Logging(Protocol):
 
 @runtime_checkable
 class Tabbed(Protocol):
-    """A device whose apps can open more pages."""
+    """A device whose apps can open more pages, and be hidden."""
+
+    async def background(self) -> None:
+        """Put the app in front in the background."""
+        ...
+
+    async def foreground(self) -> None:
+        """Bring the app in the background to the front again."""
+        ...
 
     async def close_others(self) -> None:
         """Close all pages except the one that shows the apps."""
@@ -180,6 +188,18 @@ async def _close_others(command: _Command) -> _Answer:
     return {}
 
 
+async def _background(command: _Command) -> _Answer:
+    if isinstance(command.device, Tabbed):
+        await command.device.background()
+    return {}
+
+
+async def _foreground(command: _Command) -> _Answer:
+    if isinstance(command.device, Tabbed):
+        await command.device.foreground()
+    return {}
+
+
 async def _screenshot(command: _Command) -> _Answer:
     return Response(await command.device.screenshot(), media_type="application/octet-stream")
 
@@ -202,6 +222,8 @@ _HANDLERS: Final[Mapping[tuple[str, str], _Handler]] = {
     ("GET", "orientation"): _orientation,
     ("POST", "orientation"): _rotate,
     ("POST", "close-others"): _close_others,
+    ("POST", "background"): _background,
+    ("POST", "foreground"): _foreground,
     ("GET", "screenshot"): _screenshot,
     ("GET", "log"): _log,
 }

@@ -27,6 +27,8 @@ class Tabs:
         self.visited: set[str] = set()
         """The origins of all pages and frames that were shown."""
         self._pages: dict[str, Page] = {}
+        self._cover: Page | None = None
+        self._covered: list[Page] = []
         self._crash: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._opened = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,9 +84,35 @@ class Tabs:
 
     async def close_others(self) -> None:
         """Close all pages except the first."""
-        for session, page in list(self._pages.items())[1:]:
-            await self._browser().call("Target.closeTarget", {"targetId": page.target})
-            self._pages.pop(session, None)
+        await self.uncover()
+        for page in list(self._pages.values())[1:]:
+            await self._close(page)
+
+    async def cover(self, url: str) -> None:
+        """Hide all pages, and open another one in front of them, unless it is open."""
+        if self._cover is not None:
+            return
+        self._covered = await self._open()
+        for page in self._covered:
+            await page.hide()
+        target = (await self._browser().call("Target.createTarget", {"url": "about:blank"}))["targetId"]
+        await asyncio.gather(*self._tasks)
+        self._cover = next(page for page in self._pages.values() if page.target == target)
+        await self._cover.go(url)
+
+    async def uncover(self) -> None:
+        """Close the page that `cover` has opened, and show those behind it."""
+        cover, self._cover = self._cover, None
+        if cover is None:
+            return
+        await self._close(cover)
+        for page in self._covered:
+            if page in self._pages.values():
+                await page.reveal()
+
+    def behind(self) -> Page | None:
+        """Return the page that was in front before it was covered, None without a cover."""
+        return self._covered[-1] if self._cover is not None else None
 
     async def detach(self) -> None:
         """Cancel the tasks in progress."""
@@ -110,6 +138,10 @@ class Tabs:
         if not self._pages:  # the device needs one page for its home screen
             self._opened.clear()
             self._begin(self._reopen())
+
+    async def _close(self, page: Page) -> None:
+        await self._browser().call("Target.closeTarget", {"targetId": page.target})
+        self._pages = {session: other for session, other in self._pages.items() if other is not page}
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
