@@ -11,6 +11,7 @@ from pytest_device.sessions.models import AppiumConfig, Session
 
 _AUTOMATION: Final = "appium:automationName"
 _FAKE: Final = "fake"
+_CLIENT: Final = ("appium", "selenium")
 
 
 class _Sign(NamedTuple):
@@ -28,6 +29,8 @@ _NOT_THERE: Final = (
     "Appium looks for it on its own machine: set the URL of an archive (application_archive_url, or appium:app), or a "
     "path that exists there"
 )
+_CRASHED: Final = r"is not running, possibly crashed|\b(page|tab) (has )?crash(ed)?\b"
+"""What XCUITest says of an app, and chromedriver of a web view."""
 _SIGNS: Final = (
     _sign(
         r"application at '.*' does not exist or is not accessible|could not find app apk at|protocol '.*' used in '.*' "
@@ -58,6 +61,7 @@ _SIGNS: Final = (
     ),
     _sign(r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)", "see the device's own message for the reason"),
     _sign(r"app under test cannot be", "see the cause above"),
+    _sign(_CRASHED, "see the log of the app for what it did at its start"),
 )
 _OWN_APPS: Final = re.compile(r"io\.appium\.|WebDriverAgent")
 """Apps that Appium's drivers install: if they fail, the app under test is not at fault."""
@@ -81,6 +85,14 @@ def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], rea
     if fix := _fix_of_options(config, sent, reason):
         return ConfigError(f"{where} rejected the capabilities: {message}\nFix: {fix} {page}")
     return ControllerError(f"{where} did not start a driver: {message} {page}")
+
+
+def crash(session: Session, error: BaseException) -> AppError | None:
+    """Return the error for a driver's report in a test that the app crashed, None for any other."""
+    reason = str(error).partition("\n")[0]
+    if type(error).__module__.partition(".")[0] not in _CLIENT or not re.search(_CRASHED, reason):
+        return None
+    return AppError(f"the app crashed: {reason.removeprefix('Message: ')} (session page: {session.url})")
 
 
 def redacted(text: str, address: str) -> str:

@@ -11,8 +11,14 @@ _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore
 
 
 def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
-    """Return what is wrong with a session; check its controller if the error may come from its client."""
-    return held.check_alive() or (_dead_controller(held.session) if _of_client(error) else None)
+    """Return what is wrong with a session or its app; check its controller if the error may come from its client."""
+    return held.check_alive() or (_of_controller(held.session, error) if _of_client(error) else None)
+
+
+def _of_controller(session: Session, error: BaseException) -> DeviceError | None:
+    from pytest_device.controllers.appium.refusal import crash
+
+    return _dead_controller(session) or crash(session, error)
 
 
 def _dead_controller(session: Session) -> ControllerError | None:

@@ -25,7 +25,8 @@ export const commands = {
   async getCurrentPackage() {
     const front = await this.device.front();
     if (front) return front;
-    return (this.away || (await this.askPage('isHome')) ? LAUNCHERS : BROWSERS)[this.platform];
+    const isLauncher = this.away || (await this.device.crash()) || (await this.askPage('isHome'));
+    return (isLauncher ? LAUNCHERS : BROWSERS)[this.platform];
   },
 };
 
@@ -41,9 +42,17 @@ async function hide(driver) {
 
 /** Go to the window that is in front now; the web view stays the app's in the background, too. */
 export async function follow(driver) {
-  if (!driver.away) return;
-  const { app, launcher } = driver.away;
+  const { app, launcher } = driver.away ?? {};
   const open = await driver.toBrowser('/window/handles', 'GET');
-  if (!open.includes(launcher)) driver.away = null;
-  await driver.toBrowser('/window', 'POST', { handle: driver.away && driver.inApp ? launcher : app });
+  if (open.includes(launcher)) {
+    await enter(driver, driver.inApp ? launcher : app);
+    return;
+  }
+  driver.away = null;
+  const current = app ?? (await driver.toBrowser('/window', 'GET').catch(() => null)); // none after a crash
+  if (app || !current) await enter(driver, open.includes(current) ? current : open.at(-1));
+}
+
+async function enter(driver, handle) {
+  await driver.toBrowser('/window', 'POST', { handle });
 }

@@ -99,6 +99,11 @@ export class Device {
     return Buffer.from(await (await this.#reply('GET', 'screenshot')).arrayBuffer());
   }
 
+  /** Return how the app in front has crashed, null if it has not. */
+  async crash() {
+    return (await this.#ask('GET', 'crash')).crash;
+  }
+
   /** Return the app's console: [{ timestamp, level, message }]. */
   async log() {
     return (await this.#ask('GET', 'log')).lines;

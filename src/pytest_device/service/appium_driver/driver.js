@@ -9,6 +9,7 @@ import * as alerts from './alerts.js';
 import * as apps from './apps.js';
 import * as background from './background.js';
 import * as contexts from './contexts.js';
+import * as crash from './crash.js';
 import { Device } from './device.js';
 import * as elements from './elements.js';
 import * as logs from './logs.js';
@@ -135,7 +136,9 @@ export class LocalDriver extends ChromiumDriver {
       autodownloadEnabled: false,
       disableBuildCheck: true,
     });
-    return await super.startChromedriverSession();
+    const capabilities = await super.startChromedriverSession();
+    crash.explain(this, this.cd.jwproxy);
+    return capabilities;
   }
 
   async getBrowserInfo() {
@@ -158,7 +161,9 @@ export class LocalDriver extends ChromiumDriver {
       platform: this.platform, application: this.application ?? '', launcher: background.LAUNCHERS[this.platform],
     };
     const args = [{ ask, target, ...request }, ...(element ? [util.wrapElement(element)] : [])];
-    const { value, refused, message } = await this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
+    const query = () => this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
+    // A page that goes away meanwhile does not answer, and the next query has the reason.
+    const { value, refused, message } = (await query()) ?? (await query()) ?? {};
     if (refused) throw new REFUSALS[refused](message);
     return value;
   }

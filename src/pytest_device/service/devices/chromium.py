@@ -84,6 +84,11 @@ class Chromium:
         """The last console lines of the pages, the oldest first."""
         return self._tabs.console.lines
 
+    @property
+    def crash(self) -> str | None:
+        """How the app in front has crashed, until an app or the home screen is shown."""
+        return self._tabs.crash
+
     async def install(self, app: App) -> str:
         """Install a web app, from a directory or a URL, replacing one with the same id; return its id."""
         application_id = app.application_id or UNNAMED
@@ -165,7 +170,7 @@ class Chromium:
         await self._tabs.hold(orientation)
 
     async def ended(self) -> str:
-        """Wait until the browser exits or a page crashes; return which and why."""
+        """Wait until the browser exits or its home screen crashes; return which and why. An app may crash."""
         return await first(self._browser.ended(), self._tabs.crashed())
 
     async def close(self) -> None:
@@ -176,6 +181,7 @@ class Chromium:
 
     async def go_home(self) -> None:
         """Show the home screen, without history."""
+        self._tabs.crash = None
         await self._tabs.close_others()
         if await (await self._tabs.main()).address() != self._home:
             await (await self._tabs.main()).leave(self._home)
@@ -213,6 +219,7 @@ class Chromium:
         return max(fitting, key=lambda app: len(app[0]))[1] if fitting else None
 
     async def _show(self, address: str) -> None:
+        self._tabs.crash = None
         await self._tabs.close_others()
         try:
             await (await self._tabs.main()).go(address)

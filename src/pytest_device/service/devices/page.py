@@ -71,6 +71,7 @@ class Page:
         self._holds_on = asyncio.Event()  # a beforeunload dialog is open
         self._is_another = asyncio.Event()
         self._dialog: str | None = None
+        self._crash: str | None = None
         self._going = asyncio.Lock()
 
     async def call(
@@ -113,6 +114,11 @@ class Page:
                 self._holds_on.clear()
             case _:
                 pass
+
+    def on_crash(self, how: str) -> None:
+        """End the wait for the page to load: it has crashed."""
+        self._crash = how
+        self._is_settled.set()
 
     async def address(self) -> str:
         """Return the URL of the page."""
@@ -212,6 +218,8 @@ class Page:
                 await self._is_settled.wait()
         except TimeoutError as error:
             raise ControllerError(f"{_shown(url)} was not loaded within {LOAD_SECONDS:g} s") from error
+        if self._crash:
+            raise ControllerError(f"{_shown(url)} was not loaded: {self._crash}")
         await self._shown_once()
 
     async def _shown_once(self) -> None:

@@ -41,7 +41,12 @@ class Logging(Protocol):
 
 @runtime_checkable
 class Tabbed(Protocol):
-    """A device whose apps can open more pages, and be hidden."""
+    """A device whose apps can open more pages, be hidden, and crash."""
+
+    @property
+    def crash(self) -> str | None:
+        """How the app in front has crashed, None if it has not."""
+        ...
 
     async def background(self) -> None:
         """Put the app in front in the background."""
@@ -200,6 +205,10 @@ async def _foreground(command: _Command) -> _Answer:
     return {}
 
 
+async def _crash(command: _Command) -> _Answer:
+    return {"crash": command.device.crash if isinstance(command.device, Tabbed) else None}
+
+
 async def _screenshot(command: _Command) -> _Answer:
     return Response(await command.device.screenshot(), media_type="application/octet-stream")
 
@@ -224,6 +233,7 @@ _HANDLERS: Final[Mapping[tuple[str, str], _Handler]] = {
     ("POST", "close-others"): _close_others,
     ("POST", "background"): _background,
     ("POST", "foreground"): _foreground,
+    ("GET", "crash"): _crash,
     ("GET", "screenshot"): _screenshot,
     ("GET", "log"): _log,
 }
