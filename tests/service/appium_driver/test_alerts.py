@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from appium.webdriver import Remote
+from appium.webdriver.common.appiumby import AppiumBy
 from selenium.common.exceptions import InvalidArgumentException, NoAlertPresentException
 
 from tests.service.appium_driver.conftest import seen
@@ -40,6 +41,19 @@ def test_a_button_that_is_not_there_is_refused_with_those_that_are(driver: Remot
         press(driver, action, buttonLabel="Later")
     assert driver.switch_to.alert.text == "Delete all notes?"
     driver.switch_to.alert.dismiss()
+
+
+def test_an_alert_that_informs_has_one_button(driver: Remote) -> None:
+    driver.switch_to.alert.dismiss()
+    driver.switch_to.context(driver.contexts[1])
+    driver.execute_script("setTimeout(() => alert('Saved'), 0)")
+    driver.switch_to.context("NATIVE_APP")
+    button = {"ios": "XCUIElementTypeButton"}.get(driver.capabilities["platformName"].lower(), "android.widget.Button")
+    assert [one.text for one in driver.find_elements(AppiumBy.CLASS_NAME, button)] == ["OK"]
+    with pytest.raises(InvalidArgumentException, match=r"no button 'Cancel': its buttons are 'OK'\n"):
+        press(driver, "accept", buttonLabel="Cancel")
+    press(driver, "accept", buttonLabel="OK")
+    assert seen(driver, "title").text == "Notes"
 
 
 def test_without_an_alert_there_is_no_button(driver: Remote) -> None:

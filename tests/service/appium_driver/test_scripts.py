@@ -137,6 +137,26 @@ def test_the_activity_that_the_capabilities_name_is_the_app_s(phone: Remote, and
         assert (other.current_activity, seen(other, "title").text) == (".Start", "Notes")
 
 
+def test_an_environment_of_a_process_is_refused(iphone: Remote) -> None:
+    with pytest.raises(UnknownMethodException, match="a web app has no environment: give it arguments"):
+        iphone.execute_script("mobile: launchApp", {"bundleId": APP_ID, "environment": {"STAGE": "test"}})
+
+
+def test_a_key_is_pressed_for_long(phone: Remote) -> None:
+    seen(phone, "text").click()
+    phone.switch_to.context(phone.contexts[1])
+    phone.execute_script(
+        "for (const type of ['keydown', 'keyup']) addEventListener(type, () => { window[type] = Date.now(); })"
+    )
+    phone.switch_to.context("NATIVE_APP")
+    phone.long_press_keycode(29)
+    assert seen(phone, "text").text == "a"
+    with pytest.raises(InvalidArgumentException, match="a long press of the key code 4 has no equivalent"):
+        phone.long_press_keycode(4)
+    phone.switch_to.context(phone.contexts[1])
+    assert phone.execute_script("return window.keyup - window.keydown") >= 450
+
+
 def test_scrolling_to_an_element_brings_it_onto_the_screen(phone: Remote) -> None:
     line = {"strategy": "-android uiautomator", "selector": 'new UiSelector().text("Line 33")'}
     phone.execute_script("mobile: scroll", line)

@@ -104,6 +104,11 @@ export class Device {
     return (await this.#ask('GET', 'crash')).crash;
   }
 
+  /** Return the type of the page's open dialog: alert, confirm, prompt or beforeunload. */
+  async dialogType() {
+    return (await this.#ask('GET', 'dialog')).type;
+  }
+
   /** Return the app's console: [{ timestamp, level, message }]. */
   async log() {
     return (await this.#ask('GET', 'log')).lines;

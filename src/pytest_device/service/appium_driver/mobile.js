@@ -25,7 +25,10 @@ const APPS = {
   removeApp: (driver, args) => driver.removeApp(idOf(args)),
   isAppInstalled: (driver, args) => driver.isAppInstalled(idOf(args)),
   activateApp: (driver, args) => driver.activateApp(idOf(args)),
-  launchApp: (driver, args) => driver.launchApp(idOf(args), (args.arguments ?? []).map(String)),
+  launchApp: (driver, args, name) => {
+    if (args.environment) throw refusal(name, 'a web app has no environment: give it arguments');
+    return driver.launchApp(idOf(args), (args.arguments ?? []).map(String));
+  },
   terminateApp: (driver, args) => driver.terminateApp(idOf(args)),
   killApp: (driver, args) => driver.terminateApp(idOf(args)),
   queryAppState: (driver, args) => driver.queryAppState(idOf(args)),
@@ -212,8 +215,7 @@ async function alert(driver, { action, buttonLabel }) {
   if (oneOf('action', action, ['accept', 'dismiss', 'getButtons']) !== 'getButtons') {
     return await alerts.pressLabelled(driver, action, buttonLabel);
   }
-  await driver.getAlertText(); // without an alert, its error
-  return alerts.buttons;
+  return await alerts.labelsOf(driver);
 }
 
 function oneOf(argument, value, known) {

@@ -63,7 +63,7 @@ const SCRIPTS = {
   gsmCall: android(REFUSED),
   gsmSignal: android(REFUSED),
   gsmVoice: android(REFUSED),
-  hideKeyboard: { Android: '', iOS: 'keys?' },
+  hideKeyboard: both('keys?'),
   installApp: {
     Android: 'appPath app? timeout? allowTestPackages? useSdcard? grantPermissions? replace? checkVersion? noIncremental?',
     iOS: 'app appPath? strategy? timeoutMs? checkVersion?',
@@ -74,7 +74,7 @@ const SCRIPTS = {
   isLocked: both(),
   keys: ios('keys elementId?'),
   killApp: ios('bundleId'),
-  launchApp: ios('bundleId arguments?'),
+  launchApp: ios('bundleId arguments? environment?'),
   listApps: { Android: '', iOS: 'applicationType?' },
   lock: both(REFUSED),
   longClickGesture: android(`${POINT} duration?`),

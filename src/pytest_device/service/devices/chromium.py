@@ -194,6 +194,10 @@ class Chromium:
         """Bring the app in the background to the front again."""
         await self._tabs.uncover()
 
+    async def dialog_type(self) -> str | None:
+        """Return the type of the open dialog: alert, confirm, prompt or beforeunload."""
+        return (await self._tabs.front()).dialog_type
+
     async def close_others(self) -> None:
         """Close all pages except the one that shows the apps."""
         await self._tabs.close_others()

@@ -70,6 +70,8 @@ class Page:
         self._is_settled = asyncio.Event()  # loaded, or a dialog is open
         self._holds_on = asyncio.Event()  # a beforeunload dialog is open
         self._is_another = asyncio.Event()
+        self.dialog_type: str | None = None
+        """That of an open dialog: alert, confirm, prompt or beforeunload."""
         self._dialog: str | None = None
         self._crash: str | None = None
         self._going = asyncio.Lock()
@@ -107,10 +109,10 @@ class Page:
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
                 self._is_another.set()
             case "Page.javascriptDialogOpening":
-                self._dialog = params["message"]
+                self._dialog, self.dialog_type = params["message"], params["type"]
                 (self._holds_on if params["type"] == "beforeunload" else self._is_settled).set()
             case "Page.javascriptDialogClosed":
-                self._dialog = None
+                self._dialog = self.dialog_type = None
                 self._holds_on.clear()
             case _:
                 pass

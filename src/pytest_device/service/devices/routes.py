@@ -41,7 +41,7 @@ class Logging(Protocol):
 
 @runtime_checkable
 class Tabbed(Protocol):
-    """A device whose apps can open more pages, be hidden, and crash."""
+    """A device whose apps can open more pages and dialogs, be hidden, and crash."""
 
     @property
     def crash(self) -> str | None:
@@ -50,6 +50,10 @@ class Tabbed(Protocol):
 
     async def background(self) -> None:
         """Put the app in front in the background."""
+        ...
+
+    async def dialog_type(self) -> str | None:
+        """Return the type of the open dialog: alert, confirm, prompt or beforeunload."""
         ...
 
     async def foreground(self) -> None:
@@ -205,6 +209,10 @@ async def _foreground(command: _Command) -> _Answer:
     return {}
 
 
+async def _dialog(command: _Command) -> _Answer:
+    return {"type": await command.device.dialog_type() if isinstance(command.device, Tabbed) else None}
+
+
 async def _crash(command: _Command) -> _Answer:
     return {"crash": command.device.crash if isinstance(command.device, Tabbed) else None}
 
@@ -234,6 +242,7 @@ _HANDLERS: Final[Mapping[tuple[str, str], _Handler]] = {
     ("POST", "background"): _background,
     ("POST", "foreground"): _foreground,
     ("GET", "crash"): _crash,
+    ("GET", "dialog"): _dialog,
     ("GET", "screenshot"): _screenshot,
     ("GET", "log"): _log,
 }
