@@ -36,7 +36,7 @@ def test_an_app_in_the_background_is_not_on_the_screen(name: str, request: pytes
     assert (title.text, in_front(driver), driver.query_app_state(APP_ID)) == ("Notes", APP_ID, 4)
 
 
-def test_the_app_is_told_that_it_is_hidden_and_its_timers_stop(phone: Remote) -> None:
+def test_the_app_notices_that_it_is_hidden_and_its_timers_stop(phone: Remote) -> None:
     phone.get("notes:///life")
     assert seen(phone, "title").text == "Life"
 

@@ -53,7 +53,7 @@ def crash(driver: Remote) -> None:
         driver.execute("cdp", {"cmd": "Page.crash", "params": {}})
 
 
-def test_a_crash_is_told_until_the_app_is_launched_anew(driver: Remote) -> None:
+def test_a_crash_is_reported_until_the_app_is_launched_anew(driver: Remote) -> None:
     crash(driver)
 
     for ask in (lambda: seen(driver, "title"), driver.get_screenshot_as_png, lambda: driver.tap([(9, 9)])):

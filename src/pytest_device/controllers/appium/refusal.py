@@ -29,8 +29,10 @@ _NOT_THERE: Final = (
     "Appium looks for it on its own machine: set the URL of an archive (application_archive_url, or appium:app), or a "
     "path that exists there"
 )
-_CRASHED: Final = r"is not running, possibly crashed|\b(page|tab) (has )?crash(ed)?\b"
-"""What XCUITest says of an app, and chromedriver of a web view."""
+_CRASHED: Final = r"is not running, possibly crashed|the page has crashed"
+"""What XCUITest says of an app, and the local device of a web app."""
+_CRASHED_IN_TEST: Final = re.compile(rf"{_CRASHED}|\b(tab crashed|page crash)\b")
+"""Also what chromedriver says of a web view; at a start, its browser may be at fault."""
 _SIGNS: Final = (
     _sign(
         r"application at '.*' does not exist or is not accessible|could not find app apk at|protocol '.*' used in '.*' "
@@ -90,7 +92,7 @@ def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], rea
 def crash(session: Session, error: BaseException) -> AppError | None:
     """Return the error for a driver's report in a test that the app crashed, None for any other."""
     reason = str(error).partition("\n")[0]
-    if type(error).__module__.partition(".")[0] not in _CLIENT or not re.search(_CRASHED, reason):
+    if type(error).__module__.partition(".")[0] not in _CLIENT or not _CRASHED_IN_TEST.search(reason):
         return None
     return AppError(f"the app crashed: {reason.removeprefix('Message: ')} (session page: {session.url})")
 
