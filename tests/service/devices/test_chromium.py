@@ -516,6 +516,18 @@ def test_an_app_in_the_background_is_hidden_behind_the_home_screen(phone: Phone)
     assert phone.says("document.visibilityState") == "visible"
 
 
+def test_an_app_with_a_dialog_stays_in_front_and_visible(phone: Phone) -> None:
+    app = phone.start()
+    ask(phone)
+    with pytest.raises(ControllerError, match=r"a dialog of the page is open: Sure\?"):
+        phone.do(phone.device.background())
+
+    phone.do(phone.device.tap(0, 0))
+
+    assert phone.do(phone.device.apps()) == {app: 4}
+    assert phone.says("document.visibilityState") == "visible"
+
+
 def test_a_browser_that_is_killed_is_told_and_nothing_of_it_is_left(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:

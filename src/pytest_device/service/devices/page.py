@@ -159,9 +159,8 @@ class Page:
 
     async def hide(self) -> None:
         """Hide the page: it is notified, and its timers stop. Raises ControllerError while a dialog is open."""
-        self._refuse_in_dialog()
-        await self.call("Emulation.setFocusEmulationEnabled", {"enabled": False})  # which keeps a page visible
-        await self.call("Page.setWebLifecycleState", {"state": "frozen"})
+        await self._drawn("Emulation.setFocusEmulationEnabled", {"enabled": False})  # which keeps a page visible
+        await self._drawn("Page.setWebLifecycleState", {"state": "frozen"})
 
     async def reveal(self) -> None:
         """Show the page again."""

@@ -94,30 +94,32 @@ class Tabs:
 
     async def cover(self, url: str) -> None:
         """Hide all pages, and open another one in front of them, unless it is open."""
-        if self._cover is not None:
+        if self._covered:
             return
-        self._covered = await self._open()
-        for page in self._covered:
-            await page.hide()
-        target = (await self._browser().call("Target.createTarget", {"url": "about:blank"}))["targetId"]
-        await asyncio.gather(*self._tasks)
-        self._cover = next(page for page in self._pages.values() if page.target == target)
-        await self._cover.go(url)
+        try:
+            for page in await self._open():
+                await page.hide()
+                self._covered.append(page)
+            self._cover = await self._another()
+            await self._cover.go(url)
+        except ControllerError:
+            await self.uncover()
+            raise
 
     async def uncover(self) -> None:
         """Close the page that `cover` has opened, and show those behind it."""
+        covered, self._covered = self._covered, []
         cover, self._cover = self._cover, None
-        if cover is None:
-            return
-        await self._close(cover)
-        for page in self._covered:
+        if cover is not None:
+            await self._close(cover)
+        for page in covered:
             if page in self._pages.values():
                 await page.reveal()
 
     def behind(self) -> Page | None:
         """Return the page that was in front before it was covered, None without a cover."""
         pages = [page for page in self._covered if page in self._pages.values()]
-        return pages[-1] if pages and self._cover is not None else None
+        return pages[-1] if pages else None
 
     async def detach(self) -> None:
         """Cancel the tasks in progress."""
@@ -142,6 +144,11 @@ class Tabs:
         if self._pages.pop(session, None) and not self._pages:  # the device needs one page for its home screen
             self._opened.clear()
             self._begin(self._reopen())
+
+    async def _another(self) -> Page:
+        target = (await self._browser().call("Target.createTarget", {"url": "about:blank"}))["targetId"]
+        await asyncio.gather(*self._tasks)
+        return next(page for page in self._pages.values() if page.target == target)
 
     async def _close(self, page: Page) -> None:
         for session in [session for session, other in self._pages.items() if other is page]:
