@@ -24,16 +24,16 @@ from uuid import uuid4
 import psutil
 
 from pytest_device.plugin.provider.backend import RemoteBackend
+from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event, Stopped
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.channel import NAME
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, new_run
-from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.settings import LOCAL_APP_ID, resolve
 from pytest_device.testing import FaultyService, faulty_service
 
@@ -146,8 +146,7 @@ class Run:
     ) -> DeviceSession:
         """Return a session that is not created yet."""
         del coming
-        client, unknown = self.backend.sessions(), self.backend.leaves_unknown
-        config = SessionConfig(client, time.monotonic, self._relay, leaves_unknown=unknown)
+        config = SessionConfig(self.backend.sessions(), time.monotonic, self._relay)
         return DeviceSession(requirement, policy, config)
 
     def before_stop(self, session: DeviceSession) -> None:

@@ -108,6 +108,10 @@ class Service:
         """Say that it has ended."""
         return STOPPED
 
+    def leaves_unknown(self, error: BaseException) -> bool:  # noqa: ARG002
+        """Return no: each answer arrives."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from pytest_device.errors import TransportError as TransportError
     from pytest_device.errors import UnauthorizedError as UnauthorizedError
     from pytest_device.errors import UnexpectedReplyError as UnexpectedReplyError
-    from pytest_device.sessions.arguments import DeviceArguments as DeviceArguments
-    from pytest_device.sessions.arguments import DeviceLease as DeviceLease
     from pytest_device.sessions.client import DeviceClient as DeviceClient
+    from pytest_device.sessions.client import SessionClient as SessionClient
     from pytest_device.sessions.lease import lease as lease
     from pytest_device.sessions.lifecycle import WaitPolicy as WaitPolicy
     from pytest_device.sessions.models import AgentDeviceConfig as AgentDeviceConfig
@@ -45,7 +44,8 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session as Session
     from pytest_device.sessions.models import WebPreviewConfig as WebPreviewConfig
     from pytest_device.sessions.request import SessionRequest as SessionRequest
-    from pytest_device.sessions.session_client import SessionClient as SessionClient
+    from pytest_device.sessions.requirement import DeviceArguments as DeviceArguments
+    from pytest_device.sessions.requirement import DeviceLease as DeviceLease
     from pytest_device.spec import Platform as Platform
     from pytest_device.spec import SessionType as SessionType
     from pytest_device.spec import Share as Share
@@ -62,10 +62,9 @@ _NAMES_OF: Final = {
         "SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopDelayedError "
         "StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
     ),
-    "sessions.arguments": "DeviceArguments DeviceLease",
-    "sessions.client": "DeviceClient",
+    "sessions.requirement": "DeviceArguments DeviceLease",
+    "sessions.client": "DeviceClient SessionClient",
     "sessions.lease": "lease",
-    "sessions.session_client": "SessionClient",
     "sessions.lifecycle": "WaitPolicy",
     "sessions.models": ("AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig Session WebPreviewConfig"),
     "sessions.request": "SessionRequest",

@@ -89,7 +89,10 @@ def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progr
         stdin.write(json.dumps(config) + "\n")
         stdin.flush()
     for line in stdout:
-        match _event(line):
+        event: object = line.strip()
+        with suppress(ValueError):
+            event = json.loads(line)
+        match event:
             case {"event": "ready", "url": str(url)}:
                 return url
             case {"event": "progress", "text": str(text)}:
@@ -99,14 +102,6 @@ def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progr
             case other:
                 raise ConfigError(f"unexpected output of the local service: {other!r}")
     raise ConfigError(f"the local service exited with status {process.wait(END_SECONDS)} before it was ready")
-
-
-def _event(line: str) -> object:
-    try:
-        event: object = json.loads(line)
-    except ValueError:
-        return line.strip()
-    return event
 
 
 def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:

@@ -26,16 +26,8 @@ T = TypeVar("T")
 _SECONDS_MAX: Final = 1_000_000
 """Longer than any session, and short enough for every system's timers."""
 _SHARDS_MAX: Final = 1_000
-_SWITCH: Final = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-}
+_ON: Final = ("1", "true", "yes", "on")
+_SWITCH: Final = {word: word in _ON for word in (*_ON, "0", "false", "no", "off")}
 
 
 def _parsed(text: str, rule: str, convert: Callable[[str], T], is_valid: Callable[[T], object] = lambda _: True) -> T:

@@ -55,11 +55,9 @@ class Settings(Options):
         return self._origin(word).source
 
     def rank(self, word: str) -> Rank:
-        """Return how strong the source of a value is."""
         return self._origin(word).rank
 
     def is_default(self, word: str) -> bool:
-        """Return whether a value was not set."""
         return self.rank(word) == Rank.DEFAULT
 
     def is_of_this_run(self, word: str) -> bool:

@@ -6,7 +6,7 @@ faults.
 
 import asyncio
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
@@ -100,11 +100,5 @@ def faulty_service(
 ) -> Generator[FaultyService]:
     """Run a local service with its test interface; with simulated devices unless ``runner="real"``."""
     service = LocalService.start(app_id=LOCAL_APP_ID, progress=progress, runner=runner, testing=True, **config)
-    try:
-        faulty = FaultyService(service)
-        try:
-            yield faulty
-        finally:
-            faulty.close()
-    finally:
-        service.close()
+    with closing(service), closing(FaultyService(service)) as faulty:
+        yield faulty

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_device.controllers.appium import DriverPolicy, address_of, driver
-from pytest_device.controllers.appium.connection import connect_directly
+from pytest_device.controllers.appium.connection import DriverPolicy, address_of, connect_directly
+from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import ControllerError
 from tests.controllers.appium_servers import DONE, appium, session_on
 from tests.controllers.servers import Controller, controller

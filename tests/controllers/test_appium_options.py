@@ -10,7 +10,7 @@ from appium.options.android import UiAutomator2Options
 from appium.options.common import AppiumOptions
 from appium.options.ios import XCUITestOptions
 
-from pytest_device.controllers.appium import merged_options
+from pytest_device.controllers.appium.options import merged_options
 from pytest_device.errors import ConfigError
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_device.controllers.appium import driver
+from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import AppError, ConfigError, ControllerError
 from pytest_device.report.verdict import verdict_of
 from tests.controllers.appium_servers import appium, refuses, session_on

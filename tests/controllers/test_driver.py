@@ -13,7 +13,8 @@ from appium.options.ios import XCUITestOptions
 from selenium.common.exceptions import InvalidSessionIdException
 from urllib3.exceptions import ReadTimeoutError
 
-from pytest_device.controllers.appium import QUIT_SECONDS, DriverPolicy, driver
+from pytest_device.controllers.appium.connection import DriverPolicy
+from pytest_device.controllers.appium.drivers import QUIT_SECONDS, driver
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest

@@ -6,14 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_device.controllers.appium import (
-    COMMAND_SECONDS,
-    EVIDENCE_SECONDS,
-    LOG_LINES,
-    DriverPolicy,
-    driver,
-    evidence_of,
-)
+from pytest_device.controllers.appium.connection import COMMAND_SECONDS, DriverPolicy
+from pytest_device.controllers.appium.drivers import driver
+from pytest_device.controllers.appium.evidence import EVIDENCE_SECONDS, LOG_LINES, evidence_of
 from pytest_device.sessions.models import Session
 from pytest_device.testing import FakeClock
 from tests.controllers.appium_servers import appium, received, refuses, session_on

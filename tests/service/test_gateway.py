@@ -19,9 +19,8 @@ from pytest_device.service import gateway
 from pytest_device.service.devices.base import AppState, Device, Tools
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError
-from pytest_device.service.runners.activity import Activity
 from pytest_device.service.runners.controller import Controller
-from pytest_device.service.runners.journal import Journal
+from pytest_device.service.runners.journal import Activity, Journal
 from pytest_device.service.runners.program import Program
 
 BASE = "http://127.0.0.1:1"

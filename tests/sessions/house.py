@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession, unasked
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event
@@ -13,10 +14,9 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.quota import Slots
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_config import ProblemOf, SessionConfig, WarmSession, unasked
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pytest_device import SessionRequest
-from pytest_device.sessions.boots import boot_key, boot_seconds
 from pytest_device.sessions.models import Session
 
 APP = "11111111-2222-4333-8444-555555555555"
@@ -23,7 +22,7 @@ def request(**arguments: Any) -> SessionRequest:
     [{"name": "mine"}, {"max_duration_minutes": 7}, {"max_idle_time_minutes": 3}, {"app_id": BUILD}],
 )
 def test_what_a_boot_does_not_depend_on_makes_no_difference(arguments: Mapping[str, Any]) -> None:
-    assert boot_key(request(**arguments)) == boot_key(request()) == "ios appium"
+    assert request(**arguments).boot_key == request().boot_key == "ios appium"
 
 
 def test_each_thing_that_a_boot_depends_on_makes_a_difference() -> None:
@@ -41,16 +40,16 @@ def test_each_thing_that_a_boot_depends_on_makes_a_difference() -> None:
         {"vendor_go": True, "sdk_version": "54"},
     ]
 
-    assert len({boot_key(request(**arguments)) for arguments in several}) == len(several)
+    assert len({request(**arguments).boot_key for arguments in several}) == len(several)
 
 
 def test_a_key_tells_nothing_that_may_be_a_secret() -> None:
     source = {"application_archive_url": "https://me:hidden@builds.example/app?X-Signature=hidden"}
     secret = request(**source, device_identifier="hidden", launch_args=["hidden"], open_url="app://hidden")
 
-    assert "hidden" not in boot_key(secret)
-    assert boot_key(secret) == boot_key(
-        request(application_archive_url="https://builds.example/other", device_identifier="hidden")
+    assert "hidden" not in secret.boot_key
+    assert secret.boot_key == (
+        request(application_archive_url="https://builds.example/other", device_identifier="hidden").boot_key
     )
 
 
@@ -65,6 +64,6 @@ def session(**times: datetime) -> Session:
 def test_a_boot_took_what_the_service_says() -> None:
     made = datetime(2026, 11, 21, tzinfo=UTC)
 
-    assert boot_seconds(session(started_at=made + timedelta(seconds=52.5))) == 52.5
-    assert boot_seconds(session(started_at=made - timedelta(seconds=1))) is None
-    assert boot_seconds(session()) is None
+    assert session(started_at=made + timedelta(seconds=52.5)).boot_seconds == 52.5
+    assert session(started_at=made - timedelta(seconds=1)).boot_seconds is None
+    assert session().boot_seconds is None

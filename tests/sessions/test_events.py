@@ -6,11 +6,11 @@ from typing import Any, get_args
 
 import pytest
 
-from pytest_device.sessions.event_codec import EventFormatError, from_plain, to_plain
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
     Event,
+    EventFormatError,
     Gone,
     Kept,
     KeptWarm,
@@ -25,7 +25,9 @@ from pytest_device.sessions.events import (
     Stopped,
     TakenOver,
     Unused,
+    from_plain,
     masked,
+    to_plain,
 )
 
 OF = SessionRef("ios appium", "one", "https://devices.example/sessions/one", 35, 4.5, 0.5)

@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from pytest_device.errors import InvalidRequestError, LeaseTimeoutError, StopFailedError
+from pytest_device.sessions.attempt import WarmSession
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Created, Ready, StartFailed, StateChanged, StopFailed, Stopped, Unused
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_config import WarmSession
 from tests.sessions.house import ANDROID, IOS, House, request, turns_errored
 from tests.sessions.world import Fault, World, ref_of
 from tests.waiting import eventually

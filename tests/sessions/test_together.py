@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pytest_device.sessions.together import together
+from pytest_device.sessions.roster import together
 
 PATIENCE_SECONDS = 60.0
 

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from pytest_device.errors import LeaseTimeoutError, NoCapacityError, SessionTimeoutError, StatusError
+from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Created, CreateUnknown, Ready, StateChanged, detail_of, session_id_of
@@ -14,7 +15,6 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_config import SessionConfig
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World, ref_of
 

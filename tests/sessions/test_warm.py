@@ -15,6 +15,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import (
@@ -36,12 +37,10 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
-from pytest_device.sessions.relay import Relay
-from pytest_device.sessions.reporter import SilentReporter
+from pytest_device.sessions.reporter import Relay, SilentReporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import OwnRun, past_runs
-from pytest_device.sessions.session_config import SessionConfig
 from pytest_device.sessions.sweep import reconcile, sweep
 from pytest_device.sessions.warm import WarmConfig, WarmStore, left_warm, request_digest
 from pytest_device.testing import FaultyService
@@ -103,7 +102,7 @@ class Run:
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
         relay = Relay(self.recorder)
-        config = SessionConfig(self.owner, time.monotonic, relay, leaves_unknown=self.owner.leaves_unknown)
+        config = SessionConfig(self.owner, time.monotonic, relay)
         return DeviceSession(requirement, policy, config, find_warm=lambda: self.warm.claim(requirement, coming))
 
     def before_stop(self, session: DeviceSession) -> None:
@@ -506,7 +505,7 @@ def test_it_is_listed_with_its_time_and_stopped_on_request(runs: Runs, need: Dev
 
     outcome = stop_known(runs.state_dir, runs.service, Choice(), 5)
 
-    assert [(type(event), session_id_of(event)) for event in outcome.events] == [(Stopped, session_id)]
+    assert [(type(event), session_id_of(event)) for event in outcome.stopped] == [(Stopped, session_id)]
     assert runs.at.statuses() == ["stopped"]
     assert runs.entries() == []
 

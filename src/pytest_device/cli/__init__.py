@@ -36,7 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="pytest-device",
         description="Remote devices for pytest: check the setup, run a local service, manage leftover sessions.",

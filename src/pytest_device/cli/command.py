@@ -26,7 +26,6 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
     def add_to(self, add_parser: Callable[..., argparse.ArgumentParser]) -> None:
-        """Add the command to a parser."""
         parser = add_parser(
             self.name,
             help=self.summary,
@@ -50,12 +49,10 @@ def examples_of(*commands: Command) -> str:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def add_state_dir(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add ``--state-dir``."""
     default = str(default_state_dir(os.environ)).replace("%", "%%")
     parser.add_argument(
         "--state-dir",

@@ -11,7 +11,6 @@ ONLY_HERE: Final = "sessions created by other machines are not listed: the servi
 
 
 def unusable(error: OSError) -> ConfigError:
-    """Return the error for a state directory that cannot be used."""
     return ConfigError(f"the ledger cannot be used: {error}")
 
 

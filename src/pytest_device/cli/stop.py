@@ -42,19 +42,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _seconds(text: str) -> float:
     try:
-        return _timeout_seconds(text)
-    except ConfigError as error:
-        rule = str(error).removeprefix(f"{Options.stop_timeout_seconds.variable}=")
-        raise argparse.ArgumentTypeError(rule) from None
-
-
-def _timeout_seconds(text: str) -> float:
-    """Return the time limit, by the rule of the setting."""
-    return resolve(_no_text, {Options.stop_timeout_seconds.variable: text}, _no_text).stop_timeout_seconds
-
-
-def _no_text(_name: str) -> None:
-    return None
+        return Options.stop_timeout_seconds.parse(text) if text else 0.0
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} must be {error}") from None
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -66,11 +56,12 @@ def _run(parsed: argparse.Namespace) -> int:
             f"no service: set --url or {Options.url.variable} (`pytest-device sessions` shows it for each session)"
         )
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
-    seconds = parsed.timeout_seconds or _timeout_seconds(os.environ.get(Options.stop_timeout_seconds.variable, ""))
+    variable, unset = Options.stop_timeout_seconds.variable, dict[str, str]().get
+    by_environment = resolve(unset, {variable: os.environ.get(variable, "")}, unset).stop_timeout_seconds
     choice = Choice(frozenset(map(str, parsed.ids)), with_live_runs=parsed.all)
     try:
         state_dir = state_dir_of(parsed) if choice.ids else known_state_dir(parsed)
-        outcome = stop_known(state_dir, service, choice, seconds)
+        outcome = stop_known(state_dir, service, choice, parsed.timeout_seconds or by_environment)
     except OSError as error:
         raise unusable(error) from None
     if parsed.json:
@@ -92,36 +83,32 @@ def _to_json(outcome: "Outcome") -> dict[str, Any]:
 
     return {
         "stopped": [
-            {**_of_session(event.session), "status": detail_of(event)} for event in outcome.events if is_proof(event)
+            {**_facts(event.session), "status": detail_of(event)} for event in outcome.stopped if is_proof(event)
         ],
         "not_stopped": list(_not_stopped(outcome)),
-        "already_stopped": outcome.already,
+        "already_stopped": len(outcome.already),
         "left_to_live_runs": outcome.spared,
-        "damaged": dict(outcome.damaged),
+        "damaged": outcome.damaged,
     }
 
 
 def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
     from pytest_device.sessions.events import detail_of, is_proof
 
-    for event in outcome.events:
+    for event in outcome.stopped:
         if not is_proof(event):
-            yield {**_of_session(event.session), "reason": detail_of(event)}
-    for entry in outcome.unanswered:
-        yield _of_entry(entry, "its ID is unknown: the response to its create call was lost")
+            yield {**_facts(event.session), "reason": detail_of(event)}
+    for entry in outcome.unknown:
+        yield {**_facts(entry), "reason": "its ID is unknown: the response to its create call was lost"}
     for entry in outcome.elsewhere:
-        yield _of_entry(entry, f"belongs to {entry.service}")
+        yield {**_facts(entry), "reason": f"belongs to {entry.service}"}
     for session_id in outcome.strangers:
         reason = "unknown to both the ledger and the service"
         yield {"session_id": session_id, "label": "", "page": "", "reason": reason}
 
 
-def _of_session(session: "SessionRef") -> dict[str, str]:
+def _facts(session: "SessionRef | Entry") -> dict[str, str]:
     return {"session_id": session.session_id, "label": session.label, "page": session.url}
-
-
-def _of_entry(entry: "Entry", reason: str) -> dict[str, str]:
-    return {"session_id": entry.session_id, "label": entry.label, "page": entry.url, "reason": reason}
 
 
 STOP: Final = Command(

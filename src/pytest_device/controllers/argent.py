@@ -1,26 +1,21 @@
 """Calls the tools of argent by name, over HTTP, on a session in progress."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 from urllib.parse import quote
 
-from pytest_device.controllers.environment import environment_of
+from pytest_device.controllers.client import Client, config_of
 from pytest_device.controllers.schema import problems_of
-from pytest_device.controllers.transport import Reply, Transport, as_mapping
+from pytest_device.controllers.transport import OK, Reply, as_mapping
 from pytest_device.errors import ArgentError, ControllerError
 from pytest_device.sessions.models import ArgentConfig, Session
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
-CALL_SECONDS: Final = 180.0
-"""The limit of one call: the first one prepares the device."""
-
-_OK: Final = 200
 _READS: Final = frozenset({"list-devices", "describe", "screenshot", "await-ui-element", "await-screen-idle"})
 """The tools that can be retried without a response."""
 _DEVICE: Final = "udid"
@@ -38,46 +33,21 @@ class Tool:
     input_schema: Mapping[str, Any] = field(repr=False)
 
 
-class Argent:
+class Argent(Client):
     """The tool server; errors it reports raise ArgentError with their code, and ``issues`` for wrong arguments.
 
     Read-only tools are retried without a response, others never; if none comes, ControllerLostError is raised. Every
     call is limited by ``timeout_seconds``.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        timeout_seconds: float = CALL_SECONDS,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        config = session.remote_config
-        if not isinstance(config, ArgentConfig):
-            raise ControllerError(f"session {session.id} is of type {session.type}: it has no argent tool server")
-        self.environment = environment_of(session)
-        self._sleep = sleep
-        self._transport = Transport(
-            "argent tool server",
-            config.tools_url,
-            config.tools_auth_token.get_secret_value() if config.tools_auth_token else "",
-            page=session.url,
-            timeout_seconds=timeout_seconds,
-            sleep=sleep,
-        )
+    controller = "argent tool server"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.disconnect()
-
-    def disconnect(self) -> None:
-        """Close the connection."""
-        self._transport.close()
+    def _access(self, session: Session) -> tuple[str, str]:
+        config = config_of(session, ArgentConfig, self.controller)
+        return config.tools_url, config.tools_auth_token.get_secret_value() if config.tools_auth_token else ""
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of the server."""
@@ -136,13 +106,6 @@ class Argent:
         """Return the elements on the screen as text, one per line."""
         return str(as_mapping(self.call("describe")).get("description", ""))
 
-    def artifact(self, artifact_id: str) -> bytes:
-        """Return a file created by a tool, by the ``id`` of its artifact."""
-        reply = self._transport.get(f"/artifacts/{quote(artifact_id, safe='')}")
-        if reply.status != _OK:
-            raise self._refused("artifact", as_mapping(self._transport.value_of(reply)))
-        return reply.body
-
     def _running(self) -> list[Mapping[str, Any]]:
         devices = self.devices()
         return [one for one in devices if str(one.get("state", "running")).lower() in _RUNNING] or list(devices)
@@ -165,11 +128,15 @@ class Argent:
 
     def _data(self, tool: str, reply: Reply) -> Any:
         value = as_mapping(self._transport.value_of(reply))
-        if reply.status == _OK and "data" in value:
+        if reply.status == OK and "data" in value:
             return value["data"]
         raise self._refused(tool, value)
 
-    def _refused(self, tool: str, value: Mapping[str, Any]) -> ArgentError | ControllerError:
+    def _no_artifact(self, reply: Mapping[str, Any], status: int) -> ControllerError:
+        del status
+        return self._refused("artifact", reply)
+
+    def _refused(self, tool: str, value: Mapping[str, Any]) -> ControllerError:
         if "error" not in value:
             return self._transport.lost("returned something that is not its own response")
         issues = [_issue(as_mapping(one)) for one in value.get("issues") or ()]

@@ -1,68 +1,48 @@
 """Calls to the daemon of agent-device, by its own contract: JSON-RPC over HTTP."""
 
+import json
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self
-from urllib.parse import quote
+from shutil import which
+from typing import Any, Final
 from uuid import uuid4
 
-from pytest_device.controllers.command_line import printed
-from pytest_device.controllers.environment import AGENT_DEVICE_SESSION, environment_of
-from pytest_device.controllers.transport import Reply, Transport, as_mapping, refusal_of
-from pytest_device.errors import AgentDeviceError, ControllerError
+from pytest_device.controllers.client import Client, config_of
+from pytest_device.controllers.environment import AGENT_DEVICE_SESSION
+from pytest_device.controllers.transport import OK, Reply, as_mapping, refusal_of
+from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError
 from pytest_device.sessions.models import AgentDeviceConfig, Session
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
-COMMAND_SECONDS: Final = 180.0
-"""The limit of one command: the first one on a device installs its helper there."""
-
-_OK: Final = 200
+_LAST: Final = 1000
+"""So many characters of a failed program's output are shown."""
 
 
-class Daemon:
+class Daemon(Client):
     """One named agent-device session: its commands, artifacts and command line program."""
 
-    def __init__(
-        self,
-        session: Session,
-        environment: Mapping[str, str] | None = None,
-        *,
-        timeout_seconds: float = COMMAND_SECONDS,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        config = session.remote_config
-        if not isinstance(config, AgentDeviceConfig):
-            raise ControllerError(f"session {session.id} is of type {session.type}: it has no agent-device daemon")
-        self.environment = environment_of(session) if environment is None else environment
-        self.name = self.environment.get(AGENT_DEVICE_SESSION, "default")
-        self.platform = str(session.platform)
-        self.apps: set[str] = set()
+    controller = "agent-device daemon"
+
+    @cached_property
+    def name(self) -> str:
+        """The agent-device session."""
+        return self.environment.get(AGENT_DEVICE_SESSION, "default")
+
+    @cached_property
+    def apps(self) -> set[str]:
         """The apps opened in it."""
-        self._timeout_seconds = timeout_seconds
-        self._transport = Transport(
-            "agent-device daemon",
-            config.agent_device_remote_session_url,
-            config.agent_device_remote_session_token.get_secret_value(),
-            page=session.url,
-            timeout_seconds=timeout_seconds,
-            sleep=sleep,
-        )
+        return set()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.disconnect()
-
-    def disconnect(self) -> None:
-        """Close the connection; the agent-device session stays open."""
-        self._transport.close()
+    def _access(self, session: Session) -> tuple[str, str]:
+        config = config_of(session, AgentDeviceConfig, self.controller)
+        return config.agent_device_remote_session_url, config.agent_device_remote_session_token.get_secret_value()
 
     def health(self) -> Mapping[str, Any]:
         """Return the daemon's status: ``version``, ``rpcProtocolVersion``."""
@@ -99,14 +79,6 @@ class Daemon:
         call = {"jsonrpc": "2.0", "id": request_id, "method": "agent_device.command", "params": params}
         return self._result(name, self._transport.post("/rpc", call, is_read=is_read, timeout_seconds=timeout_seconds))
 
-    def artifact(self, artifact_id: str) -> bytes:
-        """Return a file kept by a command; it can be read once."""
-        reply = self._transport.get(f"/artifacts/{quote(artifact_id, safe='')}")
-        if reply.status != _OK:
-            body = as_mapping(self._value(reply))
-            raise AgentDeviceError(self._transport.shown(str(body.get("error"))), code=str(body.get("code", "")))
-        return reply.body
-
     def run(
         self,
         *args: str,
@@ -119,7 +91,7 @@ class Daemon:
         ``program`` is its command if it is not on PATH. Raises ConfigError if it is not installed.
         """
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-        output = printed(args, {**environ, **self.environment}, program=program, timeout_seconds=seconds)
+        output = _printed(args, {**environ, **self.environment}, program=program, timeout_seconds=seconds)
         if isinstance(output, str):
             raise ControllerError(self._transport.shown(output))
         if output.get("success") is not True:
@@ -128,9 +100,14 @@ class Daemon:
 
     def _value(self, reply: Reply) -> Any:
         value = self._transport.value_of(reply)
-        if reply.status != _OK and "error" not in as_mapping(value):
+        if reply.status != OK and "error" not in as_mapping(value):
             raise self._transport.lost(refusal_of(reply.status))
         return value
+
+    def _no_artifact(self, reply: Mapping[str, Any], status: int) -> ControllerError:
+        if "error" not in reply:
+            return self._transport.lost(refusal_of(status))
+        return AgentDeviceError(self._transport.shown(str(reply["error"])), code=str(reply.get("code", "")))
 
     def _result(self, name: str, reply: Reply) -> Mapping[str, Any]:
         match self._value(reply):
@@ -156,3 +133,39 @@ class Daemon:
         if not kept:
             raise AgentDeviceError("agent-device kept no artifact: its daemon may be too old", code="NO_ARTIFACT")
         return [(Path(str(one.get("fileName"))).name, self.artifact(str(one.get("artifactId")))) for one in kept]
+
+
+def _printed(
+    args: Sequence[str], environ: Mapping[str, str], *, program: Sequence[str], timeout_seconds: float
+) -> Mapping[str, Any] | str:
+    """Run the program; return its JSON output, or a sentence on how it ended without any.
+
+    ``program`` is its command, found on PATH if empty. Raises ConfigError if it is not installed. The token is passed
+    in the environment only.
+    """
+    found = list(program) or list(filter(None, [which("agent-device", path=environ.get("PATH"))]))
+    if not found:
+        raise ConfigError(
+            "agent-device is not on PATH: npm install --global agent-device, or pass run(..., program=[...])"
+        )
+    try:
+        ended = subprocess.run(  # noqa: S603  # no shell reads it
+            [*found, *args, "--json"],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except OSError as error:
+        raise ConfigError(f"agent-device cannot be run: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        return f"agent-device {' '.join(args[:1])} took longer than {timeout_seconds:g} s"
+    try:
+        return as_mapping(json.loads(ended.stdout))
+    except ValueError:
+        output = (ended.stderr or ended.stdout).strip()[-_LAST:]
+        return f"agent-device {' '.join(args[:1])} exited with status {ended.returncode}: {output}"

@@ -13,6 +13,10 @@ from pytest_device.spec import SessionType
 EVIDENCE_SECONDS: Final = 20.0
 """The limit for each piece of evidence."""
 
+_CLIENTS: Final[Mapping[str, type[AgentDevice | Argent]]] = {
+    SessionType.AGENT_DEVICE: AgentDevice,
+    SessionType.ARGENT: Argent,
+}
 _logger: Final = logging.getLogger("pytest_device")
 
 
@@ -21,30 +25,21 @@ def evidence_on(session: Session, environment: Mapping[str, str]) -> Iterator[tu
 
     ``environment`` names the agent-device session of the test.
     """
-    match session.type:
-        case SessionType.AGENT_DEVICE:
-            with AgentDevice(session, environment, timeout_seconds=EVIDENCE_SECONDS) as device:
-                yield from _collected(
-                    {"screenshot.png": device.screenshot, "snapshot.txt": lambda: _encoded(device.snapshot())}
-                )
-        case SessionType.ARGENT:
-            with Argent(session, timeout_seconds=EVIDENCE_SECONDS) as argent:
-                yield from _collected(
-                    {"screenshot.png": argent.screenshot, "describe.txt": lambda: _encoded(argent.describe())}
-                )
-        case _:
-            pass
+    if kind := _CLIENTS.get(session.type):
+        with kind(session, environment, timeout_seconds=EVIDENCE_SECONDS) as client:
+            yield from _collected(client)
 
 
-def _collected(pieces: Mapping[str, Callable[[], bytes]]) -> Iterator[tuple[str, bytes]]:
+def _collected(client: AgentDevice | Argent) -> Iterator[tuple[str, bytes]]:
+    pieces: dict[str, Callable[[], object]] = {"screenshot.png": client.screenshot}
+    if isinstance(client, AgentDevice):
+        pieces["snapshot.txt"] = client.snapshot
+    else:
+        pieces["describe.txt"] = client.describe
     for name, read in pieces.items():
         try:
             content = read()
         except ControllerError as error:
             _logger.warning("no %s of the device: %s", name, str(error).partition("\n")[0])
         else:
-            yield name, content
-
-
-def _encoded(text: object) -> bytes:
-    return f"{text}\n".encode()
+            yield name, content if isinstance(content, bytes) else f"{content}\n".encode()

@@ -10,14 +10,12 @@ from typing import Any, Final, Self
 
 import httpx
 
-from pytest_device.controllers.transport import access_of, address_of, reason_of, refusal_of
+from pytest_device.controllers.transport import OK, access_of, address_of, reason_of, refusal_of
 from pytest_device.redact import is_loopback
 from pytest_device.sessions.models import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig, Session
 
 TIMEOUT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 1024 * 1024
-
-_OK: Final = 200
 
 
 def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
@@ -123,7 +121,7 @@ def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
 
 def _answer(client: httpx.Client, address: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
     with client.stream("GET", address, extensions={"trace": deadline.note}) as reply:
-        if reply.status_code != _OK:
+        if reply.status_code != OK:
             return refusal_of(reply.status_code)
         body = bytearray()
         for chunk in reply.iter_raw():

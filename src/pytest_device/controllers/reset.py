@@ -44,6 +44,7 @@ def reset_argent(argent: Argent, start_url: str) -> str:
         argent.call("open-url", url=start_url, **at)
         _clear_page(argent, at)
     argent.call("open-url", url=start_url or last_url, **at)
+    argent.call("describe", **at)  # measures the page anew: measured while it loads, the next tap can miss
     return ""
 
 

@@ -37,7 +37,6 @@ class Node:
 
     @classmethod
     def from_wire(cls, given: Mapping[str, Any]) -> Self:
-        """Parse a node of the daemon."""
         return cls(
             ref=str(given.get("ref", "")).removeprefix("@"),
             role=str(given.get("role") or given.get("type") or ""),
@@ -53,7 +52,6 @@ class Node:
         )
 
     def __str__(self) -> str:
-        """Return the node as one readable line."""
         words = [f"{'  ' * self.depth}@{self.ref} [{self.role}]"]
         words += [f'"{self.label}"'] if self.label else []
         words += [f"value={self.value!r}"] if self.value else []
@@ -75,7 +73,6 @@ class Snapshot:
 
     @classmethod
     def from_wire(cls, given: Mapping[str, Any]) -> Self:
-        """Parse a snapshot of the daemon."""
         nodes = cast("list[object]", given["nodes"]) if isinstance(given.get("nodes"), list) else []
         return cls(
             nodes=tuple(Node.from_wire(cast("Mapping[str, Any]", node)) for node in nodes if isinstance(node, dict)),
@@ -84,11 +81,9 @@ class Snapshot:
         )
 
     def __iter__(self) -> Iterator[Node]:
-        """Return the nodes in screen order."""
         return iter(self.nodes)
 
     def __str__(self) -> str:
-        """Return one line per node."""
         return "\n".join(map(str, self.nodes))
 
     def labels(self, role: str | None = None) -> list[str]:

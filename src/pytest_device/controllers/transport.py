@@ -24,6 +24,8 @@ MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
 RETRY_PAUSES: Final = (0.2, 1.0)
 """Seconds before each retry of a read."""
 
+OK: Final = 200
+
 _IDLE_SECONDS: Final = 2.0
 """Shorter than any server keeps an idle connection, so that no action is sent on one that is just closing."""
 _GATEWAY: Final = frozenset({502, 503, 504})
@@ -37,13 +39,6 @@ class Reply:
 
     status: int
     body: bytes
-
-    def value(self) -> Any:
-        """Return the body as JSON; raise ValueError if it is not."""
-        try:
-            return json.loads(self.body)
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
 
 
 class Transport:
@@ -61,7 +56,8 @@ class Transport:
     ) -> None:
         self.controller, self._page = controller, f" ({page})" if page else ""
         self._timeout_seconds, self._sleep = timeout_seconds, sleep
-        self._redactor = Redactor([base_url, token])
+        self.shown = Redactor([base_url, token]).text
+        """Returns a text without the controller's URL and token."""
         try:
             self._base_url = base_url
             self._client = httpx.Client(
@@ -92,10 +88,6 @@ class Transport:
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         return self._answered(lambda: self._send("POST", path, body, seconds), RETRY_PAUSES if is_read else ())
 
-    def shown(self, text: str) -> str:
-        """Return a text without the controller's URL and token."""
-        return self._redactor.text(text)
-
     def lost(self, what: str) -> ControllerLostError:
         """Return the error for a controller that is gone, or replaced by something else."""
         return ControllerLostError(f"the {self.controller} {what}{self._page}")
@@ -105,12 +97,11 @@ class Transport:
         if reply.status == _UNAUTHORIZED or reply.status in _REDIRECT:
             raise self.lost(refusal_of(reply.status))
         try:
-            return reply.value()
-        except ValueError:
+            return json.loads(reply.body)
+        except (ValueError, RecursionError):
             raise self.lost(f"returned something other than JSON (status {reply.status})") from None
 
     def close(self) -> None:
-        """Close its connections."""
         self._client.close()
 
     def _answered(self, send: Callable[[], Reply], pauses: Sequence[float]) -> Reply:
@@ -119,19 +110,13 @@ class Transport:
             reply = send()
         except httpx.HTTPError as error:
             if not pauses or isinstance(error, httpx.ReadTimeout):  # the time limit is over
-                raise self.lost(self._silence(error)) from None
+                late = isinstance(error, httpx.TimeoutException)
+                raise self.lost(f"does not respond{' in time' if late else f': {reason_of(error)}'}") from None
         else:
             if not pauses or reply.status not in _GATEWAY:
                 return reply
         self._sleep(pauses[0])
         return self._answered(send, pauses[1:])
-
-    def _silence(self, error: httpx.HTTPError) -> str:
-        return (
-            "does not respond in time"
-            if isinstance(error, httpx.TimeoutException)
-            else f"does not respond: {reason_of(error)}"
-        )
 
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))

@@ -36,12 +36,9 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 _TYPES: Final = {
-    "device_agent_device": SessionType.AGENT_DEVICE,
-    "device_agent_devices": SessionType.AGENT_DEVICE,
-    "device_argent": SessionType.ARGENT,
-    "device_argents": SessionType.ARGENT,
-    "device_driver": SessionType.APPIUM,
-    "device_drivers": SessionType.APPIUM,
+    **dict.fromkeys(("device_agent_device", "device_agent_devices"), SessionType.AGENT_DEVICE),
+    **dict.fromkeys(("device_argent", "device_argents"), SessionType.ARGENT),
+    **dict.fromkeys(("device_driver", "device_drivers"), SessionType.APPIUM),
 }
 """The type of session that a fixture needs."""
 _ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
@@ -115,7 +112,7 @@ def _report_problems(config: pytest.Config, items: list[pytest.Item], problems: 
 def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
     """Deselect what this run is not for, and size the sessions of the rest."""
     _deselect(config, items, settings)
-    select(config, items, settings, needs_of)
+    select(config, items, settings)
     if settings.size_durations:
         _size(config, items, settings)
 
@@ -124,7 +121,7 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run a shard, or a dry run, of tests without devices; raises pytest.UsageError."""
     try:
         settings = settings_of(config)
-        select(config, items, settings, needs_of)
+        select(config, items, settings)
     except ConfigError as error:
         _report_problems(config, items, list(error.problems))
         return
@@ -187,7 +184,9 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         except ConfigError as error:
             problems += [f"{name}: {problem}" if name else problem for problem in error.problems]
     problems += _wrong_fixtures(item, devices, needs)
-    problems += _too_many(needs, settings)
+    if settings.max_sessions is not None and len(needs) > settings.max_sessions:
+        source = settings.source("max_sessions")
+        problems.append(f"needs {len(needs)} devices at once, but {source} allows only {settings.max_sessions}")
     if problems:
         raise ConfigError(*problems)
     item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs
@@ -216,12 +215,6 @@ def _wrong_fixtures(
         yield f"{min(_ENVIRONMENTS & asked)} needs a controller, but type='web-preview-only' has none"
 
 
-def _too_many(needs: Mapping[str, "DeviceRequirement"], settings: "Settings") -> Iterator[str]:
-    most = settings.max_sessions
-    if most is not None and len(needs) > most:
-        yield f"needs {len(needs)} devices at once, but {settings.source('max_sessions')} allows only {most}"
-
-
 def _provide(item: pytest.Item) -> None:
     """Request the sessions of a test that only has the marker."""
     if isinstance(item, pytest.Function) and "device_sessions" not in item.fixturenames:
@@ -233,15 +226,15 @@ def _deselect(config: pytest.Config, items: list[pytest.Item], settings: "Settin
     """Deselect tests for platforms that the command line or the environment does not name."""
     if not settings.platform or not settings.is_of_this_run("platform"):
         return
-    others = [item for item in items if _platforms(item) - set(settings.platform)]
+    others = [
+        item
+        for item in items
+        if {need.request.platform for need in needs_of(item).values()}.difference(settings.platform)
+    ]
     if others:
         config.hook.pytest_deselected(items=others)
         gone = set(others)
         items[:] = [item for item in items if item not in gone]
-
-
-def _platforms(item: pytest.Item) -> set[str]:
-    return {need.request.platform for need in needs_of(item).values()}
 
 
 def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) -> None:

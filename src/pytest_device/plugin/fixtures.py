@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
     from pytest_device.controllers.agent_device import AgentDevice
-    from pytest_device.controllers.appium import DriverPolicy
+    from pytest_device.controllers.appium.connection import DriverPolicy
     from pytest_device.controllers.argent import Argent
-    from pytest_device.sessions.arguments import DeviceArguments, DeviceLease
+    from pytest_device.plugin.provider.devices import Devices
+    from pytest_device.sessions.client import SessionClient
     from pytest_device.sessions.lifecycle import WaitPolicy
     from pytest_device.sessions.models import Session
-    from pytest_device.sessions.session_client import SessionClient
+    from pytest_device.sessions.requirement import DeviceArguments, DeviceLease
     from pytest_device.spec import Platform
 
     Options = AppiumOptions | Mapping[str, Any]
@@ -52,9 +53,7 @@ def device_request_defaults() -> "DeviceArguments":
 @pytest.fixture
 def device_wait_policy(request: pytest.FixtureRequest) -> "WaitPolicy":
     """Return how to wait for a session; override it to change timeouts."""
-    from pytest_device.plugin.provider.current import devices_of
-
-    return devices_of(request).policy()
+    return _devices(request).policy()
 
 
 @pytest.fixture
@@ -69,7 +68,7 @@ def device_appium_options() -> "Options | Mapping[str, Options]":
 @pytest.fixture
 def device_driver_policy() -> "DriverPolicy":
     """Return timeouts and retries of Appium drivers; override it to change them."""
-    from pytest_device.controllers.appium import DriverPolicy
+    from pytest_device.controllers.appium.connection import DriverPolicy
 
     return DriverPolicy()
 
@@ -79,9 +78,7 @@ def device_sessions(
     request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
 ) -> "Mapping[str, Session]":
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
-    from pytest_device.plugin.provider.current import devices_of
-
-    return devices_of(request).acquire(
+    return _devices(request).acquire(
         request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
     )
 
@@ -139,10 +136,11 @@ def device_agent_devices(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, AgentDevice]]":
     """Provide an agent-device client for each device of the test, by its marker's name; closed after the test."""
-    from pytest_device.plugin.provider.agents import agent_devices
+    from pytest_device.controllers.agent_device import AgentDevice
+    from pytest_device.plugin.provider.agents import clients
 
-    with agent_devices(request.node, device_sessions, tmp_path_factory) as clients:
-        yield clients
+    with clients(AgentDevice, request.node, device_sessions, tmp_path_factory) as by_name:
+        yield by_name
 
 
 @pytest.fixture
@@ -161,10 +159,11 @@ def device_argents(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Generator[Mapping[str, Argent]]":
     """Provide an argent client for each device of the test, by its marker's name."""
-    from pytest_device.plugin.provider.agents import argents
+    from pytest_device.controllers.argent import Argent
+    from pytest_device.plugin.provider.agents import clients
 
-    with argents(request.node, device_sessions, tmp_path_factory) as clients:
-        yield clients
+    with clients(Argent, request.node, device_sessions, tmp_path_factory) as by_name:
+        yield by_name
 
 
 @pytest.fixture
@@ -211,9 +210,7 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
 @pytest.fixture(scope="session")
 def device_client(request: pytest.FixtureRequest) -> "SessionClient":
     """Provide the client of the service; sessions that it creates are stopped at the end of the run at the latest."""
-    from pytest_device.plugin.provider.current import devices_of
-
-    return devices_of(request).backend.sessions()
+    return _devices(request).backend.sessions()
 
 
 @pytest.fixture(scope="session")
@@ -222,11 +219,15 @@ def device_lease(request: pytest.FixtureRequest) -> "DeviceLease":
 
     Call it with marker arguments: ``with device_lease(platform="ios") as session:``.
     """
-    from pytest_device.plugin.provider.current import devices_of
-
-    devices = devices_of(request)
+    devices = _devices(request)
 
     def leased(**arguments: "Unpack[DeviceArguments]") -> "AbstractContextManager[Session]":
         return devices.lease(cast("Mapping[str, Any]", arguments))
 
     return leased
+
+
+def _devices(request: pytest.FixtureRequest) -> "Devices":
+    from pytest_device.plugin.provider.devices import devices_of
+
+    return devices_of(request)

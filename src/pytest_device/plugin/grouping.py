@@ -28,7 +28,6 @@ class Grouping:
         self._known: dict[pytest.Item, tuple[int, int]] = {}
 
     def plan(self, items: Sequence[pytest.Item], *, may_order: bool) -> TestPlan:
-        """Return the plan of tests."""
         tests = [self._known.get(item) or self._place(item) for item in items]
         return TestPlan(tuple(self._groups), tuple(self._models), tests, may_order)
 
@@ -42,13 +41,11 @@ class Grouping:
         return place
 
     def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
-        from pytest_device.sessions.boots import boot_key
-
         needs = sorted(needs, key=self.needs.__getitem__)
         shares = {need.sharing_key.partition(" ")[0] for need in needs}
         return DeviceGroup(
             tuple(self.needs[need] for need in needs),
-            tuple(self._models[boot_key(need.request)] for need in needs),
+            tuple(self._models[need.request.boot_key] for need in needs),
             is_spread=shares <= {Share.RUN},
             is_fresh=Share.TEST in shares,
         )

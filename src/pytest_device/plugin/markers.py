@@ -123,15 +123,10 @@ class Names:
         path, _, test = item.nodeid.partition("::")
         ci_run = next((self.environ[name] for name in CI_RUN_VARIABLES if self.environ.get(name)), self.run)
         worker = self.environ.get("PYTEST_XDIST_WORKER", "")
-        test = _class_of(item) if share == Share.CLASS else test or item.name
+        test = _sharing(item, share).nodeid.partition("::")[2] if share == Share.CLASS else test or item.name
         sharing = {Share.RUN: [], Share.MODULE: [path]}.get(Share(share), [test, path])
         name = " · ".join(filter(None, [*sharing, item.config.rootpath.name, worker, ci_run]))[:NAME_MAX_LENGTH]
         return name.encode(errors="replace").decode()  # a file's name may hold bytes that are no text
-
-
-def _class_of(item: pytest.Item) -> str:
-    parent = item.getparent(pytest.Class)
-    return (parent or item).nodeid.partition("::")[2]
 
 
 def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, Any]]:
@@ -241,15 +236,13 @@ def _minutes_of_setting(settings: "Settings", share: str, duration: int, problem
 
 def _among(item: pytest.Item, share: str) -> str:
     """Return the sharing key; as for fixtures, a function outside of a class is its own class."""
-    match Share(share):
-        case Share.RUN:
-            return share
-        case Share.MODULE:
-            return f"{share} {(item.getparent(pytest.Module) or item).nodeid}"
-        case Share.CLASS:
-            return f"{share} {(item.getparent(pytest.Class) or item).nodeid}"
-        case Share.TEST:
-            return f"{share} {item.nodeid}"
+    return share if share == Share.RUN else f"{share} {_sharing(item, share).nodeid}"
+
+
+def _sharing(item: pytest.Item, share: str) -> pytest.Item | pytest.Module | pytest.Class:
+    """Return the node whose tests share a session."""
+    scopes: dict[str, type[pytest.Module | pytest.Class]] = {Share.MODULE: pytest.Module, Share.CLASS: pytest.Class}
+    return (item.getparent(scopes[share]) if share in scopes else None) or item
 
 
 def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Wraps each test of a run with devices: releases its devices, completes its report."""
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -37,10 +36,6 @@ class DeviceTests:
         self._settings = devices.settings
         self._log, self._redactor, self._pause, self._signals = log, redactor, pause, signals
 
-    def keeps(self, item: pytest.Item) -> bool:
-        """Return whether to leave the sessions of a failed test running."""
-        return self._settings.keep_on_failure and item.stash.get(FAILED, False) and not self._pause.is_possible()
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Note the current test, and boot devices of later tests in parallel."""
@@ -52,13 +47,8 @@ class DeviceTests:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         """Release the test's sessions after all fixtures that use them were torn down."""
-        with self._given_back(item, nextitem):
-            return (yield)
-
-    @contextmanager
-    def _given_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
         try:
-            yield
+            result = yield
         except (KeyboardInterrupt, pytest.exit.Exception):
             raise  # the end of the run stops what is left
         except BaseException as error:  # also what pytest.fail() raises
@@ -69,11 +59,12 @@ class DeviceTests:
                 error.add_note(str(failure))
             raise
         self._give_back(item, nextitem)
+        return result
 
     def _give_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         sessions = self.devices.taken(item)
         try:
-            self.devices.release(item, nextitem, keep=self.keeps(item))
+            self.devices.release(item, nextitem)
         except DeviceError as error:
             item.stash[_BLAMED] = error
             raise

@@ -14,7 +14,7 @@ from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.protocol import DeviceTests
 from pytest_device.plugin.provider.connection import Connection
-from pytest_device.plugin.provider.current import CURRENT_RUN
+from pytest_device.plugin.provider.devices import CURRENT_DEVICES
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import RUN
 from pytest_device.plugin.xdist.worker import WorkerLink, WorkerLookahead
@@ -81,11 +81,11 @@ class DeviceRun:
             return
         try:
             self._signals.install()
-            devices = self._connection.open(session.items, self._redactor, self._lookahead)
+            devices = self._connection.open(session.items, self._redactor, self._lookahead, self._pause)
         except ConfigError as error:
             raise usage_error(error.problems) from None
+        self._config.stash[CURRENT_DEVICES] = devices
         tests = DeviceTests(devices, self._log, self._redactor, self._pause, self._signals)
-        self._config.stash[CURRENT_RUN] = tests
         self._config.pluginmanager.register(tests, "device-tests")
 
     def pytest_keyboard_interrupt(self) -> None:

@@ -1,7 +1,7 @@
 """Selects the tests of one shard; all machines split the suite identically."""
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, cast
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.plugin.state import needs_of
 from pytest_device.scheduling.sharding import Work, split
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.requirement import DeviceRequirement
     from pytest_device.settings import Settings
 
 DURATIONS_FILE: Final = ".test_durations"
@@ -30,12 +30,7 @@ _LOSES_TESTS: Final = {
 """Options that can't be used with shards, with the reason."""
 
 
-def select(
-    config: pytest.Config,
-    items: list[pytest.Item],
-    settings: "Settings",
-    needs_of: Callable[[pytest.Item], Mapping[str, "DeviceRequirement"]],
-) -> None:
+def select(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
     """Deselect the tests of other shards; raises ConfigError if shards would lose or repeat tests."""
     shard = settings.shard
     if shard is None:

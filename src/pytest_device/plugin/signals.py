@@ -37,7 +37,6 @@ class EndInOrder:
         return 128 + others[0] if others else None
 
     def install(self) -> None:
-        """Set the handlers."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (getattr(signal, name, None) for name in _NAMES):
@@ -53,7 +52,6 @@ class EndInOrder:
         self._closing = True
 
     def restore(self) -> None:
-        """Restore the previous handlers."""
         for number, former in self._replaced.items():
             signal.signal(number, former)
         self._replaced.clear()

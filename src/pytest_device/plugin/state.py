@@ -79,7 +79,6 @@ def history_of(config: pytest.Config) -> History:
 
 
 def session_of(sessions: "Mapping[str, Session]") -> "Session":
-    """Return the session of a test with one device."""
     if ONLY in sessions:
         return sessions[ONLY]
     raise ConfigError(several_devices("device_session", "device_sessions", sessions))

@@ -24,12 +24,20 @@ from pytest_device.sessions.events import (
     detail_of,
     outcome_of,
 )
-from pytest_device.sessions.states import Outcome, final_outcome, is_left_by_all
+from pytest_device.sessions.states import OVER, PROVEN, RETRIABLE, Outcome, final_outcome, is_left_by_all
 
 MOST_LISTED: Final = 10
 """So many things of one kind are listed: more would push the test results off the screen."""
 _SHOWN_SECONDS: Final = 1.0
 """Shorter times in the queue are those of one attempt at a lock, not of a wait."""
+_ALWAYS: Final = frozenset({"created", "stopped"})
+"""What is counted in the receipt even where there is none."""
+_WORDS: Final = {
+    "taken_over": "taken over",
+    "stopped": "stopped (confirmed)",
+    "kept_warm": "kept warm",
+    "start_failed": "failed to start",
+}
 _E = TypeVar("_E", bound=SessionEvent)
 
 
@@ -50,7 +58,6 @@ class Incident:
     pages: Sequence[str] = ()
 
     def line(self) -> str:
-        """Return it in one line."""
         return f"{self.verdict}: {self.test}: {_with_pages(self.error.removeprefix(f'{self.verdict}: '), self.pages)}"
 
 
@@ -61,7 +68,6 @@ class _Record:
         self.events: list[SessionEvent] = []
 
     def of(self, kind: type[_E]) -> list[_E]:
-        """Return the events of a kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
     @property
@@ -71,7 +77,7 @@ class _Record:
 
     def not_stopped(self) -> SessionEvent:
         """Return the event that says best why it may be running: that of the newest stop, else the newest."""
-        tried = [event for event in self.events if (outcome := outcome_of(event)) and outcome.may_be_retried]
+        tried = [event for event in self.events if outcome_of(event) in RETRIABLE]
         return (tried or self.events)[-1]
 
     def running_seconds(self) -> float:
@@ -125,7 +131,6 @@ class Receipt:
         """Notes about the run as a whole, each once."""
 
     def add(self, event: Event) -> None:
-        """Count one event."""
         match event:
             case Note():
                 self._notes[event.text] = None
@@ -151,11 +156,11 @@ class Receipt:
 
     def not_stopped(self) -> list[SessionEvent]:
         """Return the newest event of each session that is neither confirmed stopped nor kept on purpose."""
-        return [one.not_stopped() for one in self._records.values() if not (one.outcome and one.outcome.is_over)]
+        return [one.not_stopped() for one in self._records.values() if one.outcome not in OVER]
 
     def known(self) -> set[str]:
         """Return the ids of sessions whose end is known, and the names of those that nobody can know."""
-        over = {key for key, record in self._records.items() if record.outcome and record.outcome.is_over}
+        over = {key for key, record in self._records.items() if record.outcome in OVER}
         return over | {event.name for event in self.lost}
 
     def lines(self) -> Iterator[Line]:
@@ -182,17 +187,10 @@ class Receipt:
         """Return plain values only."""
         ran, waited = self._seconds()
         return {
-            "created": self._created(),
-            "taken_over": self._taken_over(),
-            "stopped": self._stopped(),
-            "kept": len(self._of_outcome(Outcome.KEPT, Kept)),
-            "kept_warm": len(self._of_outcome(Outcome.WARM, KeptWarm)),
-            "unknown": len(self.lost),
+            **self._numbers(),
             "not_stopped": [
                 {"id": event.session.session_id, "page": event.session.url} for event in self.not_stopped()
             ],
-            "start_failed": len(self._not_started),
-            "unused": self._unused(),
             "device_seconds": ran,
             "waited_seconds": waited,
             "queued_seconds": self._queued_seconds,
@@ -201,17 +199,8 @@ class Receipt:
 
     def _counted(self) -> str:
         ran, waited = self._seconds()
-        if_any = {
-            "kept": len(self._of_outcome(Outcome.KEPT, Kept)),
-            "kept warm": len(self._of_outcome(Outcome.WARM, KeptWarm)),
-            "unknown": len(self.lost),
-            "failed to start": len(self._not_started),
-            "unused": self._unused(),
-        }
-        numbers = [f"{self._created()} created"]
-        numbers += [f"{taken_over} taken over"] if (taken_over := self._taken_over()) else []
-        numbers += [f"{self._stopped()} stopped (confirmed)"]
-        numbers += [f"{number} {what}" for what, number in if_any.items() if number]
+        counts = self._numbers().items()
+        numbers = [f"{number} {_WORDS.get(what, what)}" for what, number in counts if number or what in _ALWAYS]
         times = [f"{duration(ran)} of device time", f"{duration(waited)} waiting for devices"]
         times += [f"{duration(self._queued_seconds)} queued"] if self._queued_seconds >= _SHOWN_SECONDS else []
         return f"devices: {', '.join(numbers)}; {', '.join(times)}"
@@ -220,23 +209,23 @@ class Receipt:
         """Return the records of the sessions that this run has had."""
         return [record for session_id, record in self._records.items() if session_id not in self._earlier]
 
-    def _created(self) -> int:
-        return len(self._own()) - self._taken_over()
-
-    def _stopped(self) -> int:
-        return sum(record.outcome is not None and record.outcome.is_proven for record in self._own())
+    def _numbers(self) -> dict[str, int]:
+        own, all_records = self._own(), self._records.values()
+        taken_over = sum(bool(record.of(TakenOver)) and not record.of(Created) for record in all_records)
+        return {
+            "created": len(own) - taken_over,
+            "taken_over": taken_over,
+            "stopped": sum(record.outcome in PROVEN for record in own),
+            "kept": len(self._of_outcome(Outcome.KEPT, Kept)),
+            "kept_warm": len(self._of_outcome(Outcome.WARM, KeptWarm)),
+            "unknown": len(self.lost),
+            "start_failed": len(self._not_started),
+            "unused": sum(bool(record.of(Unused)) for record in all_records),
+        }
 
     def _of_outcome(self, outcome: Outcome, kind: type[_E]) -> list[_E]:
         """Return the deciding event of each session with this outcome."""
         return [record.of(kind)[-1] for record in self._records.values() if record.outcome is outcome]
-
-    def _taken_over(self) -> int:
-        """Return how many sessions an earlier run has created."""
-        return sum(bool(record.of(TakenOver)) and not record.of(Created) for record in self._records.values())
-
-    def _unused(self) -> int:
-        """Return how many sessions were started ahead, and no test has had them."""
-        return sum(bool(record.of(Unused)) for record in self._records.values())
 
     def _errors(self) -> Counter[str]:
         return Counter(incident.verdict for incident in self.incidents)

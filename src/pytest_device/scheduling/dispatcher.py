@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Hashable, Iterator, MutableSequence, Sequence
 from itertools import islice
 from math import inf
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, Unpack
 
 from pytest_device.scheduling import decisions
 from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates
-from pytest_device.scheduling.run_state import RunState
+from pytest_device.scheduling.run_state import Limits, RunState
 from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
 
 W = TypeVar("W", bound=Hashable)
@@ -39,31 +39,17 @@ class Dispatcher(Generic[W]):
         units: Sequence[WorkUnit],
         seconds: Sequence[float | None],
         boots: MutableSequence[float | None],
-        *,
-        width: int,
-        max_devices: float = inf,
-        longest_first: bool = True,
-        prefetch: int = 0,
+        **limits: Unpack[Limits],
     ) -> None:
         self.estimates = Estimates(seconds, boots)
         self._workers: dict[W, WorkerState] = {}
-        self._run = RunState(
-            groups,
-            units,
-            self.estimates,
-            self._workers.values(),
-            width=width,
-            max_devices=max_devices,
-            longest_first=longest_first,
-            prefetch=prefetch,
-        )
+        self._run = RunState(groups, units, self.estimates, self._workers.values(), **limits)
         self._began = inf
         self._changed: dict[W, None] = {}
         """The workers that may want more."""
-        self.wait, self.expected = self._run.wait, self._run.expected
+        self.wait, self.expected, self.put_back = self._run.wait, self._run.expected, self._run.put_back
 
     def add_worker(self, worker: W) -> None:
-        """Add a worker."""
         self._workers[worker] = WorkerState()
         self._changed[worker] = None
 
@@ -84,10 +70,6 @@ class Dispatcher(Generic[W]):
         for group in {assignment.group for assignment in pending}:
             self._run.wait_again(self._run.queues[group])
         return [assignment.test for assignment in pending]
-
-    def put_back(self, test: int) -> None:
-        """Let a test be the next of its group."""
-        self._run.put_back(test)
 
     def done(self, worker: W, test: int, seconds: float | None, now: float) -> None:
         """Count a test as done; ``seconds`` is how long it took, without the wait for its devices."""

@@ -43,7 +43,6 @@ class Estimates:
             self.add((test,), plain=plain)
 
     def is_known(self, test: int) -> bool:
-        """Return whether it is known how long a test takes."""
         return self._seconds[test] is not None
 
     def known(self, tests: Iterable[int]) -> Sequence[float]:
@@ -61,7 +60,6 @@ class Estimates:
         return total / number if number else PLAIN_SECONDS if plain else TEST_SECONDS
 
     def is_boot_known(self, model: int) -> bool:
-        """Return whether it is known how long a model boots."""
         return self._boots[model] is not None
 
     def boot(self, model: int) -> float:

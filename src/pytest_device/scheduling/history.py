@@ -22,13 +22,8 @@ _LONGEST_SECONDS: Final = 86_400.0
 class Cache(Protocol):
     """The part of pytest's cache in use."""
 
-    def get(self, key: str, default: Any, /) -> Any:
-        """Return the stored value."""
-        ...
-
-    def set(self, key: str, value: object, /) -> None:
-        """Store what JSON can hold."""
-        ...
+    def get(self, key: str, default: Any, /) -> Any: ...
+    def set(self, key: str, value: object, /) -> None: ...
 
 
 class History:
@@ -67,7 +62,6 @@ class History:
         return [seconds for other, boots in self._boots.items() if other.split()[:2] == label for seconds in boots]
 
     def add_boot(self, key: str, seconds: float) -> None:
-        """Add one boot."""
         if not 0 <= seconds < _LONGEST_SECONDS:
             return
         self._boots[key] = [*self._boots.pop(key, ()), round(seconds, 3)][-_MOST_BOOTS:]

@@ -3,7 +3,8 @@
 from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from math import inf
+from typing import Final, Required, TypedDict
 
 from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, level_of
 from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
@@ -11,6 +12,15 @@ from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, W
 _LEFT_OF_UNKNOWN: Final = 0.5
 """The share of its estimate that a running test of unknown length keeps: one that has outlived the estimate may still
 last, and a worker that counts as free at once would attract all that is left."""
+
+
+class Limits(TypedDict, total=False):
+    """What a ``RunState`` may be given besides its work."""
+
+    width: Required[int]
+    max_devices: float
+    longest_first: bool
+    prefetch: int
 
 
 class RunState:
@@ -29,9 +39,9 @@ class RunState:
         workers: Collection[WorkerState],
         *,
         width: int,
-        max_devices: float,
-        longest_first: bool,
-        prefetch: int,
+        max_devices: float = inf,
+        longest_first: bool = True,
+        prefetch: int = 0,
     ) -> None:
         self.estimates, self.workers = estimates, workers
         self.width, self.max_devices, self.prefetch = width, max_devices, prefetch
@@ -56,11 +66,9 @@ class RunState:
         self.estimates.add(unit.tests, plain=queue.is_plain)
 
     def queue_of(self, test: int) -> GroupQueue:
-        """Return the queue that a test comes from."""
         return self._queue_of[test]
 
     def group_of(self, worker: WorkerState) -> GroupQueue | None:
-        """Return the queue of the group that a worker runs."""
         return None if worker.group is None else self.queues[worker.group]
 
     def pop(self, queue: GroupQueue, place: int) -> WorkUnit:
@@ -84,7 +92,6 @@ class RunState:
         queue.unknown += sign * (len(unit.tests) - len(known))
 
     def has_work(self) -> bool:
-        """Return whether any unit is not assigned."""
         return any(queue.units for queue in self.queues)
 
     def plain_queues(self) -> Iterator[GroupQueue]:
@@ -117,7 +124,6 @@ class RunState:
     # Workers and their time.
 
     def beside(self, worker: WorkerState) -> Iterator[WorkerState]:
-        """Yield the other workers."""
         return (other for other in self.workers if other is not worker)
 
     def others(self, worker: WorkerState) -> Iterator[WorkerState]:
@@ -125,7 +131,6 @@ class RunState:
         return (other for other in self.beside(worker) if not other.is_over)
 
     def workers_of(self, queue: GroupQueue) -> list[WorkerState]:
-        """Return the workers that run a group."""
         return [worker for worker in self.workers if worker.group == queue.number and not worker.is_over]
 
     def remaining(self, worker: WorkerState, now: float) -> float:
@@ -206,7 +211,6 @@ class RunState:
         return self.estimates.of(assignment.test, plain=self.queues[assignment.group].is_plain)
 
     def length(self, unit: WorkUnit) -> float:
-        """Return how long a unit takes."""
         plain = self.queues[unit.group].is_plain
         return sum(self.estimates.of(test, plain=plain) for test in unit.tests)
 

@@ -4,10 +4,10 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
-from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Unpack
 
 from pytest_device.scheduling.dispatcher import Dispatcher
+from pytest_device.scheduling.run_state import Limits
 from pytest_device.scheduling.work import DeviceGroup, WorkUnit
 
 if TYPE_CHECKING:
@@ -64,22 +64,14 @@ class TestPlan:
         nodeids: Sequence[str],
         history: "History",
         boots: MutableSequence[float | None],
-        *,
-        width: int,
-        max_devices: float = inf,
-        prefetch: int = 0,
+        **limits: Unpack[Limits],
     ) -> Dispatcher[Any]:
         """Return what assigns the tests to so many workers; ``boots`` is to hold ``self.boots(history)``."""
-        return Dispatcher(
-            self.groups,
-            self._alone() if width == 1 else self._beside_each_other(width),
-            [history.test_seconds(nodeid) for nodeid in nodeids],
-            boots,
-            width=width,
-            max_devices=max_devices,
-            longest_first=width > 1 and self.may_order,
-            prefetch=prefetch,
-        )
+        width = limits["width"]
+        units = self._alone() if width == 1 else self._beside_each_other(width)
+        seconds = [history.test_seconds(nodeid) for nodeid in nodeids]
+        limits["longest_first"] = width > 1 and self.may_order
+        return Dispatcher(self.groups, units, seconds, boots, **limits)
 
     def boots(self, history: "History") -> list[float | None]:
         """Return how long each model boots, None where that is not known."""

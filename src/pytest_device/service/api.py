@@ -1,6 +1,5 @@
 """The REST interface of the document as an ASGI application."""
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -13,14 +12,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
-from pytest_device.service.effects import FaultyApp
+from pytest_device.service.effects import FaultyApp, testing_routes
 from pytest_device.service.faults import Faults
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.openapi import DOCUMENT
 from pytest_device.service.replies import RefusalError, refusal, success
 from pytest_device.service.rules import CreateBody, InvalidBodyError, check, check_limit, is_uuid
 from pytest_device.service.sessions import Sessions
-from pytest_device.service.testing import testing_routes
 from pytest_device.service.web import LoopbackOnly
 from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
 
@@ -93,7 +91,7 @@ class _Api:
 
     async def create(self, request: Request) -> Response:
         caller = self.authenticate(request)
-        body = check(await _json(request))
+        body = check(await replies.json_of(request))
         owner = self._owner(body["appId"])
         _permit(caller, MAY_CREATE_AND_STOP, owner)
         _admit(owner, body)
@@ -122,8 +120,7 @@ class _Api:
     def session(self, session_id: str) -> Session:
         """Return a session's current state, for every caller that knows its id."""
         if not is_uuid(session_id):
-            message = f"the session id must be a UUID, not {session_id[:80]!r}"
-            raise RefusalError(400, replies.VALIDATION_ERROR, message)
+            raise replies.invalid(f"the session id must be a UUID, not {session_id[:80]!r}")
         session = self._sessions.get(session_id.lower())
         if session is None:
             raise RefusalError(404, replies.NOT_FOUND, f"no session {session_id}")
@@ -163,21 +160,6 @@ def _admit(owner: Account, body: CreateBody) -> None:
         message = "simulator access is not enabled for the account that owns the project"
         raise RefusalError(400, replies.SIMULATOR_ACCESS_ERROR, message)
     check_limit(body, owner.max_duration_minutes)
-
-
-async def _json(request: Request) -> object:
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        message = "the body must be JSON: send 'Content-Type: application/json'"
-        raise RefusalError(400, replies.VALIDATION_ERROR, message)
-    body = await request.body()
-    try:
-        return json.loads(body.decode(), parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:  # nested too deeply, or not UTF-8, or not JSON
-        raise RefusalError(400, replies.VALIDATION_ERROR, f"the body is not JSON: {error}") from error
-
-
-def _no_number(text: str) -> object:
-    raise ValueError(f"{text} is not a JSON value")
 
 
 def _refusal(_request: Request, error: Exception) -> Response:

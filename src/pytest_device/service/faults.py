@@ -107,11 +107,9 @@ class Faults:
         """Sessions whose programs were made to fail, with the reason."""
 
     def add(self, fault: Fault) -> None:
-        """Set a fault."""
         self._armed.append(_Armed(fault))
 
     def reset(self) -> None:
-        """Remove all faults and forget the requests."""
         self._armed.clear()
         self.seen.clear()
 
@@ -148,25 +146,19 @@ class FaultyRunner:
         return self._runner.status(session_id)
 
     def last_activity(self, session_id: str) -> float | None:
-        """Return when the controller was last used."""
         return self._runner.last_activity(session_id)
 
     def device(self, session_id: str) -> Device | None:
-        """Return the device of a running session."""
         return self._runner.device(session_id)
 
     def log_entries(self, session_id: str) -> Sequence[LogEntry]:
-        """Return what happened to the session's programs."""
         return self._runner.log_entries(session_id)
 
     def log(self, session_id: str) -> str:
-        """Return the last lines of the controller's log."""
         return self._runner.log(session_id)
 
     def stop(self, session_id: str) -> None:
-        """Stop the session."""
         self._runner.stop(session_id)
 
     async def close(self) -> None:
-        """Stop the programs of all sessions."""
         await self._runner.close()

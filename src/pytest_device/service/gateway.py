@@ -7,21 +7,20 @@ program; the program itself checks its own token. Neither bodies nor headers are
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from typing import Final, Protocol
 
 import httpx
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from pytest_device.service import rpc
 from pytest_device.service.devices.base import Device
 from pytest_device.service.keys import Keys
-from pytest_device.service.replies import NOT_FOUND, RefusalError
-from pytest_device.service.runners.activity import Activity
+from pytest_device.service.replies import NOT_FOUND, RefusalError, refusal
 from pytest_device.service.runners.controller import HOST, Controller
+from pytest_device.service.runners.journal import Activity
 
 PATH: Final = "/controllers"
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
@@ -44,15 +43,10 @@ _HOP_BY_HOP: Final = frozenset(
 
 
 class Reachable(Protocol):
-    """A runner whose controllers are reached through the gateway."""
+    """A runner, of which the gateway needs the controllers that are ready, with the record of their use."""
 
-    def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
-        """Return the controller of a session that is ready, and the record of its use."""
-        ...
-
-    def device(self, session_id: str) -> Device | None:
-        """Return the device of a running session."""
-        ...
+    def controller(self, session_id: str) -> tuple[Controller, Activity] | None: ...
+    def device(self, session_id: str) -> Device | None: ...
 
 
 @asynccontextmanager
@@ -102,12 +96,11 @@ class _Gateway:
         device = self._runner.device(request.path_params["session_id"])
         if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
             return await self._forwarded(request, controller, _body(request))
-        translation = await rpc.translated(
-            await request.body(), request.headers, rpc.Browser(device, self._http), controller.token
+        body = await request.body()
+        translated = await rpc.translated(body, request.headers, device, self._http, controller.token)
+        return (
+            translated if isinstance(translated, Response) else await self._forwarded(request, controller, translated)
         )
-        if translation.answer:
-            return Response(translation.answer, media_type="application/json")
-        return await self._forwarded(request, controller, translation.body)
 
     async def _forwarded(
         self, request: Request, controller: Controller, content: AsyncIterable[bytes] | bytes | None
@@ -144,8 +137,7 @@ def _passed(request: Request, *, besides: Collection[str]) -> list[tuple[str, st
 
 def _unreachable(controller: Controller, error: httpx.TransportError) -> Response:
     message = f"{controller.program.title} does not answer: {type(error).__name__}"
-    errors = [{"code": UNREACHABLE, "message": message, "option": None}]
-    return JSONResponse({"errors": errors}, HTTPStatus.BAD_GATEWAY)
+    return refusal(502, UNREACHABLE, [(message, None)])
 
 
 class _Then(Response):

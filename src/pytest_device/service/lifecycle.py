@@ -11,7 +11,7 @@ from pytest_device.spec import Platform, SessionType, Status
 TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """A session as it is stored: times are Unix seconds, and it has no connection details."""
 
@@ -24,13 +24,13 @@ class Session:
     build_id: str | None
     application_archive_url: str | None
     platform: Platform
-    status: Status
-    reason: str | None
+    status: Status = Status.NEW
+    reason: str | None = None
     """Why it ended, for the session page; None until it has."""
     max_duration_minutes: int
     max_idle_time_minutes: int | None
-    started_at: float | None
-    finished_at: float | None
+    started_at: float | None = None
+    finished_at: float | None = None
     created_at: float
     updated_at: float
 
@@ -93,7 +93,7 @@ def due(session: Session, boot: Boot, last_activity: float | None, now: float) -
 
     A limit takes effect at the time it was reached, however late the session is checked.
     """
-    limit = _limit(session, last_activity)
+    limit = min(limits(session, last_activity), key=lambda occurrence: occurrence.at, default=None)
     if limit is not None and limit.at <= now:
         return limit
     match boot:
@@ -119,8 +119,3 @@ def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence
         return (end,)
     idle_since = max(session.started_at, last_activity or session.started_at)
     return end, Occurrence(Event.EXPIRE, idle_since + 60 * idle, f"controller not used for {idle} min")
-
-
-def _limit(session: Session, last_activity: float | None) -> Occurrence | None:
-    """Return the next automatic stop, None until the session is ready."""
-    return min(limits(session, last_activity), key=lambda occurrence: occurrence.at, default=None)

@@ -1,9 +1,11 @@
-"""The answers of the service: a session as the document spells it, an error in our format."""
+"""The JSON of requests and answers: a session as the document spells it, an error in our format."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pytest_device.service.lifecycle import Session
@@ -31,6 +33,41 @@ class RefusalError(Exception):
         self.status = status
         self.code = code
         self.headers = headers
+
+
+def invalid(message: str) -> RefusalError:
+    """Return the error for an invalid request."""
+    return RefusalError(400, VALIDATION_ERROR, message)
+
+
+async def json_of(request: Request) -> object:
+    """Return the JSON of a request. Raises RefusalError unless it is JSON, declared as such."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise invalid("the body must be JSON: send 'Content-Type: application/json'")
+    return _json_in(await request.body())
+
+
+def object_in(body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object that a body is. Raises RefusalError."""
+    return as_object(_json_in(body))
+
+
+def as_object(fields: object) -> Mapping[str, Any]:
+    """Return a JSON object. Raises RefusalError for any other JSON."""
+    if not isinstance(fields, dict):
+        raise invalid("the body must be a JSON object")
+    return cast("dict[str, Any]", fields)
+
+
+def _json_in(body: bytes) -> object:
+    try:
+        return json.loads(body.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:  # nested too deeply, or not UTF-8, or not JSON
+        raise invalid(f"the body is not JSON: {error}") from error
+
+
+def _no_number(text: str) -> object:
+    raise ValueError(f"{text} is not a JSON value")
 
 
 def refusal(

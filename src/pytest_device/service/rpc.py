@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import httpx
+from starlette.responses import JSONResponse, Response
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import AppState, Device
@@ -24,22 +25,6 @@ _MOBILE: Final = "mobile"
 _FAILED: Final = -32000
 _HOST: Final = "127.0.0.1"
 _ANSWER_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Browser:
-    """The device that is a browser, and an HTTP client to query its current page."""
-
-    device: Device
-    http: httpx.AsyncClient
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """A request to forward to the daemon, or the answer without asking it."""
-
-    body: bytes = b""
-    answer: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +45,25 @@ def concerns(method: str, path: str, device: Device) -> bool:
     return (method, path) == ("POST", "rpc") and device.tools.debugging_port is not None
 
 
-async def translated(body: bytes, headers: Mapping[str, str], browser: Browser, token: str) -> Translation:
-    """Do the device's part of a request; return the rest of it for the daemon."""
+async def translated(
+    body: bytes, headers: Mapping[str, str], device: Device, http: httpx.AsyncClient, token: str
+) -> bytes | Response:
+    """Do the device's part of a request; return the rest of it for the daemon, or the answer if nothing is left.
+
+    ``http`` queries the current page of the device, which is a browser.
+    """
     request = _read(body)
     if request is None or not _is_permitted(request, headers, token):
-        return Translation(body)
+        return body
     _change_platform(request)
     try:
-        done = await _done_by_device(request, browser)
+        done = await _done_by_device(request, device, http)
     except ControllerError as error:
-        return Translation(answer=_refused(request, str(error)))
-    return Translation(answer=_succeeded(request, done)) if done else Translation(json.dumps(request.call).encode())
+        data = {"code": "COMMAND_FAILED", "message": str(error)}
+        return _answer(request, {"error": {"code": _FAILED, "message": str(error), "data": data}})
+    if done:
+        return _answer(request, {"result": {"ok": True, "data": {"message": done}}})
+    return json.dumps(request.call).encode()
 
 
 def _read(body: bytes) -> _Request | None:
@@ -126,13 +119,12 @@ def _change(fields: dict[str, Any]) -> None:
             fields[name] = _PLATFORM
 
 
-async def _done_by_device(request: _Request, browser: Browser) -> str:
+async def _done_by_device(request: _Request, device: Device, http: httpx.AsyncClient) -> str:
     """Do the device's part; return a message if nothing is left for the daemon."""
-    device = browser.device
     match request.params.get("command"), request.positionals:
         case "open", [target, *more]:
             await _open(device, target, more[0] if more else None, request.flags)
-            request.params["positionals"] = [await _address(browser)]
+            request.params["positionals"] = [await _address(device, http)]
         case "close", [target] if target in await device.apps():
             await device.terminate(target)
             request.params["positionals"] = []
@@ -159,24 +151,15 @@ async def _open(device: Device, target: str, link: str | None, flags: dict[str, 
         await device.open_url(link, target)
 
 
-async def _address(browser: Browser) -> str:
+async def _address(device: Device, http: httpx.AsyncClient) -> str:
     """Return the URL of the page that the browser shows: when the daemon opens it again, it is open already."""
     try:
-        url = f"http://{_HOST}:{browser.device.tools.debugging_port}/json/list"
-        targets = (await browser.http.get(url, timeout=_ANSWER_SECONDS)).json()
+        url = f"http://{_HOST}:{device.tools.debugging_port}/json/list"
+        targets = (await http.get(url, timeout=_ANSWER_SECONDS)).json()
     except (httpx.TransportError, ValueError) as error:
         raise ControllerError(f"the session's browser did not answer: {type(error).__name__}") from error
     return next(str(target["url"]) for target in targets if target["type"] == "page")
 
 
-def _succeeded(request: _Request, message: str) -> bytes:
-    return _answer(request, {"result": {"ok": True, "data": {"message": message}}})
-
-
-def _refused(request: _Request, message: str) -> bytes:
-    data = {"code": "COMMAND_FAILED", "message": message}
-    return _answer(request, {"error": {"code": _FAILED, "message": message, "data": data}})
-
-
-def _answer(request: _Request, outcome: Mapping[str, Any]) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": request.call.get("id"), **outcome}).encode()
+def _answer(request: _Request, outcome: Mapping[str, Any]) -> Response:
+    return JSONResponse({"jsonrpc": "2.0", "id": request.call.get("id"), **outcome})

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Required, TypedDict, cast
+from typing import Any, Final, Required, TypedDict, cast
 from urllib.parse import urlsplit
 
 from pytest_device.redact import Redactor
@@ -98,23 +98,30 @@ def is_uuid(text: str) -> bool:
 
 
 _SHOWN_LENGTH: Final = 80
+_REMOVED: Final = f" ({SessionType.SERVE_SIM} was removed: use {SessionType.WEB_PREVIEW_ONLY})"
 
-_Check = Callable[[object], str | None]
-"""Returns what the value must be, None if it is valid."""
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What a value must be, and whether it is."""
+
+    must_be: str
+    holds: Callable[[Any], bool]
 
 
 def _missing(options: Mapping[str, object]) -> Iterator[Problem]:
     for option in ("appId", "platform"):
         if option not in options:
-            yield Problem(option, f"{option} is missing: it must be {_FIELDS[option](None)}")
+            yield Problem(option, f"{option} is missing: it must be {_FIELDS[option].must_be}")
 
 
 def _unsound(options: Mapping[str, object]) -> Iterator[Problem]:
     for option, value in options.items():
         if option not in _FIELDS:
             yield Problem(option, _unknown(option))
-        elif must_be := _FIELDS[option](value):
-            yield Problem(option, f"{option} must be {must_be}, not {_shown(value)}")
+        elif not _FIELDS[option].holds(value):
+            removed = _REMOVED if option == "type" and value == SessionType.SERVE_SIM else ""
+            yield Problem(option, f"{option} must be {_FIELDS[option].must_be}{removed}, not {_shown(value)}")
 
 
 def _unknown(option: str) -> str:
@@ -142,86 +149,54 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
-def _text(value: object) -> str | None:
-    return None if _is_text(value) else "a string"
+def _one_of(*choices: str) -> _Rule:
+    return _Rule(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
-def _uuid(value: object) -> str | None:
-    return None if isinstance(value, str) and is_uuid(value) else "a UUID"
+def _integer(least: int, most: int) -> _Rule:
+    # true and false are no integers
+    return _Rule(f"an integer from {least} to {most}", lambda value: type(value) is int and least <= value <= most)
 
 
-def _boolean(value: object) -> str | None:
-    return None if isinstance(value, bool) else "true or false"
-
-
-def _integer(least: int, most: int) -> _Check:
-    def check(value: object) -> str | None:
-        sound = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        return None if sound else f"an integer from {least} to {most}"
-
-    return check
-
-
-def _platform(value: object) -> str | None:
-    return None if value in list(Platform) else f"one of {', '.join(Platform)}"
-
-
-def _type(value: object) -> str | None:
-    if value in REQUESTABLE_SESSION_TYPES:
-        return None
-    must_be = f"one of {', '.join(REQUESTABLE_SESSION_TYPES)}"
-    removed = f" ({SessionType.SERVE_SIM} was removed: use {SessionType.WEB_PREVIEW_ONLY})"
-    return must_be + removed if value == SessionType.SERVE_SIM else must_be
-
-
-def _name(value: object) -> str | None:
-    sound = _is_text(value) and isinstance(value, str) and value.strip() and len(value) <= NAME_MAX_LENGTH
-    return None if sound else f"a string that is not blank, of up to {NAME_MAX_LENGTH} characters"
-
-
-def _archive_url(value: object) -> str | None:
-    sound = isinstance(value, str) and len(value) <= ARCHIVE_URL_MAX_LENGTH and _is_web_url(value)
-    return None if sound else f"an HTTP or HTTPS URL of up to {ARCHIVE_URL_MAX_LENGTH} characters"
+def _like(pattern: str, must_be: str) -> _Rule:
+    return _Rule(must_be, lambda value: _is_text(value) and re.fullmatch(pattern, value) is not None)
 
 
 def _is_web_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        reachable = parts.hostname and parts.port != 0
+        return bool(parts.hostname) and parts.port != 0 and re.fullmatch(WEB_URL, text) is not None
     except ValueError:
         return False
-    return bool(reachable and _is_text(text) and re.fullmatch(WEB_URL, text))
 
 
-def _sdk_version(value: object) -> str | None:
-    return None if isinstance(value, str) and re.fullmatch(MAJOR_VERSION, value) else 'a major version such as "54"'
-
-
-def _launch_args(value: object) -> str | None:
-    sound = isinstance(value, list) and all(_is_text(argument) for argument in cast("list[object]", value))
-    return None if sound else "an array of strings"
-
-
-def _open_url(value: object) -> str | None:
-    # Ours: any scheme is accepted, since an app may have its own; without one it is not a URL.
-    return None if isinstance(value, str) and _is_text(value) and re.fullmatch(URL, value) else "a URL with its scheme"
-
-
-_FIELDS: Final[Mapping[str, _Check]] = {
-    "appId": _uuid,
-    "platform": _platform,
-    "name": _name,
-    "type": _type,
-    "packageVersion": _text,
-    "deviceIdentifier": _text,
+_TEXT: Final = _Rule("a string", _is_text)
+_UUID: Final = _like(UUID, "a UUID")
+_FIELDS: Final[Mapping[str, _Rule]] = {
+    "appId": _UUID,
+    "platform": _one_of(*Platform),
+    "name": _Rule(
+        f"a string that is not blank, of up to {NAME_MAX_LENGTH} characters",
+        lambda value: _is_text(value) and bool(value.strip()) and len(value) <= NAME_MAX_LENGTH,
+    ),
+    "type": _one_of(*REQUESTABLE_SESSION_TYPES),
+    "packageVersion": _TEXT,
+    "deviceIdentifier": _TEXT,
     "maxDurationMinutes": _integer(DURATION_MIN_MINUTES, DURATION_MAX_MINUTES),
     "maxIdleTimeMinutes": _integer(IDLE_MIN_MINUTES, IDLE_MAX_MINUTES),
-    "buildId": _uuid,
-    "applicationArchiveUrl": _archive_url,
-    "vendorGo": _boolean,
-    "sdkVersion": _sdk_version,
-    "launchArgs": _launch_args,
-    "openUrl": _open_url,
+    "buildId": _UUID,
+    "applicationArchiveUrl": _Rule(
+        f"an HTTP or HTTPS URL of up to {ARCHIVE_URL_MAX_LENGTH} characters",
+        lambda value: _is_text(value) and len(value) <= ARCHIVE_URL_MAX_LENGTH and _is_web_url(value),
+    ),
+    "vendorGo": _Rule("true or false", lambda value: isinstance(value, bool)),
+    "sdkVersion": _like(MAJOR_VERSION, 'a major version such as "54"'),
+    "launchArgs": _Rule(
+        "an array of strings",
+        lambda value: isinstance(value, list) and all(_is_text(one) for one in cast("list[object]", value)),
+    ),
+    # Ours: any scheme is accepted, since an app may have its own; without one it is not a URL.
+    "openUrl": _like(URL, "a URL with its scheme"),
 }
 
 

@@ -15,18 +15,8 @@ KEEP_SECONDS: Final = 30 * 24 * 3600
 """Ours: how long an ended session is kept across restarts."""
 
 
-def random_id() -> str:
-    """Return a new UUID."""
-    return str(uuid4())
-
-
 ClientUrl = Callable[[Platform, str | None], str | None]
 """Returns the URL of the development client for a platform and an SDK version, None if there is none."""
-
-
-def no_client(_platform: Platform, _sdk_version: str | None) -> str | None:
-    """Return no URL: there are no development clients."""
-    return None
 
 
 class Sessions:
@@ -43,8 +33,8 @@ class Sessions:
         runner: Runner,
         clock: Callable[[], float],
         log: Log = no_log,
-        new_id: Callable[[], str] = random_id,
-        client_url: ClientUrl = no_client,
+        new_id: Callable[[], str] = lambda: str(uuid4()),
+        client_url: ClientUrl = lambda _platform, _sdk_version: None,
     ) -> None:
         self._store = store
         self.runner = runner
@@ -94,7 +84,6 @@ class Sessions:
             self._up_to_date(self._sessions[session_id])
 
     def stop_all(self, reason: str) -> None:
-        """Stop every active session."""
         for session_id in tuple(self._active):
             self.stop(session_id, reason)
 
@@ -144,12 +133,8 @@ def _new_session(
         build_id=body.get("buildId"),
         application_archive_url=archive_url,
         platform=Platform(body["platform"]),
-        status=Status.NEW,
-        reason=None,
         max_duration_minutes=body.get("maxDurationMinutes", default_minutes),
         max_idle_time_minutes=body.get("maxIdleTimeMinutes"),
-        started_at=None,
-        finished_at=None,
         created_at=now,
         updated_at=now,
     )

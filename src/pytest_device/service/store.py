@@ -68,7 +68,6 @@ class Store:
         return [_session(row) for row in self._connection.execute("SELECT * FROM session")]
 
     def save(self, session: Session) -> None:
-        """Write a session, new or changed."""
         self._connection.execute(_SAVE, _values(session))
 
     def forget(self, before: float) -> None:
@@ -77,7 +76,6 @@ class Store:
         self._connection.execute("DELETE FROM session WHERE updated_at < ? AND status IN (?, ?)", ended)
 
     def close(self) -> None:
-        """Close the file."""
         self._close()
 
 

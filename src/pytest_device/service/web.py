@@ -46,7 +46,6 @@ class Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to answer."""
         await super().startup(sockets)
         self._ready()
 

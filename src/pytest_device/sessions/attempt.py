@@ -1,18 +1,25 @@
 """One attempt to have a session: its create call, the wait until it can be used, what the service has said of it."""
 
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-from pytest_device.errors import NoCapacityError, ServiceError, UnexpectedReplyError
-from pytest_device.sessions import session_errors
-from pytest_device.sessions.boots import boot_key, boot_seconds
-from pytest_device.sessions.capacity_backoff import RETRY_AFTER_MOST_SECONDS, CapacityBackoff
-from pytest_device.sessions.client import is_passing, retry_after_of
+from pytest_device.errors import NoCapacityError, ServiceError, SessionFailedError, UnexpectedReplyError
+from pytest_device.sessions.client import SessionClient, is_passing, retry_after_of
 from pytest_device.sessions.events import Created, CreateUnknown, Ready, SessionRef, StateChanged, TakenOver
-from pytest_device.sessions.lifecycle import WaitPolicy, described, next_poll, timed_out
-from pytest_device.sessions.models import Session, named_device
+from pytest_device.sessions.lifecycle import (
+    RETRY_AFTER_MOST_SECONDS,
+    CapacityBackoff,
+    WaitPolicy,
+    check_kind,
+    lost_answer,
+    next_poll,
+    timed_out,
+)
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.session_config import SessionConfig, WarmSession
-from pytest_device.sessions.states import Step
+from pytest_device.sessions.states import State
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 HEARTBEAT_SECONDS: Final = 30.0
@@ -21,9 +28,36 @@ HEARTBEAT_SECONDS: Final = 30.0
 CONTROLLER_DELAY_SECONDS: Final = 1.0
 """How long a controller that cannot be reached is left alone, at most: it costs the service nothing to be asked."""
 
+ProblemOf = Callable[[Session], str | None]
+"""What is wrong with the controller of a session in progress, None when nothing is."""
+
+
+def unasked(_session: Session) -> None:
+    """Take every controller for reachable."""
+
+
+class WarmSession(NamedTuple):
+    """A session that an earlier run left up and that is this process's now."""
+
+    session: Session
+    ready_at: float
+    """Since when it has been ready, on this process's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    """How the sessions of a process are created."""
+
+    client: SessionClient
+    clock: Callable[[], float]
+    relay: Relay = field(default_factory=Relay)
+    problem_of: ProblemOf = unasked
+    attempts: int = 1
+    """How many sessions are created, one after the other, until one does not fail to start."""
+
 
 class Attempt:
-    """One create call and what follows, by the clock of this process. Each call returns the step that was made."""
+    """One create call and what follows, by the clock of this process. Each call returns the state that it led to."""
 
     def __init__(self, request: SessionRequest, policy: WaitPolicy, config: SessionConfig) -> None:
         self._request, self._policy, self._config = request, policy, config
@@ -60,15 +94,15 @@ class Attempt:
             self._backoff.pass_over(began - self.started)
         self.started = began
 
-    def take_over(self, warm: WarmSession) -> Step:
+    def take_over(self, warm: WarmSession) -> State:
         """Use a session that an earlier run kept warm."""
         self.session, self.session_id = warm.session, str(warm.session.id)
         self.is_known = True
         self.ready_at, self.had_since = warm.ready_at, self._config.clock()
-        self._config.relay.event(TakenOver(self.ref(), named_device(warm.session)))
-        return Step.TAKEN_OVER
+        self._config.relay.event(TakenOver(self.ref(), warm.session.device_name))
+        return State.READY
 
-    def create(self) -> Step | None:
+    def create(self) -> State | None:
         """Request it, unless the service had no capacity and is to be left alone for now.
 
         Raises a ServiceError, but not for lack of capacity.
@@ -78,19 +112,19 @@ class Attempt:
         try:
             self.session = self._config.client.create(self._request)
             self.session_id = str(self.session.id)
-            session_errors.check_kind(self._request, self.session)
+            check_kind(self._request, self.session)
         except NoCapacityError as refusal:
             self._backoff = self._backoff or CapacityBackoff(self._policy)
             text = self._backoff.note(refusal, self._waited())
             self._report_state(f"no capacity: {refusal.status}", text)
-            return Step.REFUSED
+            return State.QUEUED
         except BaseException as error:
             self._note_broken(error)
             raise
         self._created = self._last_seen = self._config.clock()
-        self._reported = (described(self.session), self._created)
+        self._reported = (self.session.described_status, self._created)
         self._config.relay.event(Created(self.ref()))
-        return Step.CREATED
+        return State.STARTING
 
     def _note_broken(self, error: BaseException) -> None:
         """Report what a failed create call left: a session, or possibly one whose id is unknown."""
@@ -98,13 +132,13 @@ class Attempt:
             self.session_id = error.session_id
         if self.session_id is not None:
             self._config.relay.event(Created(self.ref()))
-        elif self._config.leaves_unknown(error):
+        elif self._config.client.leaves_unknown(error):
             self._config.relay.event(CreateUnknown(self.ref(), self._request.name or ""))
-            error.add_note(session_errors.lost_answer(self._request.name, self._bound_minutes()))
+            error.add_note(lost_answer(self._request.name, self._bound_minutes()))
 
     def refresh(self) -> None:
         """Poll it once; passing errors are tolerated until the wait limit."""
-        known = self._known()
+        known = self.known
         try:
             session = self._config.client.get(known.id)
         except ServiceError as error:
@@ -140,7 +174,7 @@ class Attempt:
             return self._controller_delay(self.session)
         self._last_seen = self._config.clock()
         if self._is_answered:
-            self._report_state(described(self.session))
+            self._report_state(self.session.described_status)
         return max(delay, self._not_before - self._config.clock())
 
     def _controller_delay(self, session: Session) -> float:
@@ -150,11 +184,12 @@ class Attempt:
         limit = self._policy.controller_timeout_seconds
         problem = None if limit is None else self._config.problem_of(session)
         if limit is None or problem is None:
-            device, seconds = named_device(session), boot_seconds(session)
-            self._config.relay.event(Ready(self.ref(), device, boot_key(self._request), seconds))
+            ready = Ready(self.ref(), session.device_name, self._request.boot_key, session.boot_seconds)
+            self._config.relay.event(ready)
             return 0.0
         if self._config.clock() - self._checked_since >= limit:
-            raise session_errors.unreachable(self.ref(), problem)
+            what = f"the session is in progress, but {problem} ({session.url})"
+            raise SessionFailedError(what, session_id=str(session.id), url=session.url)
         self._report_state(f"in-progress, but {problem}")
         return min(CONTROLLER_DELAY_SECONDS, self._policy.poll_interval_seconds)
 
@@ -174,7 +209,9 @@ class Attempt:
             waited_seconds=self._waited(),
         )
 
-    def _known(self) -> Session:
+    @property
+    def known(self) -> Session:
+        """Return the session; raises RuntimeError when it was not created."""
         if self.session is None:
             raise RuntimeError("the session was not created")
         return self.session

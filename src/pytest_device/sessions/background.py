@@ -6,9 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.relay import Relay
-from pytest_device.sessions.session_config import Server
+from pytest_device.sessions.device_session import DeviceSession, Server
+from pytest_device.sessions.reporter import Relay
 
 _SLICE_SECONDS: Final = 1.0
 """Of a wait for a lock: on Windows no signal breaks one."""

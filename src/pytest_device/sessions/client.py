@@ -1,6 +1,5 @@
 """The three calls of the document: create, get, stop."""
 
-import math
 import socket
 import threading
 import time
@@ -8,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -47,6 +46,19 @@ _NEVER_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+
+
+class SessionClient(Protocol):
+    """The three calls of the document: a ``DeviceClient``, or what goes through a reaper."""
+
+    @property
+    def base_url(self) -> str: ...
+    def create(self, request: SessionRequest) -> Session: ...
+    def get(self, session_id: UUID | str) -> Session: ...
+    def stop(self, session_id: UUID | str) -> Session: ...
+    def leaves_unknown(self, error: BaseException) -> bool:
+        """Return whether a create call that ended so may have left a session that nobody can name."""
+        ...
 
 
 class DeviceClient:
@@ -112,34 +124,39 @@ class DeviceClient:
 
     def create(self, request: SessionRequest) -> Session:
         """Create a session; it costs from now on until it is stopped."""
-        return self._call("create", "POST", SESSIONS_PATH, body=request.to_wire(self._vendor))
+        body = request.to_wire(self._vendor)
+        return self._call("create", "POST", SESSIONS_PATH, _never_left, body=body)
 
     def get(self, session_id: UUID | str) -> Session:
         """Return the session with its current status and, while it is in progress, its connection details."""
-        return self._call("get", "GET", _path(session_id), repeatable=True, leaves=retry_policy.GET_PAUSE_MOST_SECONDS)
+        return self._call("get", "GET", _path(session_id), _is_soon)
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; one that is stopped or errored already is returned unchanged."""
-        return self._call("stop", "POST", f"{_path(session_id)}/stop", repeatable=True)
+        return self._call("stop", "POST", f"{_path(session_id)}/stop", is_passing)
+
+    def leaves_unknown(self, error: BaseException) -> bool:
+        """Return whether the answer is lost: not so when the call never left, or was refused."""
+        match error:
+            case TransportError():
+                return error.sent
+            case ConfigError() | NoCapacityError():
+                return False
+            case StatusError():
+                return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a good answer
+            case _:  # an interrupt loses the answer too
+                return True
 
     def _call(
-        self,
-        operation: str,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        repeatable: bool = False,
-        leaves: float = math.inf,
+        self, operation: str, method: str, path: str, may_repeat: Callable[[ServiceError], bool], body: Any = None
     ) -> Session:
-        """Retry until the call succeeds; a ``Retry-After`` of more than ``leaves`` seconds is left to the caller."""
         for attempts in range(1, retry_policy.ATTEMPTS):
             try:
                 return self._once(operation, method, path, body)
             except ServiceError as error:
-                asked = retry_after_of(error)
-                if asked > leaves or not _may_repeat(error, repeatable=repeatable):
+                if not may_repeat(error):
                     raise
+                asked = retry_after_of(error)
             self._sleep(retry_policy.pause_after(attempts, asked))
         return self._once(operation, method, path, body)
 
@@ -260,7 +277,10 @@ def retry_after_of(error: ServiceError) -> float:
     return (error.retry_after_seconds or 0.0) if isinstance(error, StatusError) else 0.0
 
 
-def _may_repeat(error: ServiceError, *, repeatable: bool) -> bool:
-    if repeatable:
-        return is_passing(error)
+def _is_soon(error: ServiceError) -> bool:
+    """Return whether to repeat a call that leaves a long ``Retry-After`` to its caller."""
+    return is_passing(error) and retry_after_of(error) <= retry_policy.GET_PAUSE_MOST_SECONDS
+
+
+def _never_left(error: ServiceError) -> bool:
     return isinstance(error, TransportError) and not error.sent

@@ -2,19 +2,32 @@
 
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
+from enum import Enum, auto
 
 from pytest_device.errors import NotFoundError, ServiceError, SessionError, SessionFailedError, StopFailedError
-from pytest_device.sessions import events, session_errors
-from pytest_device.sessions.attempt import Attempt
-from pytest_device.sessions.lifecycle import WaitPolicy
+from pytest_device.sessions import events
+from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
+from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
-from pytest_device.sessions.relay import Deferred
+from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_config import Server, SessionConfig, WarmSession
-from pytest_device.sessions.states import Outcome, State, Step, after
+from pytest_device.sessions.states import Outcome, State, moved
+
+
+class Server(Enum):
+    """Who advances a session."""
+
+    TEST = auto()
+    """The test that waits for it."""
+    BACKGROUND = auto()
+    """Nobody waits for it yet; it stays so when it is ready before a test gets it."""
+    DROPPED = auto()
+    """Nobody will wait for it any more: it is stopped in the background."""
+    NOBODY = auto()
+    """It was started ahead and is being stopped before any test used it."""
 
 
 class DeviceSession:
@@ -60,9 +73,7 @@ class DeviceSession:
     @property
     def session(self) -> Session:
         """Return the newest answer of the service."""
-        if self._attempt.session is None:
-            raise RuntimeError("the session was not created")
-        return self._attempt.session
+        return self._attempt.known
 
     @property
     def is_created(self) -> bool:
@@ -90,14 +101,10 @@ class DeviceSession:
     def ready_at(self) -> float | None:
         return self._attempt.ready_at
 
-    def seconds_left(self) -> float:
-        """Return how long it may run until its maximum duration."""
-        used = 0.0 if self.ready_at is None else self._config.clock() - self.ready_at
-        return self.session.max_duration_minutes * 60 - used
-
     def has_left(self, minutes: int) -> bool:
         """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
-        return self.seconds_left() >= minutes * 60
+        used = 0.0 if self.ready_at is None else self._config.clock() - self.ready_at
+        return self.session.max_duration_minutes * 60 - used >= minutes * 60
 
     # Its start.
 
@@ -124,15 +131,15 @@ class DeviceSession:
             return
         self.due = self._config.clock() + delay
         if not delay and self.state is State.STARTING:
-            self._move(Step.BECAME_READY)  # the last of all: another thread may look at it
+            self._move(State.READY)  # the last of all: another thread may look at it
 
     def _step(self) -> None:
         match self.state:
             case State.REQUESTED if warm := self._warm():
                 self._move(self._attempt.take_over(warm))
             case State.REQUESTED | State.QUEUED:
-                if step := self._attempt.create():
-                    self._move(step)
+                if state := self._attempt.create():
+                    self._move(state)
             case State.STARTING:
                 self._attempt.refresh()
             case State.READY | State.ENDED:
@@ -147,7 +154,8 @@ class DeviceSession:
         """Stop a session that failed to start, and request another one."""
         began = self._config.clock() if self._count_from is None else self._count_from
         self._config.relay.event(events.StartFailed(self.ref(), str(error)))
-        self.stop(then=Step.RETRIED)
+        self._stop_created()
+        self._move(State.REQUESTED)
         self._attempts_left -= 1
         self._attempt, self.outcome = Attempt(self.requirement.request, self._policy, self._config), None
         self._attempt.count_from(began)
@@ -155,33 +163,32 @@ class DeviceSession:
 
     # Its end.
 
-    def stop(self, *, then: Step = Step.ENDED) -> None:
+    def stop(self) -> None:
         """Stop what there is of it; raises StopFailedError when it may still be running.
 
-        What happens is deferred, unless another attempt follows: ``deliver`` reports it.
+        What happens is deferred: ``deliver`` reports it.
         """
-        with self._ending() if then is Step.ENDED else nullcontext():
-            if self.is_created and self.outcome is None:
-                of, client = self.ref(), self._config.client
-                try:
-                    answer: Session | ServiceError = client.stop(of.session_id)
-                except ServiceError as error:
-                    answer = error
-                except BaseException:  # an interrupt in the middle of the stop: the session comes first
-                    self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
-                    raise
-                self._conclude(of, answer)
-        if then is Step.RETRIED:
-            self._move(then)
+        with self._ending():
+            self._stop_created()
 
-    def _conclude(self, of: events.SessionRef, answer: Session | ServiceError) -> None:
-        event = self._counted(events.stop_event_of(of, answer))
+    def _stop_created(self) -> None:
+        if not self.is_created or self.outcome is not None:
+            return
+        of, client = self.ref(), self._config.client
+        try:
+            event = events.stop_event(of, lambda: client.stop(of.session_id))
+        except BaseException:  # an interrupt in the middle of the stop: the session comes first
+            self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
+            raise
+        self._conclude(of, self._counted(event))
+
+    def _conclude(self, of: events.SessionRef, event: events.StopEvent) -> None:
         if isinstance(event, events.Gone) and not self._attempt.is_known:
-            event = events.StopFailed(of, session_errors.NEVER_THERE)
+            event = events.StopFailed(of, NEVER_THERE)
         self.outcome = events.outcome_of(event)
         self._config.relay.event(event)
         if isinstance(event, events.StopFailed):
-            raise session_errors.not_stopped(of, event.reason, self._config.client.base_url)
+            raise not_stopped(of, event.reason, self._config.client.base_url)
 
     def _counted(self, event: events.StopEvent) -> events.StopEvent:
         """Count only this run's share of the running time of a session that another run created."""
@@ -207,7 +214,7 @@ class DeviceSession:
             if self.slot:
                 self.slot.release()
         finally:
-            self._move(Step.ENDED)  # the last of all: another thread may look at it
+            self._move(State.ENDED)  # the last of all: another thread may look at it
 
     def stop_after(self, error: BaseException) -> None:
         """Stop it after an error; a stop that fails becomes a note on that error."""
@@ -242,7 +249,7 @@ class DeviceSession:
             answer = error
         except ServiceError:
             return None
-        return session_errors.loss_of(self.ref(), answer)
+        return loss_of(self.ref(), answer)
 
     # What is reported.
 
@@ -253,8 +260,8 @@ class DeviceSession:
         """Return how events refer to it."""
         return self._attempt.ref()
 
-    def _move(self, step: Step) -> None:
-        self.state = after(self.state, step)
+    def _move(self, to: State) -> None:
+        self.state = moved(self.state, to)
 
 
 def wait_until_ready(

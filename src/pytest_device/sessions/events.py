@@ -1,19 +1,23 @@
 """What happens to sessions, as values: one frozen type for each kind of event.
 
-``Event`` is their union: consumers ``match`` over it and end with ``assert_never``. ``event_codec`` turns events into
-plain values and back; ``docs/events.md`` describes those for other programs.
+``Event`` is their union: consumers ``match`` over it and end with ``assert_never``. Between processes and for JSON they
+are plain values, which ``docs/events.md`` describes.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, assert_never
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, assert_never, cast, get_args
 
 from pytest_device.errors import NotFoundError, ServiceError, StopDelayedError
-from pytest_device.sessions.states import Outcome
+from pytest_device.sessions.states import PROVEN, Outcome
 from pytest_device.spec import TERMINAL
 
 if TYPE_CHECKING:
     from pytest_device.sessions.models import Session  # loads pydantic, which reporting needs not
+
+VERSION: Final = 1
+"""Grows with any change after which a reader of the plain values of the former one would misunderstand."""
+_T = TypeVar("_T", bound="Event | SessionRef")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,11 @@ SessionEvent = (
 )
 Event = SessionEvent | Queued | Note
 
+_WORDS: Final[Mapping[str, type[Event]]] = {
+    "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in one.__name__).lstrip("-"): one
+    for one in get_args(Event)
+}
+_WORD_OF: Final = {one: word for word, one in _WORDS.items()}
 _OUTCOMES: Final[Mapping[type[Event], Outcome]] = {
     Stopped: Outcome.STOPPED,
     Gone: Outcome.GONE,
@@ -188,35 +197,20 @@ def outcome_of(event: Event) -> Outcome | None:
 
 def is_proof(event: Event) -> bool:
     """Return whether an event proves that its session runs no more."""
-    outcome = outcome_of(event)
-    return outcome is not None and outcome.is_proven
+    return outcome_of(event) in PROVEN
 
 
 def detail_of(event: Event) -> str:
     """Return what an event says beyond its kind and session, empty where that is all."""
     match event:
-        case StateChanged():
-            return event.state
-        case Ready() | TakenOver():
-            return event.device
-        case KeptWarm():
-            return event.until
-        case Note():
-            return event.text
+        case StateChanged(state=text) | Ready(device=text) | TakenOver(device=text) | KeptWarm(until=text):
+            return text
+        case StartFailed(reason=text) | StopDelayed(reason=text) | StopFailed(reason=text):
+            return text
+        case CreateUnknown(name=text) | Note(text=text) | Stopped(status=text) | Gone(status=text):
+            return text
         case Created() | Kept() | Unused() | Queued():
             return ""
-        case _:
-            return _reason_of(event)
-
-
-def _reason_of(event: StartFailed | StopEvent | CreateUnknown) -> str:
-    match event:
-        case CreateUnknown():
-            return event.name
-        case StartFailed() | StopDelayed() | StopFailed():
-            return event.reason
-        case Stopped() | Gone():
-            return event.status
         case _:
             assert_never(event)
 
@@ -241,34 +235,60 @@ def masked(event: Event, mask: Callable[[str], str]) -> Event:
 
 
 def stop_event(of: SessionRef, stop: Callable[[], "Session"]) -> StopEvent:
-    """Return what a stop call makes of a session."""
+    """Return what a stop call, by its answer or its error, makes of a session."""
     try:
-        return stop_event_of(of, stop())
+        answer = stop()
+    except NotFoundError:
+        return Gone(of)
+    except StopDelayedError as error:
+        return StopDelayed(of, str(error))
     except ServiceError as error:
-        return stop_event_of(of, error)
+        return StopFailed(of, str(error))
+    if str(answer.id) != of.session_id:
+        return StopFailed(of, f"the service returned session {answer.id}")
+    if answer.status not in TERMINAL:
+        return StopFailed(of, f"its status is {answer.described_status}")
+    return Stopped(of, str(answer.status), answer.running_seconds)
 
 
-def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent:
-    """Return what the answer to a stop call, or its error, makes of a session."""
-    from pytest_device.sessions.lifecycle import described  # loads pydantic
-
-    match answer:
-        case NotFoundError():
-            return Gone(of)
-        case StopDelayedError():
-            return StopDelayed(of, str(answer))
-        case ServiceError():
-            return StopFailed(of, str(answer))
-        case _ if str(answer.id) != of.session_id:
-            return StopFailed(of, f"the service returned session {answer.id}")
-        case _ if answer.status not in TERMINAL:
-            return StopFailed(of, f"its status is {described(answer)}")
-        case _:
-            return Stopped(of, str(answer.status), running_seconds(answer))
+class EventFormatError(ValueError):
+    """Plain values that are no event of this version."""
 
 
-def running_seconds(session: "Session") -> float | None:
-    """Return how long the session ran by the service's own times, or None when one of them is missing."""
-    if session.started_at is None or session.finished_at is None:
-        return None
-    return (session.finished_at - session.started_at).total_seconds()
+def to_plain(event: Event) -> dict[str, Any]:
+    """Return plain values only: the version, the kind of event, its fields."""
+    return {"version": VERSION, "event": _WORD_OF[type(event)], **asdict(event)}
+
+
+def from_plain(values: Mapping[str, Any]) -> Event:
+    """Return the event that ``to_plain`` was asked of; raises EventFormatError for anything else."""
+    given = dict(values)
+    if (version := given.pop("version", None)) != VERSION:
+        raise EventFormatError(f"an event of version {version!r}: known is version {VERSION}")
+    word = given.pop("event", None)
+    if word not in _WORDS:
+        raise EventFormatError(f"an event {word!r}: known are {', '.join(_WORDS)}")
+    if isinstance(session := given.get("session"), Mapping):
+        given["session"] = _built(SessionRef, cast("Mapping[str, Any]", session), "session")
+    return _built(_WORDS[word], given, word)
+
+
+def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
+    """Return a value of this kind; a field without a default has to be given."""
+    types = {field.name: field.type for field in fields(kind)}
+    for name, value in values.items():
+        if name not in types:
+            raise EventFormatError(f"{word}: {name!r} is no field of it: known are {', '.join(types)}")
+        if not _fits(value, types[name]):
+            raise EventFormatError(f"{word}: {name} cannot be {value!r}")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise EventFormatError(f"{word}: {error}") from None
+
+
+def _fits(value: object, wanted: Any) -> bool:
+    """Return whether a value is of a field's type; JSON knows no difference between 4 and 4.0."""
+    if isinstance(value, int) and not isinstance(value, bool) and isinstance(0.0, wanted):
+        return True
+    return isinstance(value, wanted) and not isinstance(value, bool)

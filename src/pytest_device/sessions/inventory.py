@@ -1,16 +1,16 @@
 """What this machine's ledger knows, for a person who asks: to be listed, or stopped."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_device.sessions.events import StopEvent, detail_of, is_proof
+from pytest_device.sessions.events import detail_of, is_proof
 from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, past_runs
-from pytest_device.sessions.sweep import asked_after, counted, is_over, proven_in, stop_all
+from pytest_device.sessions.sweep import Findings, asked_after, counted, is_free, is_over, proven_in, stop_all
 from pytest_device.spec import CLEANUP_MINUTES
 
 
@@ -21,11 +21,6 @@ class Known(NamedTuple):
     run: PastRun
     is_alive: bool
     """Whether a process of its run may be alive, and so answers for it."""
-
-    def is_free_at(self, service_url: str) -> bool:
-        """Return whether no run has taken over a warm session of this service; from now on none can."""
-        entry, ledger = self.entry, self.run.ledger
-        return entry.state != WARM or entry.service != service_url or ledger.claim(entry.intent, ledger)
 
     def to_json(self) -> dict[str, Any]:
         facts = self.entry._asdict()
@@ -45,7 +40,7 @@ class Known(NamedTuple):
 
 
 @contextmanager
-def opened(state_dir: Path) -> Generator[tuple[list[Known], Mapping[str, str]]]:
+def opened(state_dir: Path) -> Generator[tuple[list[Known], dict[str, str]]]:
     """Give the known sessions, and of each damaged file its path with what is wrong with it.
 
     The locks of the runs that are over are held meanwhile, so that nobody else sweeps them. Raises OSError for a state
@@ -76,28 +71,22 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Findings):
     """What became of the sessions that were to be stopped."""
 
-    events: list[StopEvent] = field(default_factory=list[StopEvent])
-    """One for each that was asked to stop."""
-    already: int = 0
     spared: int = 0
     """Those of live runs."""
-    unanswered: list[Entry] = field(default_factory=list[Entry])
-    elsewhere: list[Entry] = field(default_factory=list[Entry])
     strangers: list[str] = field(default_factory=list[str])
     """Ids that neither the ledger nor the service knows."""
-    damaged: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def problems(self) -> Iterator[str]:
         """Yield what is not confirmed as stopped."""
-        for event in self.events:
+        for event in self.stopped:
             if not is_proof(event):
                 of = event.session
                 where, cost = of.url or of.session_id, f"may run up to {of.minutes} more minutes"
                 yield f"not stopped: {of.label} {where}: {detail_of(event)}; {cost}"
-        for entry in self.unanswered:
+        for entry in self.unknown:
             yield (
                 f"cannot be stopped: {entry.label} named {entry.name!r}, because the response to its create call was "
                 f"lost; it ends at most {entry.minutes} minutes after its creation at {date_and_time(entry.asked_at)}"
@@ -106,15 +95,14 @@ class Outcome:
             yield f"skipped: {entry.label} {entry.session_id or repr(entry.name)} belongs to {entry.service}"
         for session_id in self.strangers:
             yield f"not stopped: session {session_id} is unknown to both the ledger and the service"
-        for path, reason in self.damaged.items():
-            yield f"damaged ledger file {path} ({reason}): its session may still be running"
+        yield from self.damages()
 
     def lines(self) -> Iterator[str]:
-        for event in self.events:
+        for event in self.stopped:
             if is_proof(event):
                 yield f"stopped: {event.session.label} {event.session.session_id} ({detail_of(event)})"
         if self.already:
-            yield f"{counted(self.already)} already stopped"
+            yield f"{counted(len(self.already))} already stopped"
         if self.spared:
             yield f"{counted(self.spared)} of live runs skipped: use --all to stop them"
 
@@ -122,7 +110,7 @@ class Outcome:
 def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> Outcome:
     """Stop sessions of this service side by side, and remove what is proven stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
-        chosen = [one for one in known if choice.includes(one) and (one.is_free_at(endpoint.url) or choice.ids)]
+        chosen = [one for one in known if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)]
         here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == endpoint.url]
         running = [one.entry for one in here if one.entry.state not in UNKNOWN]
         strangers = choice.ids - {one.entry.session_id.lower() for one in known}
@@ -133,21 +121,22 @@ def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seco
         _forget(chosen, proven_in(events))
         return Outcome(
             events,
-            already=sum(one.entry.state == STOPPED for one in chosen),
+            already=[one.entry for one in chosen if one.entry.state == STOPPED],
             spared=0 if choice.ids else len(known) - len(chosen),
-            unanswered=[one.entry for one in here if one.entry.state in UNKNOWN and not is_over(one.entry)],
+            unknown=[one.entry for one in here if one.entry.state in UNKNOWN and not is_over(one.entry)],
             elsewhere=[one.entry for one in chosen if one.entry.state != STOPPED and one not in here],
             strangers=sorted(unknown),
             damaged={} if choice.ids else damaged,
         )
 
 
+def _is_free_at(service_url: str, one: Known) -> bool:
+    return one.entry.service != service_url or is_free(one.run, one.entry)
+
+
 def _forget(chosen: list[Known], proven: set[str]) -> None:
     """Remove what is stopped; of what a live run's processes stopped it keeps account itself."""
     for one in chosen:
-        is_done = one.entry.session_id in proven or (not one.is_alive and _is_past(one.entry))
+        is_past = one.entry.state == STOPPED or (one.entry.state in UNKNOWN and is_over(one.entry))
+        is_done = one.entry.session_id in proven or (is_past and not one.is_alive)
         one.run.clear([one.entry] if is_done else [])
-
-
-def _is_past(entry: Entry) -> bool:
-    return entry.state == STOPPED or (entry.state in UNKNOWN and is_over(entry))

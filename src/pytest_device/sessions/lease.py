@@ -5,15 +5,14 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
+from pytest_device.sessions.attempt import SessionConfig
+from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.relay import Relay
-from pytest_device.sessions.reporter import Reporter
+from pytest_device.sessions.reporter import Relay, Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_client import SessionClient
-from pytest_device.sessions.session_config import SessionConfig
 
 _DEFAULT_POLICY: Final = WaitPolicy()
 

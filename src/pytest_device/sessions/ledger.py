@@ -151,15 +151,13 @@ class Ledger:
 
         It is looked for twice, since it may go from one run to another meanwhile.
         """
-        return not any(self._is_anywhere(intent) for _ in range(2))
-
-    def _is_anywhere(self, intent: str) -> bool:
         runs = os.path.dirname(self.directory)  # noqa: PTH120
-        try:
-            places = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
-        except FileNotFoundError:
-            return False
-        return any(os.path.exists(f"{place}{suffix}") for place in places for suffix in (_ENTRY, _WARM_ENTRY))  # noqa: PTH110
+        for _ in range(2):
+            with suppress(FileNotFoundError):
+                places = [f"{runs}/{name}/{intent}" for name in os.listdir(runs)]  # noqa: PTH208
+                if any(os.path.exists(f"{one}{end}") for one in places for end in (_ENTRY, _WARM_ENTRY)):  # noqa: PTH110
+                    return False
+        return True
 
     def remove(self, intent: str) -> None:
         """Remove an entry; raises OSError unless it is gone. A warm one has to be claimed first."""

@@ -1,13 +1,40 @@
-"""What to do next with a session that is being waited for. Pure: no clock, no network."""
+"""What to do next with a session that is waited for, and its errors in words. Pure: no clock, no network."""
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from pytest_device.errors import SessionError, SessionFailedError, SessionStoppedError, SessionTimeoutError
+from pytest_device.errors import (
+    LeaseTimeoutError,
+    NoCapacityError,
+    NotFoundError,
+    SessionError,
+    SessionFailedError,
+    SessionStoppedError,
+    SessionTimeoutError,
+    StopFailedError,
+    UnexpectedReplyError,
+)
+from pytest_device.options import Options
+from pytest_device.sessions.events import Gone, SessionRef
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.polling import schedule_of
-from pytest_device.spec import POLL_INTERVAL_SECONDS, Status
+from pytest_device.sessions.request import SessionRequest
+from pytest_device.spec import CLEANUP_MINUTES, POLL_INTERVAL_SECONDS, Status
+
+NEVER_THERE: Final = "the service does not know it: what it created may be running under another id"
+RETRY_AFTER_MOST_SECONDS: Final = 300.0
+"""The longest delay, whatever the service says: capacity is back when a session ends, which it cannot foresee."""
+
+_LEAST_SECONDS: Final = 1.0
+"""The shortest delay, where polls are not closer to each other: ``Retry-After: 0`` is no invitation."""
+_DOUBLED_AT_MOST: Final = 3
+"""Beyond eight poll intervals, 40 s by default, a freed device would lie idle for longer than many sessions last."""
+_SPREAD: Final = 0.5
+"""Those who were refused together should not come back together, which would have most of them refused again."""
+_SOON_SECONDS: Final = 0.001
+"""What is due now is still waited for: a delay of 0 would mean that the session is ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +87,7 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
             if left <= 0:
                 hint = "It may be queued or still booting. Increase device_wait_timeout_seconds"
                 raise timed_out(
-                    session, waited_seconds, f", its status is {described(session)} ({session.url}). {hint}"
+                    session, waited_seconds, f", its status is {session.described_status} ({session.url}). {hint}"
                 )
             return min(policy.delay(booting_seconds), left)
 
@@ -71,14 +98,101 @@ def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTi
     return SessionTimeoutError(message, session_id=str(session.id), url=session.url)
 
 
-def described(session: Session) -> str:
-    """Return the status in words, saying so when it is not complete or not in the document."""
-    if session.status == Status.IN_PROGRESS and session.remote_config is None:
-        return "in-progress without connection details"
-    known = isinstance(session.status, Status)
-    return str(session.status) if known else f"{session.status!r}, which the document does not know"
-
-
 def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
     message = f"the session {what}, see the session page for the reason: {session.url}"
     return kind(message, session_id=str(session.id), url=session.url)
+
+
+def loss_of(of: SessionRef, answer: Session | NotFoundError) -> SessionError | None:
+    """Return what became of a session that was in progress, None when it still is."""
+    if isinstance(answer, NotFoundError):
+        return _lost(SessionStoppedError, of, Gone.status)
+    seconds = answer.running_seconds
+    ran = "" if seconds is None else f" after {seconds / 60:.1f} of at most {answer.max_duration_minutes} minutes"
+    match answer.status:
+        case Status.STOPPED:
+            return _lost(SessionStoppedError, of, f"it was stopped{ran}")
+        case Status.ERRORED:
+            return _lost(SessionFailedError, of, f"it failed{ran}")
+        case _ if answer.remote_config is None:
+            return _lost(SessionFailedError, of, f"its status is {answer.described_status}")
+        case _:
+            return None
+
+
+def _lost(kind: type[SessionError], of: SessionRef, what: str) -> SessionError:
+    return kind(f"the session is gone: {what} ({of.url})", session_id=of.session_id, url=of.url)
+
+
+def not_stopped(of: SessionRef, reason: str, base_url: str) -> StopFailedError:
+    """Return the error of a session that may still be running."""
+    message = (
+        f"the session could not be stopped: {reason}. It may keep running for up to {of.minutes} more "
+        f"minutes (including {CLEANUP_MINUTES} min cleanup). Stop it with: "
+        f"pytest-device stop --url {base_url} {of.session_id}"
+    )
+    full = f"{message} (session page: {of.url})" if of.url else message
+    return StopFailedError(full, session_id=of.session_id, url=of.url or None)
+
+
+def lost_answer(name: str | None, minutes: int) -> str:
+    """Return the note on an error of a create call that may have made a session."""
+    named = f"named {name!r}" if name else "without a name"
+    return (
+        f"The service may have created a session {named}, which may be running. It can't be found, because the "
+        f"service has no list of sessions; it ends by itself after at most {minutes} minutes."
+    )
+
+
+def check_kind(request: SessionRequest, session: Session) -> None:
+    """Raise UnexpectedReplyError where the service created something else than was requested."""
+    asked, got = [f"{one.platform} {one.type}" for one in (request, session)]
+    if got != asked:
+        raise UnexpectedReplyError(f"create: requested {asked}, the service returned {got}")
+
+
+class CapacityBackoff:
+    """How often a session was refused for now; all times are seconds since it was first asked for.
+
+    It is asked for again when the service says, but at least every five minutes; where it does not say, after the usual
+    poll interval, doubled each time up to eight of them and spread by half, since others wait, too.
+    """
+
+    def __init__(self, policy: WaitPolicy) -> None:
+        self._policy = policy
+        self.refusals = 0
+        """How often it was refused."""
+        self._due = 0.0
+
+    def note(self, refusal: NoCapacityError, waited_seconds: float) -> str:
+        """Count a refusal; return the text to report."""
+        delay = self._delay_after(refusal)
+        self._due, self.refusals = waited_seconds + delay, self.refusals + 1
+        self._last = str(refusal)
+        return f"the service has no capacity ({refusal.status}), retrying in {delay:.0f} s"
+
+    def pass_over(self, seconds: float) -> None:
+        """Start the count later without moving the next request."""
+        self._due -= seconds
+
+    def is_due(self, waited_seconds: float) -> bool:
+        """Return whether to retry now; never after the time-out, when a new session would be of no use."""
+        return self._due <= waited_seconds < self._policy.timeout_seconds
+
+    def delay(self, waited_seconds: float) -> float:
+        """Return after how many seconds to retry, never 0; raises LeaseTimeoutError to give up."""
+        left = self._policy.timeout_seconds - waited_seconds
+        if left <= 0:
+            raise LeaseTimeoutError(
+                f"the service had no capacity for {waited_seconds:.0f} s. Last answer: {self._last}. Increase "
+                f"{Options.wait_timeout_seconds.flag}, or lower {Options.max_sessions.flag}"
+            )
+        return max(min(self._due - waited_seconds, left), _SOON_SECONDS)
+
+    def _delay_after(self, refusal: NoCapacityError) -> float:
+        interval = self._policy.poll_interval_seconds
+        if refusal.retry_after_seconds is None:
+            return float(interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)) * self._policy.spread(_SPREAD)
+        least = min(interval, _LEAST_SECONDS)
+        later = self._policy.spread(self._policy.jitter) + self._policy.jitter  # never before it said
+        return min(max(refusal.retry_after_seconds, least) * later, RETRY_AFTER_MOST_SECONDS)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Self, cast
+from typing import Annotated, Any, Final, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from pydantic.alias_generators import to_camel
 
 from pytest_device.errors import UnexpectedReplyError
 from pytest_device.redact import Redactor, is_loopback
+from pytest_device.sessions.partial import nodes_of, session_id_of
 from pytest_device.spec import Platform, SessionType, Status
 
 _WORD_MAX_LENGTH: Final = 80
@@ -60,9 +61,7 @@ class RemoteConfig(BaseModel, frozen=True):
 
 
 def _secrets_in(values: object) -> Iterator[str]:
-    left = [("", values)]  # a list of our own: what a service nests may be deeper than calls can be
-    while left:
-        key, value = left.pop()
+    for key, value in nodes_of(values):
         match value:
             case SecretStr():
                 yield value.get_secret_value()
@@ -70,10 +69,6 @@ def _secrets_in(values: object) -> Iterator[str]:
                 yield from _secrets_of_url(value)
             case str() if _CREDENTIAL.search(key):
                 yield value
-            case dict():
-                left += [(str(name), inner) for name, inner in cast("dict[object, object]", value).items()]
-            case list():
-                left += [(key, inner) for inner in cast("list[object]", value)]
             case _:
                 pass
 
@@ -115,13 +110,6 @@ class AppiumConfig(RemoteConfig, frozen=True):
     capabilities: dict[str, Any]
 
 
-def named_device(session: "Session") -> str:
-    """Return the name that the capabilities give the device, empty when they give none: it may be a stand-in."""
-    config = session.remote_config
-    name = config.capabilities.get("appium:deviceName") if isinstance(config, AppiumConfig) else None
-    return name if isinstance(name, str) else ""
-
-
 class WebPreviewConfig(RemoteConfig, frozen=True):
     """Connection details of a ``web-preview-only`` session."""
 
@@ -148,6 +136,7 @@ def _showable(value: object) -> object:
     return value
 
 
+_Uuid = Annotated[UUID, BeforeValidator(_text_only)]
 _Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
 _Minutes = Annotated[StrictInt, Field(ge=0, le=_MINUTES_MAX)]
 _PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=_URL_MAX_LENGTH)]
@@ -163,14 +152,14 @@ class Session(BaseModel, frozen=True):
 
     model_config = _WIRE
 
-    id: Annotated[UUID, BeforeValidator(_text_only)]
-    app_id: Annotated[UUID, BeforeValidator(_text_only)]
+    id: _Uuid
+    app_id: _Uuid
     url: _PageUrl
     job_run_id: StrictStr
     name: StrictStr | None = None
     type: SessionType | StrictStr
     package_version: StrictStr | None = None
-    build_id: Annotated[UUID, BeforeValidator(_text_only)] | None = None
+    build_id: _Uuid | None = None
     application_archive_url: StrictStr | None = None
     platform: Platform | StrictStr
     status: Status | StrictStr
@@ -196,6 +185,36 @@ class Session(BaseModel, frozen=True):
         kind = _CONFIG_OF_TYPE.get(str(info.data.get("type")), RemoteConfig)
         return kind.model_validate(value)
 
+    @property
+    def device_name(self) -> str:
+        """Return the name that the capabilities give the device, empty when they give none: it may be a stand-in."""
+        config = self.remote_config
+        name = config.capabilities.get("appium:deviceName") if isinstance(config, AppiumConfig) else None
+        return name if isinstance(name, str) else ""
+
+    @property
+    def described_status(self) -> str:
+        """Return the status in words, saying so when it is not complete or not in the document."""
+        if self.status == Status.IN_PROGRESS and self.remote_config is None:
+            return "in-progress without connection details"
+        known = isinstance(self.status, Status)
+        return str(self.status) if known else f"{self.status!r}, which the document does not know"
+
+    @property
+    def boot_seconds(self) -> float | None:
+        """Return how long it took to be ready by the service's own times, None where it gave none that can be."""
+        if self.started_at is None:
+            return None
+        seconds = (self.started_at - self.created_at).total_seconds()
+        return seconds if seconds >= 0 else None
+
+    @property
+    def running_seconds(self) -> float | None:
+        """Return how long it ran by the service's own times, None when one of them is missing."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
+
     def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
         shown = ("id", "platform", "type", "status", "url")
         return [(name, Redactor().text(str(getattr(self, name)))) for name in shown]
@@ -216,14 +235,4 @@ class Session(BaseModel, frozen=True):
             )
             plain = "".join(char if char.isprintable() else "?" for char in faults)  # one may quote a character
             message = f"the service's session is not as the document says: {plain}"
-            raise UnexpectedReplyError(message, session_id=_id_in(data)) from None
-
-
-def _id_in(data: object) -> str | None:
-    text = cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
-    if not isinstance(text, str):
-        return None
-    try:
-        return str(UUID(text))
-    except ValueError:
-        return None
+            raise UnexpectedReplyError(message, session_id=session_id_of(data)) from None

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from pytest_device.redact import Redactor
@@ -16,11 +17,16 @@ _URL: Final = re.compile(r"https?://[!-~]{1,2000}")
 
 def session_id_in(body: bytes) -> str | None:
     """Return the id that an answer gives a session, in the usual spelling, however else the answer is broken."""
-    session_id = _data_of(body).get("id")
-    if isinstance(session_id, str) and _HEX.fullmatch(session_id):
-        return _canonical(session_id)
+    if session_id := session_id_of(_data_of(body)):
+        return session_id
     found = _NAMED_ID.search(body.decode("latin-1"))
     return _canonical(found[1]) if found else None
+
+
+def session_id_of(data: object) -> str | None:
+    """Return the id, in the usual spelling, that the data of an answer give a session."""
+    session_id = cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
+    return _canonical(session_id) if isinstance(session_id, str) and _HEX.fullmatch(session_id) else None
 
 
 def url_in(body: bytes) -> str:
@@ -33,6 +39,18 @@ def says_stopped(body: bytes, session_id: str) -> bool:
     """Return whether an answer is about this session and says that it has ended."""
     status = _data_of(body).get("status")
     return session_id_in(body) == session_id and str(status) in TERMINAL
+
+
+def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
+    """Yield each value in a JSON value, in order, with its name, in a list the list's; at the top ``name``."""
+    left = [(name, value)]  # a list of our own: recursion takes too long over what is nested deep
+    while left:
+        key, inner = left.pop()
+        yield key, inner
+        if isinstance(inner, dict):
+            left += reversed(cast("dict[str, object]", inner).items())
+        elif isinstance(inner, list):
+            left += [(key, one) for one in reversed(cast("list[object]", inner))]
 
 
 def _canonical(session_id: str) -> str:

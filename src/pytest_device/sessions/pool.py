@@ -9,15 +9,13 @@ from typing import Final, Protocol
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.options import Options
 from pytest_device.sessions.background import Background
-from pytest_device.sessions.device_session import DeviceSession, advance_due
+from pytest_device.sessions.device_session import DeviceSession, Server, advance_due
 from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.roster import PoolObserver, Roster, is_good
-from pytest_device.sessions.session_config import Server
-from pytest_device.sessions.together import together
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0
@@ -90,7 +88,9 @@ class Pool:
             for requirement in requirements:
                 if requirement in met:
                     met.remove(requirement)
-                elif _may_wait(requirement) and not self._start_ahead(requirement, policy, begun):
+                elif requirement.minutes >= (requirement.request.max_duration_minutes or DURATION_MAX_MINUTES):
+                    continue  # it may not lie idle before it is used
+                elif not self._start_ahead(requirement, policy, begun):
                     return
         finally:  # not before: the first of them has to know what the others will look for
             for session in begun:
@@ -131,12 +131,7 @@ class Pool:
         for session in self._roster.starting_ahead():
             if not is_needed(session.requirement):
                 self._roster.drop(session)
-        doomed: list[DeviceSession] = []
-        try:
-            self._roster.retire(done, doomed, may_stay=True)
-        finally:
-            with self._roster.delivering(doomed):
-                together([session.stop for session in doomed])
+        self._roster.end(done, may_stay=True)
 
     def keep(self, session: DeviceSession) -> None:
         """Leave a session running on purpose."""
@@ -245,15 +240,12 @@ class Pool:
         while (free := slots.try_take(missing)) is None:
             if not self._roster.give_way():
                 self._part_with(parts)
-                return list(self._queued_slots(slots, len(parts)))
+                since = self._clock()
+                try:
+                    return list(slots.take(len(parts), self._roster.give_way))
+                finally:
+                    self._relay.event(Queued(self._clock() - since))
         return list(free)
-
-    def _queued_slots(self, slots: Slots, count: int) -> list[Slot]:
-        since = self._clock()
-        try:
-            return slots.take(count, self._roster.give_way)
-        finally:
-            self._relay.event(Queued(self._clock() - since))
 
     def _check(self, parts: Parts, missing: int, most: int) -> None:
         in_use = sum(session.in_use and session not in parts for session in self._roster.sessions)
@@ -268,8 +260,3 @@ class Pool:
         ending = [part for part in parts if part and part not in but]
         parts[:] = [part if part in but else None for part in parts]
         self._roster.end(ending)
-
-
-def _may_wait(requirement: DeviceRequirement) -> bool:
-    """Return whether a session may lie idle before it is used and still last long enough."""
-    return requirement.minutes < (requirement.request.max_duration_minutes or DURATION_MAX_MINUTES)

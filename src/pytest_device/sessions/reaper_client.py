@@ -21,13 +21,13 @@ from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.runs import OwnRun
-from pytest_device.sessions.session_client import may_have_created
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0
 """How long to wait for the answer to a create call: all attempts of the reaper, and a little."""
 STOP_SECONDS: Final = 5.0
 """How long a test's end waits for its stop; after that the reaper goes on with it beside the next test."""
+R = TypeVar("R", bound=messages.SessionReport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,8 @@ class ReaperClient:
         """Create a session; after an interrupt the reaper stops what the call creates."""
         pending = self._add(self._intent(request))
         body = json.dumps(request.to_wire(self._vendor))
-        try:
-            self._send(pending, messages.Create(pending.entry, body))
-            report = _first(pending, CREATE_SECONDS, messages.Answered)
-        except BaseException:
-            self._request_stop(pending)
-            raise
+        report = self._answer(pending, messages.Create(pending.entry, body), CREATE_SECONDS, messages.Answered)
         if report is None:
-            self._request_stop(pending)
             raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
         pending.is_reported = not report.session_id
         if report.refused:  # there is nothing to remember, however often it is asked again
@@ -137,14 +131,8 @@ class ReaperClient:
             return False
         entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", request_digest="")
         pending = self._add(entry, is_claim=True)
-        try:
-            self._send(pending, messages.Claim(entry, of.directory))
-            report = _first(pending, STOP_SECONDS, messages.Claimed, messages.Gone)
-        except BaseException:
-            self._request_stop(pending)
-            raise
-        if report is None:
-            self._request_stop(pending)
+        claim = messages.Claim(entry, of.directory)
+        report = self._answer(pending, claim, STOP_SECONDS, messages.Claimed, messages.Gone)
         pending.is_claim = not isinstance(report, messages.Claimed)
         return not pending.is_claim
 
@@ -166,11 +154,8 @@ class ReaperClient:
         return pending
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether a create call that ended so may have made a session that nobody will ever be able to name.
-
-        Not so when it was interrupted: the reaper gets the answer.
-        """
-        return isinstance(error, ServiceError) and may_have_created(error)
+        """Return whether the answer is lost: not so when the call was interrupted, since the reaper gets it."""
+        return isinstance(error, ServiceError) and self._client.leaves_unknown(error)
 
     def pending(self) -> int:
         """Return how many sessions are not done."""
@@ -216,11 +201,20 @@ class ReaperClient:
                 return pending
         return self.register(Entry.of_session(str(session_id)))
 
-    def _send(self, pending: PendingSession, request: messages.Request) -> None:
-        for _ in range(2):  # a reaper that is gone has a successor
-            self._channel.await_ready()
-            if self._channel.send(request, on_sent=pending.note_sent):
-                return
+    def _answer(self, pending: PendingSession, request: messages.Request, seconds: float, *kinds: type[R]) -> R | None:
+        """Send a request, and return its answer; without one the session is stopped, should there be one."""
+        try:
+            for _ in range(2):  # a reaper that is gone has a successor
+                self._channel.await_ready()
+                if self._channel.send(request, on_sent=pending.note_sent):
+                    break
+            report = _first(pending, seconds, *kinds)
+        except BaseException:
+            self._request_stop(pending)
+            raise
+        if report is None:
+            self._request_stop(pending)
+        return report
 
     def _keeps_warm(self, pending: PendingSession) -> bool:
         """Return whether this process keeps a session warm that is unclaimed."""
@@ -281,9 +275,6 @@ class ReaperClient:
             self._reporter.note(
                 f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
             )
-
-
-R = TypeVar("R", bound=messages.SessionReport)
 
 
 def _first(pending: PendingSession, seconds: float, *kinds: type[R]) -> R | None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from html import unescape
 from typing import Final, cast
 
@@ -17,7 +16,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.partial import session_id_in, url_in
+from pytest_device.sessions.partial import nodes_of, session_id_in, url_in
 from pytest_device.sessions.retry_policy import has_no_capacity
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
@@ -121,10 +120,10 @@ def shown(body: bytes) -> str:
 def _messages(body: bytes) -> str | None:
     """Return the messages in JSON, None for what is no JSON."""
     try:
-        value: object = json.loads(body)
-        return "; ".join(dict.fromkeys(leaf for key, leaf in _leaves(value) if _MESSAGE.search(key)))
+        nodes = nodes_of(json.loads(body), name="message")  # what a text without a name is
     except (ValueError, RecursionError):
         return None
+    return "; ".join(dict.fromkeys(node for key, node in nodes if isinstance(node, str) and _MESSAGE.search(key)))
 
 
 def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
@@ -136,19 +135,3 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
         words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
         return f"a page of HTML: {unescape(words)}"
     return text
-
-
-def _leaves(value: object) -> Iterator[tuple[str, str]]:
-    """Yield each text in a JSON value with the name it stands under; a text without a name is a message."""
-    left = [("message", value)]  # a list of our own: recursion takes too long over what is nested deep
-    while left:
-        key, inner = left.pop()
-        match inner:
-            case str():
-                yield key, inner
-            case dict():
-                left += reversed(list(cast("dict[str, object]", inner).items()))
-            case list():
-                left += [(key, leaf) for leaf in reversed(cast("list[object]", inner))]
-            case _:
-                pass

@@ -1,7 +1,9 @@
 """The body of a create request: what may be asked of the service."""
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, Self
@@ -21,7 +23,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import Redactor
@@ -40,10 +42,13 @@ from pytest_device.spec import (
 )
 
 
-def _requestable(value: SessionType) -> SessionType:
-    if value not in REQUESTABLE_SESSION_TYPES:
-        raise ValueError("not requestable")
-    return value
+def _checked(is_good: Callable[[Any], object], problem: str) -> AfterValidator:
+    def check(value: object) -> object:
+        if not is_good(value):
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(check)
 
 
 def _canonical(value: object) -> object:
@@ -58,30 +63,28 @@ def _encodable(value: str) -> str:
     return value
 
 
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("blank")
-    return value
-
-
-def _url(value: str) -> str:
-    if not _URL.fullmatch(value):
-        raise ValueError("not a URL")
-    return value
-
-
-def _installable(value: str) -> str:
+def _is_installable(value: str) -> bool:
     parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
-        raise ValueError("not an HTTP or HTTPS URL")
-    return value
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
 
 
+_DIGEST_LENGTH: Final = 12
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f-\x9f\ufeff]+")
 
 _Uuid = Annotated[UUID, BeforeValidator(_canonical)]
 _Text = Annotated[StrictStr, AfterValidator(_encodable)]
+_Name = Annotated[_Text, Field(max_length=NAME_MAX_LENGTH), _checked(str.strip, "blank")]
+_Type = Annotated[SessionType, _checked(REQUESTABLE_SESSION_TYPES.__contains__, "not requestable")]
+_Duration = Annotated[StrictInt, Field(ge=DURATION_MIN_MINUTES, le=DURATION_MAX_MINUTES)]
+_IdleTime = Annotated[StrictInt, Field(ge=IDLE_MIN_MINUTES, le=IDLE_MAX_MINUTES)]
+_Url = Annotated[_Text, _checked(_URL.fullmatch, "not a URL")]
+_ArchiveUrl = Annotated[
+    _Text,
+    Field(max_length=ARCHIVE_URL_MAX_LENGTH),
+    _checked(_URL.fullmatch, "not a URL"),
+    _checked(_is_installable, "not an HTTP or HTTPS URL"),
+]
 
 
 class SessionRequest(BaseModel, frozen=True):
@@ -95,21 +98,18 @@ class SessionRequest(BaseModel, frozen=True):
 
     app_id: _Uuid
     platform: Platform
-    name: Annotated[_Text, Field(max_length=NAME_MAX_LENGTH), AfterValidator(_not_blank)] | None = None
-    type: Annotated[SessionType, AfterValidator(_requestable)] = DEFAULT_SESSION_TYPE
+    name: _Name | None = None
+    type: _Type = DEFAULT_SESSION_TYPE
     package_version: _Text | None = None
     device_identifier: _Text | None = None
-    max_duration_minutes: Annotated[StrictInt, Field(ge=DURATION_MIN_MINUTES, le=DURATION_MAX_MINUTES)] | None = None
-    max_idle_time_minutes: Annotated[StrictInt, Field(ge=IDLE_MIN_MINUTES, le=IDLE_MAX_MINUTES)] | None = None
+    max_duration_minutes: _Duration | None = None
+    max_idle_time_minutes: _IdleTime | None = None
     build_id: _Uuid | None = None
-    application_archive_url: (
-        Annotated[_Text, Field(max_length=ARCHIVE_URL_MAX_LENGTH), AfterValidator(_url), AfterValidator(_installable)]
-        | None
-    ) = Field(default=None, repr=False)
+    application_archive_url: _ArchiveUrl | None = Field(default=None, repr=False)
     vendor_go: StrictBool | None = None
     sdk_version: Annotated[_Text, StringConstraints(pattern=r"^[0-9]+$")] | None = None
     launch_args: tuple[_Text, ...] | None = Field(default=None, repr=False)
-    open_url: Annotated[_Text, AfterValidator(_url)] | None = Field(default=None, repr=False)
+    open_url: _Url | None = Field(default=None, repr=False)
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
@@ -130,13 +130,31 @@ class SessionRequest(BaseModel, frozen=True):
         try:
             request = cls.model_validate(known)
         except ValidationError as error:
-            at_fault = dict.fromkeys(
-                _argument_name(str(detail["loc"][0])) for detail in error.errors() if detail["loc"]
-            )
+            at_fault = dict.fromkeys(to_snake(str(detail["loc"][0])) for detail in error.errors() if detail["loc"])
             raise ConfigError(*problems, *(_broken_rule(name, known) for name in at_fault)) from None
         if problems:
             raise ConfigError(*problems)
         return request
+
+    @property
+    def boot_key(self) -> str:
+        """Return what is equal for requests whose devices take equally long to be ready.
+
+        It begins with platform and type; a digest stands for whatever else matters, without name, limits, addresses or
+        anything that may be a secret.
+        """
+        # What kind of app has to be installed: which one it is changes from build to build.
+        kinds = {"build": self.build_id, "archive": self.application_archive_url, "vendor": self.vendor_go or None}
+        rest = {
+            "device": self.device_identifier,
+            "package": self.package_version,
+            "sdk": self.sdk_version,
+            "source": next((kind for kind, value in kinds.items() if value is not None), None),
+        }
+        label = f"{self.platform} {self.type}"
+        given = {name: value for name, value in rest.items() if value is not None}
+        digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+        return f"{label} {digest[:_DIGEST_LENGTH]}" if given else label
 
     def to_wire(self, vendor: str = VENDOR) -> dict[str, Any]:
         """Return the JSON body; ``vendor`` is the account's own spelling of the maker's word."""
@@ -175,10 +193,6 @@ _RULES: Final[Mapping[str, str]] = {
 SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
 SHARING: Final = ("share", "test_minutes")
 """What a marker says besides a request."""
-
-
-def _argument_name(alias: str) -> str:
-    return re.sub(r"(?<=[a-z])([A-Z])", lambda match: f"_{match[0].lower()}", alias)
 
 
 def _broken_rule(name: str, arguments: Mapping[str, Any]) -> str:

@@ -1,8 +1,15 @@
-"""What a test requires of a device."""
+"""What a test requires of a device, and the keywords it says so by, for type checkers and editors."""
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal, Protocol, TypedDict, Unpack
+from uuid import UUID
 
+from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.spec import Platform, SessionType, Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +30,32 @@ class DeviceRequirement:
 
     def __hash__(self) -> int:
         return self._hash
+
+
+class DeviceArguments(TypedDict, total=False):
+    """The keyword arguments of the marker, of ``device_lease`` and of ``device_request_defaults``."""
+
+    app_id: UUID | str
+    platform: Platform | Literal["android", "ios"]
+    type: SessionType | Literal["agent-device", "appium", "argent", "web-preview-only"]
+    name: str
+    package_version: str
+    device_identifier: str
+    max_duration_minutes: int | timedelta
+    max_idle_time_minutes: int | timedelta
+    build_id: UUID | str
+    application_archive_url: str
+    vendor_go: bool
+    sdk_version: str
+    launch_args: Sequence[str]
+    open_url: str
+    share: Share | Literal["run", "module", "class", "test"]
+    test_minutes: int | timedelta
+
+
+class DeviceLease(Protocol):
+    """What the fixture ``device_lease`` gives."""
+
+    def __call__(self, **arguments: Unpack[DeviceArguments]) -> AbstractContextManager[Session]:
+        """Return a context manager: a session in progress for the length of its block."""
+        ...

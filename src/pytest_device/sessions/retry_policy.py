@@ -7,7 +7,7 @@ import json
 import re
 from typing import Final, cast
 
-from pytest_device.sessions.partial import session_id_in, url_in
+from pytest_device.sessions.partial import nodes_of, session_id_in, url_in
 
 ATTEMPTS: Final = 3
 """How often a create call that certainly never left, and a call of the client that is safe to repeat, is tried: the
@@ -94,19 +94,8 @@ def _unix_seconds(date: str | None) -> float | None:
 def _has_code(body: bytes) -> bool:
     """Return whether an answer is JSON with a text called ``code`` anywhere in it, as the document shows its errors."""
     try:
-        left: list[object] = [json.loads(body)]
+        nodes = nodes_of(json.loads(body))
     except (ValueError, RecursionError):
         return False
-    while left:  # a list of our own: recursion takes too long over what is nested deep
-        inner = left.pop()
-        match inner:
-            case dict():
-                members = cast("dict[str, object]", inner)
-                if isinstance(members.get("code"), str):
-                    return True
-                left += members.values()
-            case list():
-                left += cast("list[object]", inner)
-            case _:
-                pass
-    return False
+    objects = (cast("dict[str, object]", node) for _, node in nodes if isinstance(node, dict))
+    return any(isinstance(one.get("code"), str) for one in objects)

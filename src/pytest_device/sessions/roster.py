@@ -1,15 +1,18 @@
 """The sessions that one pool has: which of them lie idle or start ahead, and how they are ended together."""
 
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Protocol
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, nullcontext, suppress
+from typing import Final, Protocol
 
 from pytest_device.sessions.background import Background
-from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.device_session import DeviceSession, Server
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_config import Server
-from pytest_device.sessions.together import together
+
+_MOST: Final = 32
+"""How many threads there are at most; a thread costs 8 MiB of address space, which containers may limit."""
 
 
 class PoolObserver(Protocol):
@@ -89,21 +92,25 @@ class Roster:
         self._dropped.append(session)
         self._background.drop(session)
 
-    def end(self, ending: Iterable[DeviceSession]) -> None:
+    def end(self, ending: Iterable[DeviceSession], *, may_stay: bool = False) -> None:
+        """Remove sessions from the pool and stop them, all unless they ``may_stay`` warm; then report their events."""
         doomed: list[DeviceSession] = []
         try:
-            self.retire(ending, doomed)
+            with ExitStack() as each:  # a hook that raises does not keep the others from theirs
+                for session in list(ending):
+                    self.sessions.remove(session)
+                    doomed.append(session)
+                    each.callback(self._part_from, session, doomed, may_stay=may_stay)
         finally:
-            with self.delivering(doomed):
-                together([session.stop for session in doomed])
+            self._stop(doomed)
 
-    def retire(self, ending: Iterable[DeviceSession], doomed: list[DeviceSession], *, may_stay: bool = False) -> None:
-        """Remove sessions from the pool, and add those to stop to ``doomed``: all, unless they ``may_stay`` warm."""
-        with ExitStack() as each:  # a hook that raises does not keep the others from theirs
-            for session in list(ending):
-                self.sessions.remove(session)
-                doomed.append(session)
-                each.callback(self._part_from, session, doomed, may_stay=may_stay)
+    def _stop(self, doomed: Sequence[DeviceSession]) -> None:
+        try:
+            together([session.stop for session in doomed])
+        finally:
+            for session in doomed:
+                if session not in self._unused:
+                    session.deliver()
 
     def _part_from(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
         if session.is_unused:
@@ -115,16 +122,6 @@ class Roster:
             elif session.is_ready:
                 self._observer.before_stop(session)
 
-    @contextmanager
-    def delivering(self, doomed: Sequence[DeviceSession]) -> Generator[None]:
-        """Report the sessions' events once all of them are stopped."""
-        try:
-            yield
-        finally:
-            for session in doomed:
-                if session not in self._unused:
-                    session.deliver()
-
     def close(self, timeout_seconds: float) -> None:
         """Report the events of sessions without a test, once the background has stopped them or time is up."""
         self._background.close(timeout_seconds)
@@ -135,3 +132,45 @@ class Roster:
 def is_good(session: DeviceSession, minutes: int | None = None) -> bool:
     """Return whether a session is of use to a test that needs it for so long."""
     return not session.unusable and session.has_left(session.requirement.minutes if minutes is None else minutes)
+
+
+def together(calls: Sequence[Callable[[], object]]) -> None:
+    """Make all calls, the first of them in this thread; return when all have ended, raise what one of them raised.
+
+    Each call has an end. An interrupt comes through after all of them; a second one does not wait.
+    """
+    if len(calls) == 1:  # as after nearly all tests: an error's traceback stays short
+        calls[0]()
+        return
+    left, errors = deque(calls), list[BaseException]()
+
+    def work() -> None:
+        with suppress(IndexError):
+            while True:
+                errors.extend(_raised(left.popleft()))
+
+    threads = [threading.Thread(target=work, name="pytest-device-stop", daemon=True) for _ in calls[1:_MOST]]
+    try:
+        for thread in threads:
+            thread.start()
+        _finish(work, threads)
+    except BaseException:
+        _finish(work, threads)
+        raise
+    if errors:
+        raise max(errors, key=lambda error: not isinstance(error, Exception))  # an interrupt before all others
+
+
+def _finish(work: Callable[[], None], threads: Sequence[threading.Thread]) -> None:
+    work()
+    for thread in threads:
+        if thread.is_alive():
+            thread.join()
+
+
+def _raised(call: Callable[[], object]) -> list[BaseException]:
+    try:
+        call()
+    except BaseException as error:  # noqa: BLE001  # raised when all calls have ended
+        return [error]
+    return []

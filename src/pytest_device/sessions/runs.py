@@ -24,14 +24,48 @@ def new_run() -> str:
     return secrets.token_hex(8)
 
 
-class OwnRun:
+class PastRun:
+    """Any run in the state directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.ledger = Ledger(str(directory))
+        self._remains: list[Path] = []
+
+    @contextmanager
+    def claimed(self) -> Generator[bool]:
+        """Hold all locks of the run; give False when an owner may be alive."""
+        drafts, locks = _files(self.directory, ".tmp"), _files(self.directory, ".lock")
+        with ExitStack() as held:
+            over = bool(locks) and _taken(locks, held)
+            if not over:  # without any it is just being made, or somebody has been in here
+                held.close()  # the dead owners of a live run are to be seen as dead
+            self._remains = [*drafts, *locks] if over else []
+            yield over
+
+    def has_living(self, owner: str) -> bool:
+        path = self.directory / f"{owner}.lock"
+        return path.exists() and not _is_free(path)
+
+    def clear(self, entries: Iterable[Entry]) -> None:
+        """Remove entries of a claimed run, and the run itself if nothing is left of it."""
+        for entry in entries:
+            self.ledger.remove(entry.intent)
+        if _files(self.directory, ".json"):
+            return
+        for path in self._remains:  # nothing else: an owner may have joined since
+            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.directory.rmdir()
+
+
+class OwnRun(PastRun):
     """A run that this process takes part in: its ledger, and the lock that says that its owner lives."""
 
     def __init__(self, directory: Path, owner: str, lock: filelock.BaseFileLock) -> None:
+        super().__init__(directory)
         self.owner = owner
         self.name = directory.name
-        self.directory = directory
-        self.ledger = Ledger(str(directory))
         self._lock = lock
         self._pid = os.getpid()
 
@@ -74,10 +108,9 @@ class OwnRun:
         if os.getpid() != self._pid:  # forked: the lock is its parent's
             return
         self._lock.release()
-        past = PastRun(self.directory)
-        with past.claimed() as over:
+        with self.claimed() as over:
             if over:
-                past.clear(())
+                self.clear(())
 
     def is_joined_by(self, owner: str) -> bool:
         """Return whether a live owner of this name takes part in the run in this directory."""
@@ -90,41 +123,6 @@ class OwnRun:
             for path in _files(self.directory, ".lock")
             if path.stem != self.owner and not _is_free(path)
         ]
-
-
-class PastRun:
-    """Any run in the state directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.ledger = Ledger(str(directory))
-        self._remains: list[Path] = []
-
-    @contextmanager
-    def claimed(self) -> Generator[bool]:
-        """Hold all locks of the run; give False when an owner may be alive."""
-        drafts, locks = _files(self.directory, ".tmp"), _files(self.directory, ".lock")
-        with ExitStack() as held:
-            over = bool(locks) and _taken(locks, held)
-            if not over:  # without any it is just being made, or somebody has been in here
-                held.close()  # the dead owners of a live run are to be seen as dead
-            self._remains = [*drafts, *locks] if over else []
-            yield over
-
-    def has_living(self, owner: str) -> bool:
-        path = self.directory / f"{owner}.lock"
-        return path.exists() and not _is_free(path)
-
-    def clear(self, entries: Iterable[Entry]) -> None:
-        """Remove entries of a claimed run, and the run itself if nothing is left of it."""
-        for entry in entries:
-            self.ledger.remove(entry.intent)
-        if _files(self.directory, ".json"):
-            return
-        for path in self._remains:  # nothing else: an owner may have joined since
-            path.unlink(missing_ok=True)
-        with suppress(OSError):
-            self.directory.rmdir()
 
 
 def _files(directory: Path, suffix: str) -> list[Path]:

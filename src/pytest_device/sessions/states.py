@@ -27,48 +27,22 @@ class State(StrEnum):
     """Nothing is left to do for it here: stopped as far as it can be, left running on purpose, or never created."""
 
 
-class Step(StrEnum):
-    """What moves a session from state to state."""
-
-    REFUSED = "refused"
-    CREATED = "created"
-    TAKEN_OVER = "taken-over"
-    BECAME_READY = "became-ready"
-    RETRIED = "retried"
-    """It failed to start, and another one is requested in its place."""
-    ENDED = "ended"
-
-
-TRANSITIONS: Final[Mapping[State, Mapping[Step, State]]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[State, Collection[State]]] = MappingProxyType(
     {
-        State.REQUESTED: {
-            Step.REFUSED: State.QUEUED,
-            Step.CREATED: State.STARTING,
-            Step.TAKEN_OVER: State.READY,
-            Step.ENDED: State.ENDED,
-        },
-        State.QUEUED: {
-            Step.REFUSED: State.QUEUED,
-            Step.CREATED: State.STARTING,
-            Step.ENDED: State.ENDED,
-        },
-        State.STARTING: {
-            Step.BECAME_READY: State.READY,
-            Step.RETRIED: State.REQUESTED,
-            Step.ENDED: State.ENDED,
-        },
-        State.READY: {Step.ENDED: State.ENDED},
-        State.ENDED: {Step.ENDED: State.ENDED},  # an interrupted stop is tried again
+        State.REQUESTED: {State.QUEUED, State.STARTING, State.READY, State.ENDED},
+        State.QUEUED: {State.QUEUED, State.STARTING, State.ENDED},
+        State.STARTING: {State.READY, State.REQUESTED, State.ENDED},
+        State.READY: {State.ENDED},
+        State.ENDED: {State.ENDED},  # an interrupted stop is tried again
     }
 )
 
 
-def after(state: State, step: Step) -> State:
-    """Return the state that a step leads to; raises RuntimeError for one that the table does not have."""
-    try:
-        return TRANSITIONS[state][step]
-    except KeyError:
-        raise RuntimeError(f"a session that is {state} cannot be {step}") from None
+def moved(state: State, to: State) -> State:
+    """Return the next state; raises RuntimeError for one that the table does not have."""
+    if to not in TRANSITIONS[state]:
+        raise RuntimeError(f"a session that is {state} cannot become {to}")
+    return to
 
 
 class Outcome(StrEnum):
@@ -89,25 +63,13 @@ class Outcome(StrEnum):
     WARM = "warm"
     """Left up for the next run, for a while."""
 
-    @property
-    def is_proven(self) -> bool:
-        """Return whether it is confirmed as ended."""
-        return self in _PROVEN
 
-    @property
-    def is_over(self) -> bool:
-        """Return whether this run is done with it."""
-        return self in _OVER
-
-    @property
-    def may_be_retried(self) -> bool:
-        """Return whether another stop call may still end it."""
-        return self in _RETRIABLE
-
-
-_PROVEN: Final = frozenset({Outcome.STOPPED, Outcome.GONE})
-_OVER: Final = _PROVEN | {Outcome.KEPT, Outcome.WARM}
-_RETRIABLE: Final = frozenset({Outcome.DELAYED, Outcome.REFUSED})
+PROVEN: Final = frozenset({Outcome.STOPPED, Outcome.GONE})
+"""It is confirmed as ended."""
+OVER: Final = PROVEN | {Outcome.KEPT, Outcome.WARM}
+"""This run is done with it."""
+RETRIABLE: Final = frozenset({Outcome.DELAYED, Outcome.REFUSED})
+"""Another stop call may still end it."""
 
 
 def final_outcome(outcomes: Sequence[Outcome], users: int) -> Outcome | None:
@@ -117,9 +79,9 @@ def final_outcome(outcomes: Sequence[Outcome], users: int) -> Outcome | None:
     as warm only when each of its ``users`` left it so and nobody tried to stop it since.
     """
     return (
-        _newest(outcomes, _PROVEN)
+        _newest(outcomes, PROVEN)
         or _newest(outcomes, {Outcome.KEPT})
-        or _newest(outcomes, _RETRIABLE)
+        or _newest(outcomes, RETRIABLE)
         or (Outcome.WARM if is_left_by_all(outcomes, users) else None)
     )
 

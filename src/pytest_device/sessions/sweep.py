@@ -1,7 +1,7 @@
 """Stopping what others have left in the ledger: earlier runs, and the dead processes of this one."""
 
 import time
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,20 +29,33 @@ NAMED: Final = 5
 """How many of the sessions that a sweep has stopped are named."""
 
 
+Left = tuple[PastRun, ledger.Entry]
+
+
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """What a sweep found that earlier runs had left."""
+class Findings:
+    """What there was in the ledger, and what became of it."""
 
     stopped: list[events.StopEvent] = field(default_factory=list[events.StopEvent])
     """One event for each session that was stopped now, or could not be."""
-    already: int = 0
-    """How many had been stopped when their run was over already."""
-    kept: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    already: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    """Those that had been stopped before."""
     unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Create calls whose answer was lost, and whose time is not over."""
     elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions of other services."""
-    damaged: Mapping[str, str] = field(default_factory=dict[str, str])
+    damaged: dict[str, str] = field(default_factory=dict[str, str])
+
+    def damages(self) -> Iterator[str]:
+        for path, reason in self.damaged.items():
+            yield f"damaged ledger file {path} ({reason}): its session may still be running"
+
+
+@dataclass(frozen=True, slots=True)
+class Swept(Findings):
+    """What a sweep found that earlier runs had left."""
+
+    kept: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
 
     def notes(self) -> Iterator[str]:
         """Yield what a person should know."""
@@ -56,7 +69,7 @@ class Swept:
                 where = of.url or of.session_id
                 yield f"could not stop a session left by an earlier run: {of.label} {where}: {events.detail_of(event)}"
         if self.already:
-            yield f"already stopped: {counted(self.already)} of interrupted runs"
+            yield f"already stopped: {counted(len(self.already))} of interrupted runs"
         for entry in self.unknown:
             yield (
                 f"an earlier run lost the response to a create call: {entry.label} named {entry.name!r}, created "
@@ -65,8 +78,7 @@ class Swept:
         if self.elsewhere:
             services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
             yield f"skipped {counted(len(self.elsewhere))} of earlier runs at another service ({services})"
-        for path, reason in self.damaged.items():
-            yield f"damaged ledger file {path} ({reason}): its session may still be running"
+        yield from self.damages()
 
 
 def counted(number: int) -> str:
@@ -79,78 +91,61 @@ def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: flo
 
     ``but`` is the name of the run that sweeps. A run is over when all its locks are free; they are held meanwhile.
     """
-    swept = _Sweeping(endpoint)
+    swept, runs, left = Swept(), list[PastRun](), list[Left]()
     with ExitStack() as held:
         for run in past_runs(state_dir):
             try:
                 if run.directory.name != but and held.enter_context(run.claimed()):
-                    swept.look_at(run)
+                    entries, damaged = run.ledger.read()
+                    swept.damaged.update(damaged)
+                    runs.append(run)
+                    left += [(run, entry) for entry in entries]
             except OSError as error:
                 swept.damaged[str(run.directory)] = str(error)
-        return swept.finish(timeout_seconds)
+        done = _stopped(left, swept, endpoint, timeout_seconds)
+        for run in runs:
+            run.clear([entry for of, entry in done if of is run])
+    return swept
 
 
-class _Sweeping:
-    """A sweep while the locks of the runs are held."""
+def _stopped(left: Iterable[Left], swept: Swept, endpoint: Endpoint, timeout_seconds: float) -> list[Left]:
+    """Stop what is to be stopped; return what the ledger need not remember any more."""
+    done, kept, live = _sorted(left, swept, endpoint.url)
+    found = asked_after(endpoint, [entry.session_id for _, entry in kept])
+    ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
+    swept.kept.extend(entry for _, entry in kept if entry.session_id not in ended)
+    swept.stopped.extend(stop_all(endpoint, [entry for _, entry in live], timeout_seconds))
+    proven = proven_in(swept.stopped)
+    done += [(run, entry) for run, entry in kept if entry.session_id in ended and is_free(run, entry)]
+    done += [(run, entry) for run, entry in live if entry.session_id in proven or is_over(entry, OLD)]
+    return done
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._left: list[tuple[PastRun, ledger.Entry]] = []
-        self._done: list[tuple[PastRun, ledger.Entry]] = []
-        self._runs: list[PastRun] = []
-        self._unknown: list[ledger.Entry] = []
-        self._elsewhere: list[ledger.Entry] = []
-        self.damaged: dict[str, str] = {}
-        self._already = 0
 
-    def look_at(self, run: PastRun) -> None:
-        entries, damaged = run.ledger.read()
-        self._runs.append(run)
-        self.damaged |= damaged
-        for entry in entries:
-            self._sort(run, entry)
-
-    def _sort(self, run: PastRun, entry: ledger.Entry) -> None:
+def _sorted(left: Iterable[Left], swept: Swept, service_url: str) -> tuple[list[Left], list[Left], list[Left]]:
+    """Return which sessions are done with, left up, and to be stopped; note the others."""
+    done, kept, live = list[Left](), list[Left](), list[Left]()
+    for run, entry in left:
         if entry.state == ledger.STOPPED:
-            self._already += 1
-            self._done.append((run, entry))
-        elif entry.service != self._endpoint.url:
-            if is_over(entry, OLD):
-                self._done.append((run, entry))
+            swept.already.append(entry)
+            done.append((run, entry))
+        elif entry.service != service_url or entry.state in ledger.UNKNOWN:
+            is_here = entry.service == service_url
+            if is_over(entry, timedelta() if is_here else OLD):
+                done.append((run, entry))
             else:
-                self._elsewhere.append(entry)
-        elif entry.state in ledger.UNKNOWN:
-            if is_over(entry):
-                self._done.append((run, entry))
-            else:
-                self._unknown.append(entry)
-        elif entry.state != ledger.WARM or datetime.now(UTC) < ledger.time_of(entry.until):
-            self._left.append((run, entry))
-        elif run.ledger.claim(entry.intent, run.ledger):
-            self._left.append((run, entry._replace(state=ledger.LIVE)))
-
-    def finish(self, timeout_seconds: float) -> Swept:
-        kept = [(run, entry) for run, entry in self._left if entry.state in {ledger.KEPT, ledger.WARM}]
-        live = [(run, entry) for run, entry in self._left if entry.state == ledger.LIVE]
-        found = asked_after(self._endpoint, [entry.session_id for _, entry in kept])
-        ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
-        stopped = stop_all(self._endpoint, [entry for _, entry in live], timeout_seconds)
-        proven = proven_in(stopped)
-        self._done += [(run, entry) for run, entry in kept if entry.session_id in ended and _is_free(run, entry)]
-        self._done += [(run, entry) for run, entry in live if entry.session_id in proven or is_over(entry, OLD)]
-        for run in self._runs:
-            run.clear([entry for of, entry in self._done if of is run])
-        return Swept(
-            stopped=stopped,
-            already=self._already,
-            kept=[entry for _, entry in kept if entry.session_id not in ended],
-            unknown=self._unknown,
-            elsewhere=self._elsewhere,
-            damaged=self.damaged,
-        )
+                (swept.unknown if is_here else swept.elsewhere).append(entry)
+        elif entry.state == ledger.KEPT or _is_warm(entry):
+            kept.append((run, entry))
+        elif is_free(run, entry):
+            live.append((run, entry))
+    return done, kept, live
 
 
-def _is_free(run: PastRun, entry: ledger.Entry) -> bool:
+def _is_warm(entry: ledger.Entry) -> bool:
+    return entry.state == ledger.WARM and datetime.now(UTC) < ledger.time_of(entry.until)
+
+
+def is_free(run: PastRun, entry: ledger.Entry) -> bool:
     """Return whether an entry is this process's to remove; one that is kept warm is claimed for that."""
     return entry.state != ledger.WARM or run.ledger.claim(entry.intent, run.ledger)
 
@@ -206,25 +201,22 @@ def reconcile(
     Their reapers may still be working, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
     reported again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
     """
-    past = PastRun(run.directory)
 
     def of_others() -> list[ledger.Entry]:
-        return [
-            entry for entry in past.ledger.read()[0] if entry.owner != run.owner and not past.has_living(entry.owner)
-        ]
+        return [entry for entry in run.ledger.read()[0] if entry.owner != run.owner and not run.has_living(entry.owner)]
 
     while any(entry.state == ledger.ASKED for entry in of_others()) and time.monotonic() < until:
         time.sleep(POLL_SECONDS)
     entries = of_others()
     warm = [] if leaves_warm else [entry for entry in entries if entry.state == ledger.WARM]
-    taken_back = {entry.session_id for entry in warm if _is_free(past, entry)}
+    taken_back = {entry.session_id for entry in warm if is_free(run, entry)}
     entries = [entry._replace(state=ledger.LIVE) if entry.session_id in taken_back else entry for entry in entries]
     found: list[events.SessionEvent] = [_found(entry) for entry in entries if entry.state != ledger.LIVE]
     found += stop_all(endpoint, [entry for entry in entries if entry.state == ledger.LIVE], until - time.monotonic())
     proven = proven_in(found)
     for entry in entries:
         if entry.session_id in proven:
-            past.ledger.remove(entry.intent)
+            run.ledger.remove(entry.intent)
     mine = [event for event in found if event.session.session_id in taken_back]
     others = [event for event in found if event.session.session_id not in taken_back]
     return [*mine, *(event for event in others if _key(event) not in known)]

@@ -30,16 +30,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.errors import ServiceError
+from pytest_device.sessions.attempt import ProblemOf, WarmSession
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note, SessionRef, StopEvent, is_proof, stop_event
 from pytest_device.sessions.ledger import WARM, Entry, Ledger, time_of, time_of_day
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper_client import ReaperClient
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.runs import past_runs
-from pytest_device.sessions.session_config import ProblemOf, WarmSession
 from pytest_device.spec import Share, Status
 
 LEAST_SECONDS: Final = 30.0
@@ -93,10 +93,7 @@ class WarmStore:
         wanted = self._digest(need)
         equal = [one for one in self._all_left() if one.entry.request_digest == wanted]
         self._config.shuffle(equal)
-        for one in equal:
-            if warm := self._had(need, one):
-                return warm
-        return None
+        return next(filter(None, (self._had(need, one) for one in equal)), None)
 
     def _make_room(self, coming: Sequence[DeviceRequirement]) -> None:
         """Stop a warm session if there is no room for a new one beside it."""
@@ -119,10 +116,9 @@ class WarmStore:
         return left_warm(self._config.state_dir, self._config.owner().base_url, self._config.now())
 
     def _digest(self, need: DeviceRequirement) -> str | None:
-        try:
+        with suppress(OSError):  # nothing can be found or left then, which costs boots only
             return request_digest(need, self._config.state_dir)
-        except OSError:  # nothing can be found or left then, which costs boots only
-            return None
+        return None
 
     def _had(self, need: DeviceRequirement, left: "Left") -> WarmSession | None:
         owner, session = self._config.owner(), self._in_progress(need, left)
@@ -176,18 +172,12 @@ class WarmStore:
         seconds = min(
             60.0 * self._config.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.requirement.minutes, 1)
         )
-        if seconds < LEAST_SECONDS or held.check_alive():
+        if seconds < LEAST_SECONDS or held.check_alive() or (wanted := self._digest(held.requirement)) is None:
             return None
-        return self._left(held, seconds, left_seconds)
-
-    def _left(self, held: DeviceSession, seconds: float, left_seconds: float) -> str | None:
-        wanted, now = self._digest(held.requirement), self._config.now()
-        if wanted is None:
-            return None
+        now = self._config.now()
         until, ends = now + timedelta(seconds=seconds), now + timedelta(seconds=left_seconds)
-        if not self._config.owner().keep_warm(held.session.id, until=until, ends=ends, request_digest=wanted):
-            return None
-        return time_of_day(until)
+        is_kept = self._config.owner().keep_warm(held.session.id, until=until, ends=ends, request_digest=wanted)
+        return time_of_day(until) if is_kept else None
 
     def may_stay(self, need: DeviceRequirement) -> bool:
         """Return whether a session may be used by several runs: not where each test requested a fresh one."""

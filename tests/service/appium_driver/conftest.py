@@ -15,12 +15,12 @@ from appium.webdriver.client_config import AppiumClientConfig
 from appium.webdriver.common.appiumby import AppiumBy
 from appium.webdriver.webelement import WebElement
 
-from pytest_device.local import LocalService
+from pytest_device.local import LocalService, log_lines
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import LOCAL_APP_ID
-from pytest_device.spec import Platform, SessionType
+from pytest_device.spec import Platform, SessionType, Status
 from tests.waiting import eventually
 
 APP: Final = Path(__file__).parent / "app"
@@ -48,9 +48,11 @@ def booted(service: LocalService, platform: Platform) -> Generator[Session]:
     )
     with DeviceClient(service.url, service.token) as client:
         session_id = client.create(request).id
-        assert eventually(lambda: client.get(session_id).remote_config is not None, 120)
         try:
-            yield client.get(session_id)
+            assert eventually(lambda: client.get(session_id).status != Status.NEW, 120)
+            session = client.get(session_id)
+            assert session.remote_config, log_lines(service.log_path, [str(session_id)])
+            yield session
         finally:
             client.stop(session_id)
 

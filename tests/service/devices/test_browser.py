@@ -25,6 +25,7 @@ def start(program: Path, directory: Path, limit_seconds: float = 20) -> None:
             directory=directory,
             environ=os.environ,
             guard=guard,
+            log=print,
             limit_seconds=limit_seconds,
         ):
             pass
@@ -40,6 +41,22 @@ def test_one_that_ends_at_once_is_told_with_its_last_words(script: Script, tmp_p
 
     with pytest.raises(ControllerError, match=r"ended at its start with exit status 3.*:\n    no such library$"):
         start(program, tmp_path / "session")
+
+
+def test_one_that_crashes_once_is_started_again(
+    script: Script, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crash_first = """#!/bin/sh
+        [ -e crashed ] || { touch crashed; kill -SEGV $$; }
+        for option; do case $option in --user-data-dir=*) profile=${option#*=};; esac; done
+        printf '1234\n/devtools/browser/x' > "$profile/DevToolsActivePort"
+        exec sleep 99
+    """
+
+    start(script("chromium", crash_first.lstrip()), tmp_path / "session")
+
+    assert capsys.readouterr().out == "the browser ended at its start with exit status -11; starting it again\n"
+    assert not working_for([tmp_path / "session"])
 
 
 def test_one_that_never_listens_is_not_waited_for_and_leaves_no_process(script: Script, tmp_path: Path) -> None:

@@ -498,11 +498,14 @@ def test_an_app_that_crashes_leaves_a_device_on_which_it_is_launched_anew(phone:
     with pytest.raises(ControllerError):
         phone.calls("Page.crash", limit_seconds=1)
     assert phone.says_in_time("location.href", "about:blank")
-    assert (phone.device.crash, phone.do(phone.device.apps())) == ("the page has crashed (crashed)", {app: 1})
+    assert (phone.do(phone.device.crash()), phone.do(phone.device.apps())) == (
+        "the page has crashed (crashed)",
+        {app: 1},
+    )
 
     phone.do(phone.device.launch(app))
 
-    assert (phone.device.crash, phone.do(phone.device.apps())) == (None, {app: 4})
+    assert (phone.do(phone.device.crash()), phone.do(phone.device.apps())) == (None, {app: 4})
 
 
 def test_an_app_in_the_background_is_hidden_behind_the_home_screen(phone: Phone) -> None:

@@ -11,11 +11,11 @@ import pytest
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device, Tools
 from pytest_device.service.devices.fake import Fake
-from pytest_device.service.runners.activity import Activity
-from pytest_device.service.runners.appium import AppiumLauncher, free_port
 from pytest_device.service.runners.controller import Controller, LaunchContext
 from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.journal import Activity
+from pytest_device.service.runners.launchers import AppiumLauncher, free_port
 from pytest_device.service.runners.processes import working_for
 from pytest_device.service.runners.program import workspace
 from pytest_device.service.runners.toolchain import Toolchain

@@ -2,8 +2,7 @@ import itertools
 
 import pytest
 
-from pytest_device.service.runners.activity import Activity
-from pytest_device.service.runners.journal import AppiumJournal, Journal, TokenJournal
+from pytest_device.service.runners.journal import Activity, AppiumJournal, Journal, TokenJournal
 
 STATUS = b"[HTTP] --> GET /status \n[HTTP] <-- GET /status 200 5 ms - 110\n"
 COMMAND = b'[HTTP] --> POST /session {"capabilities":{}}\n'

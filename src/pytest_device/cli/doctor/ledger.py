@@ -6,6 +6,7 @@ from typing import Final
 
 from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
 from pytest_device.options import Options
+from pytest_device.report.figures import counted
 from pytest_device.sessions.inventory import opened
 from pytest_device.sessions.ledger import STOPPED
 from pytest_device.sessions.runs import OwnRun, new_run
@@ -39,7 +40,7 @@ def _left(state_dir: Path) -> Iterator[Finding]:
         yield fail("ledger", text, "check the service's session pages for a leftover session, then remove the file")
     left = [one for one in sessions if not one.is_alive and one.entry.state != STOPPED]
     if left:
-        word = "session" if len(left) == 1 else "sessions"
-        yield warn("sessions", f"{len(left)} {word} left behind or kept by finished runs", "pytest-device stop")
+        text = f"{counted(len(left), 'session')} left behind or kept by finished runs"
+        yield warn("sessions", text, "pytest-device stop")
     else:
         yield ok("sessions", "none left behind")

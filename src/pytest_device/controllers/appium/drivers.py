@@ -1,24 +1,28 @@
-"""Starts an Appium driver on a session in progress, and quits it within a time limit."""
+"""Starts an Appium driver on a session in progress, with the marker's link open, and quits it within a time limit."""
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from pytest_device.controllers.appium.connection import (
     DriverPolicy,
+    capability,
     client_config,
     client_errors,
     connect_directly,
     has_no_answer,
     limited,
 )
-from pytest_device.controllers.appium.launch import open_link
-from pytest_device.controllers.appium.options import merged_options, sent_by
-from pytest_device.controllers.appium.refusal import refusal
-from pytest_device.errors import ControllerError, DeviceError
+from pytest_device.controllers.appium.options import BROWSER, merged_options, sent_by
+from pytest_device.controllers.appium.refusal import redacted, refusal
+from pytest_device.controllers.client import config_of
+from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
+from pytest_device.redact import shown
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.spec import Platform
 
 if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
@@ -53,16 +57,14 @@ def driver(
     ControllerError if Appium does not respond or rejects the start. A failed quit is logged: the device is stopped
     anyway.
     """
-    config = session.remote_config
-    if not isinstance(config, AppiumConfig):
-        raise ControllerError(f"session {session.id} is of type {session.type}: it has no Appium server")
+    config = config_of(session, AppiumConfig, "Appium server")
     wanted = merged_options(session, config, options, request)
     started = _start(session, config, wanted, policy, lost)
     try:
         if policy.direct_connection:
             connect_directly(started, config.appium_url, policy)
         if request is not None and request.open_url is not None:
-            open_link(started, session, sent_by(wanted), request.open_url)
+            _open_link(started, session, sent_by(wanted), request.open_url)
         yield started
     finally:
         if leave():
@@ -99,6 +101,43 @@ def _start_error(
     return ControllerError(
         f"Appium on session {session.id} did not start a driver: {reason.strip()} (session page: {session.url})"
     )
+
+
+def _open_link(started: "WebDriver", session: Session, sent: Mapping[str, Any], url: str) -> None:
+    """Open a link in the started app by ``mobile: deepLink``, or a URL in a browser.
+
+    Raises AppError if it cannot be opened, ConfigError if this kind of device does not support links, ControllerError
+    if Appium does not respond.
+    """
+    try:
+        if sent.get(BROWSER) and urlsplit(url).scheme in {"http", "https"}:
+            started.get(url)
+        else:
+            started.execute_script("mobile: deepLink", {"url": url, **_receiver(started, session)})  # pyright: ignore[reportUnknownMemberType]
+    except client_errors() as error:
+        raise _link_error(session, url, error) from error
+
+
+def _receiver(started: "WebDriver", session: Session) -> dict[str, str]:
+    """Return the app for the link, if Appium returned it: otherwise the system would choose or ask the user."""
+    name, argument = ("appPackage", "package") if session.platform == Platform.ANDROID else ("bundleId", "bundleId")
+    application_id = capability(started, name)
+    return {argument: application_id} if isinstance(application_id, str) and application_id else {}
+
+
+def _link_error(session: Session, url: str, error: Exception) -> DeviceError:
+    from selenium.common.exceptions import UnknownMethodException
+
+    reason = redacted(str(getattr(error, "msg", None) or error).strip(), url)
+    what = f"the app on session {session.id} started, but open_url={shown(url)!r} could not be opened: {reason}"
+    page = f"(session page: {session.url})"
+    if has_no_answer(error):
+        return ControllerError(f"{what} {page}")
+    if isinstance(error, UnknownMethodException):
+        return ConfigError(
+            f"{what}\nFix: remove open_url, because this device's Appium driver does not support links {page}"
+        )
+    return AppError(f"{what} {page}")
 
 
 def _quit(started: "WebDriver", lost: Callable[[], None]) -> None:

@@ -99,9 +99,7 @@ def sent_by(options: "AppiumOptions") -> dict[str, Any]:
 
 
 def _capabilities(options: "Options") -> dict[str, Any]:
-    if isinstance(options, Mapping):
-        return dict(options)
-    return sent_by(options)
+    return dict(options) if isinstance(options, Mapping) else sent_by(options)
 
 
 def _defaults(options: "Options") -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pytest_device.controllers.appium.options import APP
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
@@ -13,18 +13,6 @@ _AUTOMATION: Final = "appium:automationName"
 _FAKE: Final = "fake"
 _CLIENT: Final = ("appium", "selenium")
 
-
-class _Sign(NamedTuple):
-    """A message of Appium or its drivers that blames the app, and the fix."""
-
-    words: re.Pattern[str]
-    fix: str
-
-
-def _sign(words: str, fix: str) -> _Sign:
-    return _Sign(re.compile(words, re.IGNORECASE), fix)
-
-
 _NOT_THERE: Final = (
     "Appium looks for it on its own machine: set the URL of an archive (application_archive_url, or appium:app), or a "
     "path that exists there"
@@ -33,38 +21,45 @@ _CRASHED: Final = r"is not running, possibly crashed|the page has crashed"
 """What XCUITest says of an app, and the local device of a web app."""
 _CRASHED_IN_TEST: Final = re.compile(rf"{_CRASHED}|\b(tab crashed|page crash)\b")
 """Also what chromedriver says of a web view; at a start, its browser may be at fault."""
-_SIGNS: Final = (
-    _sign(
-        r"application at '.*' does not exist or is not accessible|could not find app apk at|protocol '.*' used in '.*' "
-        "is not supported",
+_SIGNS: Final[tuple[tuple[str, str], ...]] = (
+    (
+        (
+            r"application at '.*' does not exist or is not accessible|could not find app apk at|"
+            "protocol '.*' used in '.*' is not supported"
+        ),
         _NOT_THERE,
     ),
-    _sign(
+    (
         r"cannot download the app from|cannot fetch the (application|remote file)|response data cannot be unzipped",
         "Appium's machine downloads it: the URL must be correct and reachable from there",
     ),
-    _sign(
-        r"did not have extensions?:|did not have any matching|does not contain any valid|cannot prepare the "
-        r"application for testing|is it a valid application bundle|not a valid list|INSTALL_PARSE_FAILED",
+    (
+        (
+            r"did not have extensions?:|did not have any matching|does not contain any valid|cannot prepare the "
+            r"application for testing|is it a valid application bundle|not a valid list|INSTALL_PARSE_FAILED"
+        ),
         "use a format that the platform installs: an .apk for Android, an archive of a Simulator .app for iOS",
     ),
-    _sign(
-        r"architecture is not supported by the .* application|application does not support the .* architecture|"
-        r"INSTALL_FAILED_(NO_MATCHING_ABIS|CPU_ABI_INCOMPATIBLE|OLDER_SDK|NEWER_SDK|MISSING_SHARED_LIBRARY)",
+    (
+        (
+            r"architecture is not supported by the .* application|application does not support the .* architecture|"
+            r"INSTALL_FAILED_(NO_MATCHING_ABIS|CPU_ABI_INCOMPATIBLE|OLDER_SDK|NEWER_SDK|MISSING_SHARED_LIBRARY)"
+        ),
         "build it for this kind of device, OS version and processor",
     ),
-    _sign(
+    (
         r"app with bundle (identifier|id) '.*' (is )?unknown",
         "it is not on the device: set appium:app or application_archive_url as well",
     ),
-    _sign(
+    (
         r"used to start the app doesn't exist or cannot be launched|never started\. current",
         "check appium:appActivity, appium:appWaitActivity, and whether the app exits at startup",
     ),
-    _sign(r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)", "see the device's own message for the reason"),
-    _sign(r"app under test cannot be", "see the cause above"),
-    _sign(_CRASHED, "see the log of the app for what it did at its start"),
+    (r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)", "see the device's own message for the reason"),
+    (r"app under test cannot be", "see the cause above"),
+    (_CRASHED, "see the log of the app for what it did at its start"),
 )
+"""Messages of Appium or its drivers that blame the app, each with the fix."""
 _OWN_APPS: Final = re.compile(r"io\.appium\.|WebDriverAgent")
 """Apps that Appium's drivers install: if they fail, the app under test is not at fault."""
 _NO_DRIVER: Final = re.compile(r"could not find a driver for automationName", re.IGNORECASE)
@@ -107,12 +102,12 @@ def redacted(text: str, address: str) -> str:
 def _fix_of_app(config: AppiumConfig, app: str, reason: str) -> str:
     """Return the fix if the app is at fault, otherwise an empty text."""
     is_named = app and (("ENOENT" in reason and app in reason) or f"Details: {shown(app)} " in reason)
-    sign = next((sign for sign in _SIGNS if sign.words.search(reason)), None)
-    if _OWN_APPS.search(reason) or not (sign or is_named):
+    fix = next((fix for words, fix in _SIGNS if re.search(words, reason, re.IGNORECASE)), "")
+    if _OWN_APPS.search(reason) or not (fix or is_named):
         return ""
     if _is_fake(config):
         return "this is Appium's fake device, whose apps are XML files on its own machine"
-    return sign.fix if sign else _NOT_THERE
+    return fix or _NOT_THERE
 
 
 def _fix_of_options(config: AppiumConfig, sent: Mapping[str, Any], reason: str) -> str:

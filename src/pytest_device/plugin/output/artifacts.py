@@ -103,7 +103,7 @@ def _evidence(item: pytest.Item, name: str, session: Session) -> Iterator[tuple[
     yield "session.json", (json.dumps(facts, indent=2) + "\n").encode()
     driver = item.stash[DRIVERS].get(name) if DRIVERS in item.stash else None
     if driver is not None:
-        from pytest_device.controllers.appium import evidence_of
+        from pytest_device.controllers.appium.evidence import evidence_of
 
         yield from evidence_of(driver)
     use = item.stash[USES].get(name) if USES in item.stash else None

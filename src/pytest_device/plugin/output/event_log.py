@@ -1,7 +1,6 @@
 """What happened to sessions in this process since the last report of a test."""
 
-from collections.abc import Callable
-from time import sleep
+import time
 from typing import Any
 
 import pytest
@@ -9,8 +8,7 @@ import pytest
 from pytest_device.plugin.output.progress import Progress
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.redact import Redactor
-from pytest_device.sessions.event_codec import to_plain
-from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of
+from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of, to_plain
 from pytest_device.sessions.reporter import ProgressReporter
 
 
@@ -26,17 +24,13 @@ class EventLog:
         self._config, self._redactor, self._terminal = config, redactor, terminal
         self._link = terminal or link
         self._progress = Progress(config, terminal) if terminal else None
+        self.sleep = self._progress.sleep if self._progress else time.sleep
+        """What sleeps while sessions are waited for: it shows them to a person."""
         self._events: list[Event] = []
         self.item: pytest.Item | None = None
         """The current test, or the last one."""
 
-    @property
-    def sleep(self) -> Callable[[float], None]:
-        """What sleeps while sessions are waited for: it shows them to a person."""
-        return self._progress.sleep if self._progress else sleep
-
     def event(self, event: Event) -> None:
-        """Take an event."""
         event = masked(event, self._redactor.text)
         self._events.append(event)
         if isinstance(event, Created | TakenOver) and self.item is not None:
@@ -44,15 +38,13 @@ class EventLog:
             self.item.user_properties += [("device_session", session.session_id), ("device_session_url", session.url)]
         if self._progress:
             self._progress.note(event)
-        if self._terminal and not isinstance(event, Note):  # which may come in the middle of anything
+        if self._terminal:
             self._terminal.show_event(event)
 
     def note(self, text: str) -> None:
-        """Take a note for the receipt."""
         self.event(Note(text))
 
     def progress(self, text: str) -> None:
-        """Show a line to a person who waits."""
         if self._link:
             self._link.progress(text)
         else:

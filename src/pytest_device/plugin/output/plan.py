@@ -1,4 +1,4 @@
-"""``--device-plan``: simulates a run from the durations of earlier ones."""
+"""What a run would create (``--device-dry-run``) and how it would go (``--device-plan``), without running it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -11,18 +11,20 @@ import pytest
 
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, others_that_assign
-from pytest_device.plugin.output import dry_run
-from pytest_device.plugin.output.dry_run import NO_DEVICE
-from pytest_device.plugin.state import history_of
+from pytest_device.plugin.state import history_of, needs_of
+from pytest_device.redact import shown
 from pytest_device.report.figures import counted, duration
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.simulation import Step, simulated
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.settings import Settings
-from pytest_device.spec import DURATION_MAX_MINUTES
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _MINUTE: Final = 60
+_HIDDEN: Final = frozenset({"launch_args", "open_url"})
+"""What an app is given at launch may be a credential anywhere in it."""
+_NO_DEVICE: Final = "no test needs a device by its markers; nothing was sent"
 
 
 class DryRunReporter:
@@ -34,11 +36,57 @@ class DryRunReporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Write dry run and plan instead of running the tests."""
+        config = session.config
         if self._settings.dry_run:
-            dry_run.show(session.items, session.config)
+            _write(config, "device dry run", _dry_run(session.items))
         if self._settings.plan:
-            show(session.items, session.config, self._settings)
+            width = max(1, config.stash.get(WIDTH, 0))
+            title = f"device plan for {'1 process' if width == 1 else f'{width} workers'}"
+            _write(config, title, _lines(session.items, config, self._settings, width))
         return True
+
+
+def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter:
+        reporter.section(title)
+        for line in lines:
+            reporter.write_line(line)
+
+
+def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
+    """Yield which sessions the tests need, each once for all that share it, and for how many minutes they may bill."""
+    needs = Counter(need for test in tests for need in needs_of(test).values())
+    if not needs:
+        yield _NO_DEVICE
+        return
+    for need, count in needs.items():
+        request = need.request
+        asked = request.model_dump(
+            mode="json", exclude_none=True, exclude_defaults=True, exclude={"app_id", "platform"}
+        )
+        more = ", ".join(
+            f"{name}={_value(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
+        )
+        yield f"{request.platform} {request.type} ({need.sharing_key}): {counted(count, 'test')}, {more}"
+    minutes = sum(_longest(need) for need in needs)
+    sessions = counted(len(needs), "session")
+    yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
+    yield (
+        "for one process: each pytest-xdist worker has its own sessions; not included: retried starts, replacements "
+        "of expired sessions, device_lease"
+    )
+
+
+def _value(name: str, value: object) -> str:
+    if name in _HIDDEN:
+        return "…"
+    return repr(shown(value) if isinstance(value, str) else value)
+
+
+def _longest(need: DeviceRequirement) -> int:
+    asked = need.request.max_duration_minutes
+    return (DURATION_MAX_MINUTES if asked is None else asked) + CLEANUP_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,35 +99,18 @@ class Lasting:
     ends: float
 
 
-def show(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings) -> None:
-    """Write which devices the tests need, how often one boots, and how long the run takes and bills."""
-    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None:
-        return
-    width = max(1, config.stash.get(WIDTH, 0))
-    reporter.section(f"device plan for {'1 process' if width == 1 else f'{width} workers'}")
-    for line in _lines(tests, config, settings, width):
-        reporter.write_line(line)
-
-
 def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
+    """Yield which devices the tests need, how often one boots, and how long the run takes and bills."""
     history = history_of(config)
     grouping = Grouping()
     plan = grouping.plan(tests, may_order=settings.reorder)
     if not plan.has_devices():
-        yield NO_DEVICE
+        yield _NO_DEVICE
         return
     nodeids = [test.nodeid for test in tests]
     boots = plan.boots(history)
-    most = settings.max_sessions
-    dispatcher = plan.dispatcher(
-        nodeids,
-        history,
-        boots,
-        width=width,
-        max_devices=inf if most is None else most,
-        prefetch=settings.prefetch,
-    )
+    most = inf if settings.max_sessions is None else settings.max_sessions
+    dispatcher = plan.dispatcher(nodeids, history, boots, width=width, max_devices=most, prefetch=settings.prefetch)
     steps = simulated(dispatcher, width)
     lasting, by_number = dispatcher.estimates.boots(), list(grouping.needs)
     sessions = sessions_of(steps, plan, lasting, lambda number, step: _room(by_number[number], step))
@@ -151,7 +182,6 @@ def _room(need: DeviceRequirement, step: Step) -> float:
 
 
 def at_once(sessions: Sequence[Lasting]) -> int:
-    """Return how many sessions there are at once, at most."""
     ends = [(one.ends, -1) for one in sessions]
     changes = sorted([(one.begins, 1) for one in sessions] + ends)
     return max(accumulate(change for _, change in changes), default=0)

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,15 +27,8 @@ class _Boot:
 class Progress:
     """Shows starting sessions while it sleeps for the code that waits for them."""
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        terminal: Terminal,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._terminal, self._clock, self._sleep = terminal, clock, sleep
+    def __init__(self, config: pytest.Config, terminal: Terminal) -> None:
+        self._terminal = terminal
         self._is_watched = _is_watched(config, os.environ)
         self._boots: dict[str, _Boot] = {}
         """Those that are not ready, by the id of their session; by their label where the service has no capacity."""
@@ -48,7 +41,7 @@ class Progress:
         if of.session_id:
             self._boots.pop(of.label, None)  # it waits for the service's capacity no more
         if isinstance(event, Created | StateChanged):
-            since = self._clock() - of.waited_seconds - (of.late_seconds or 0.0)
+            since = time.monotonic() - of.waited_seconds - (of.late_seconds or 0.0)
             self._boots[of.session_id or of.label] = _Boot(of.label, detail_of(event) or "new", since)
         else:
             self._boots.pop(of.session_id, None)
@@ -56,20 +49,20 @@ class Progress:
     def sleep(self, seconds: float) -> None:
         """Sleep, and meanwhile show the awaited devices on a terminal."""
         if not (self._is_watched and self._boots):
-            self._sleep(seconds)
+            time.sleep(seconds)
             return
-        until = self._clock() + seconds
+        until = time.monotonic() + seconds
         try:
-            while (left := until - self._clock()) > 0:
+            while (left := until - time.monotonic()) > 0:
                 self._terminal.draw(f"  device {' · '.join(map(self._text, self._boots.values()))}")
-                self._sleep(min(left, _STEP_SECONDS))
+                time.sleep(min(left, _STEP_SECONDS))
         finally:
             self._terminal.draw("")
 
     def _text(self, boot: _Boot) -> str:
         usual = self._terminal.history.usual_boot(boot.label)
         usually = "" if usual is None else f" (usually {usual:.0f} s)"
-        return f"{boot.label}: {_plain(boot.state)}, {self._clock() - boot.since:.0f} s{usually}"
+        return f"{boot.label}: {_plain(boot.state)}, {time.monotonic() - boot.since:.0f} s{usually}"
 
 
 def _is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:

@@ -26,7 +26,7 @@ def attach(report: pytest.TestReport, events: "list[Event]", verdict: "Verdict |
 
     ``waited`` are the seconds of it in which the test had no device yet.
     """
-    from pytest_device.sessions.event_codec import to_plain
+    from pytest_device.sessions.events import to_plain
 
     vars(report)[WAITED] = waited
     vars(report)[EVENTS] = [to_plain(event) for event in events]
@@ -46,7 +46,7 @@ class Terminal:
         self._seconds: dict[tuple[str, str], float] = {}
         """What tests that are not over have taken so far, by worker and node id."""
 
-    def show(self, line: str, colour: str = "", *, even_if_quiet: bool = False) -> None:
+    def show(self, text: str, colour: str = "", *, even_if_quiet: bool = False) -> None:
         """Write one line now, past pytest's capturing; under ``-q`` only if the run waits for its reader."""
         with self._reporter(even_if_quiet=even_if_quiet) as reporter:
             if reporter is None:
@@ -55,12 +55,10 @@ class Terminal:
                 self._erase(reporter)
             else:
                 _end_line(reporter)
-            reporter.write_line(f"  device {line}", **_markup(colour))
+            reporter.write_line(f"  device {text}", **_markup(colour))
             reporter.flush()  # a CI log must have it while the run still waits
 
-    def progress(self, text: str) -> None:
-        """Write one line now."""
-        self.show(text)
+    progress = show
 
     def announce(self, line: str) -> None:
         """Write one line as it is, also under ``-q``."""
@@ -111,9 +109,10 @@ class Terminal:
     def show_event(self, event: "Event", worker: str = "") -> None:
         """Write what a watching person wants to know of an event, of a pytest-xdist worker's with its name."""
         from pytest_device.report.lines import colour_of, line_of
+        from pytest_device.sessions.events import Note
 
         line = line_of(event, verbose=self._config.get_verbosity() > 0)
-        if line:
+        if line and not isinstance(event, Note):  # which may come in the middle of anything: the receipt lists it
             self.show(f"{worker} {line}".lstrip(), colour_of(event))
 
     def count(self, events: Iterable[dict[str, Any]]) -> None:
@@ -122,7 +121,6 @@ class Terminal:
             self.event(_read(values))
 
     def event(self, event: "Event") -> None:
-        """Add an event to the receipt."""
         from pytest_device.sessions.events import Ready
 
         self.receipt.add(event)
@@ -131,7 +129,6 @@ class Terminal:
             self.history.add_boot(event.boot_key or event.session.label, seconds)
 
     def note(self, text: str) -> None:
-        """Add a line to the receipt."""
         from pytest_device.sessions.events import Note
 
         self.event(Note(text))
@@ -149,19 +146,14 @@ class Terminal:
         if EVENTS not in carried:  # of a run without device tests
             return
         events = [_read(values) for values in carried[EVENTS]]
-        self._show_and_count(events, carried.get("worker_id"))
+        for event in events:
+            if worker := carried.get("worker_id"):
+                self.show_event(event, worker)
+            self.event(event)
         if type(report) is pytest.TestReport:  # not of a subtest
             self._time(report, carried.get(WAITED, 0.0))
         if VERDICT in carried:
             self._note_incident(report, carried[VERDICT], events)
-
-    def _show_and_count(self, events: "Sequence[Event]", worker: str | None) -> None:
-        from pytest_device.sessions.events import Note
-
-        for event in events:
-            if worker and not isinstance(event, Note):  # which the receipt lists
-                self.show_event(event, worker)
-            self.event(event)
 
     def _note_incident(self, report: pytest.TestReport, verdict: str, events: "Sequence[Event]") -> None:
         from pytest_device.report.receipt import Incident
@@ -212,7 +204,7 @@ class Terminal:
 
 
 def _read(values: dict[str, Any]) -> "Event":
-    from pytest_device.sessions.event_codec import from_plain
+    from pytest_device.sessions.events import from_plain
 
     return from_plain(values)
 

@@ -1,8 +1,8 @@
 """Clients and environment variables of agent-device and argent for a test."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -15,6 +15,12 @@ from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
 T = TypeVar("T", AgentDevice, Argent)
+
+_NEEDED: Final[Mapping[type[AgentDevice | Argent], tuple[str, SessionType]]] = {
+    AgentDevice: ("device_agent_device", SessionType.AGENT_DEVICE),
+    Argent: ("device_argent", SessionType.ARGENT),
+}
+"""The fixture of a client, and the type of session that it needs."""
 
 
 def variables(
@@ -29,50 +35,19 @@ def variables(
 
 
 @contextmanager
-def agent_devices(
-    item: pytest.Item, sessions: Mapping[str, Session], directories: pytest.TempPathFactory
-) -> Generator[Mapping[str, AgentDevice]]:
-    """Provide an agent-device client for each session."""
-
-    def client(name: str, session: Session) -> AgentDevice:
-        return AgentDevice(session, variables(item, name, session, directories))
-
-    with _clients(item, sessions, SessionType.AGENT_DEVICE, "device_agent_device", client) as clients:
-        yield clients
-
-
-@contextmanager
-def argents(
-    item: pytest.Item, sessions: Mapping[str, Session], directories: pytest.TempPathFactory
-) -> Generator[Mapping[str, Argent]]:
-    """Provide an argent client for each session."""
-
-    def client(name: str, session: Session) -> Argent:
-        variables(item, name, session, directories)
-        return Argent(session)
-
-    with _clients(item, sessions, SessionType.ARGENT, "device_argent", client) as clients:
-        yield clients
-
-
-@contextmanager
-def _clients(
-    item: pytest.Item,
-    sessions: Mapping[str, Session],
-    needed: SessionType,
-    fixture: str,
-    client: Callable[[str, Session], T],
+def clients(
+    kind: type[T], item: pytest.Item, sessions: Mapping[str, Session], directories: pytest.TempPathFactory
 ) -> Generator[Mapping[str, T]]:
-    clients: dict[str, T] = {}
+    """Provide a client of a kind for each session."""
+    made: dict[str, T] = {}
     with ExitStack() as stack:
         with providing(item):
             for session in sessions.values():
-                check_type(session, fixture, needed)
+                check_type(session, *_NEEDED[kind])
             for name, session in sessions.items():
-                clients[name] = client(name, session)
-                stack.callback(clients[name].disconnect)
-                item.stash[USES][name].client = clients[name]
-        yield clients
+                client = kind(session, variables(item, name, session, directories))
+                made[name] = item.stash[USES][name].client = stack.enter_context(client)
+        yield made
 
 
 def _environment(item: pytest.Item, session: Session, directories: pytest.TempPathFactory) -> ControllerEnvironment:

@@ -4,12 +4,12 @@ import os
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
@@ -17,7 +17,6 @@ from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import STOP_SECONDS, ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.runs import OwnRun
-from pytest_device.sessions.session_client import SessionClient, may_have_created
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,37 +27,6 @@ MAIN: Final = "main"
 """The owner's name of the process that the run was started as."""
 _CHOOSES_DEVICE: Final = ("platform", "type", "deviceIdentifier")
 """What of a request decides which device of this machine it gets."""
-
-
-class Backend(Protocol):
-    """What a run does with the service, besides leasing."""
-
-    service: Endpoint
-    log_path: Path | None
-
-    def sessions(self) -> SessionClient:
-        """Return what makes the calls in this process."""
-        ...
-
-    def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether a create call that ended so may have made a session that nobody can name."""
-        ...
-
-    def keep(self, session_id: str) -> None:
-        """Leave a session to its own limits."""
-        ...
-
-    def slots(self, holder: str) -> Slots | None:
-        """Return what bounds how many sessions there are at once, None when nothing does."""
-        ...
-
-    def pending(self) -> int:
-        """Return how many sessions there are still to be stopped."""
-        ...
-
-    def close(self, timeout_seconds: float) -> list[Event]:
-        """Stop what is left; return how each session ended of which that was not reported."""
-        ...
 
 
 class LocalBackend:
@@ -87,25 +55,20 @@ class LocalBackend:
             )
             self._open.callback(service.close)
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
-        self.log_path: Path | None = Path(given["log_path"])
+        self.log_path = Path(given["log_path"])
         self.service = Endpoint(given["url"], given["token"])
         self._client = self._open.enter_context(DeviceClient(given["url"], given["token"], vendor=settings.vendor))
 
     def sessions(self) -> SessionClient:
-        """Return the client."""
+        """Return what makes the calls in this process."""
         return self._client
 
-    def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether the answer is lost."""
-        return may_have_created(error)
-
     def slots(self, holder: str) -> Slots | None:
-        """Count in a directory of the service, which its workers share and which goes with it."""
-        directory = self.log_path.parent if self.log_path else None
-        return _slots_in(directory, self._settings, self.service.url, holder, self._reporter)
+        """Return what bounds how many sessions there are at once: in a directory of the service, which goes with it."""
+        return _slots(slots_directory(self.log_path.parent, self.service.url), self._settings, holder, self._reporter)
 
     def keep(self, session_id: str) -> None:
-        """Refuse: the service ends with the run."""
+        """Refuse to leave a session to its own limits: the service ends with the run."""
         raise ConfigError(f"session {session_id} cannot be kept: the local service ends with the run")
 
     def pending(self) -> int:
@@ -135,6 +98,7 @@ class RemoteBackend:
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> ReaperClient:
+        is_forked = os.getpid() != self._pid  # then its parent settles the run, as the coordinator does for a worker
         client = DeviceClient(
             self.service.url,
             self.service.token,
@@ -147,37 +111,27 @@ class RemoteBackend:
             run=run,
             config=ReaperConfig(
                 detached=self._settings.reaper,
-                follow=(os.getppid(),) if self._has_somebody_behind() else (),
-                leaves_tombstones=self._is_settled or os.getpid() != self._pid,
+                follow=(os.getppid(),) if self._worker is not None or is_forked else (),
+                leaves_tombstones=self._is_settled or is_forked,
                 stop_seconds=min(STOP_SECONDS, self._settings.stop_timeout_seconds),
             ),
             reporter=self._reporter,
         )
 
-    def _has_somebody_behind(self) -> bool:
-        """Return whether another process settles the run: for a worker, and for a forked child."""
-        return self._worker is not None or os.getpid() != self._pid
-
-    def _owner_here(self) -> ReaperClient:
+    def sessions(self) -> ReaperClient:
         """Return the owner of this process; a forked child has neither the threads nor the lock of its parent's."""
         if self._owner.pid != os.getpid():
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-    def sessions(self) -> SessionClient:
-        """Return the owner."""
-        return self._owner_here()
-
-    def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether the answer is lost for the reaper, too."""
-        return self._owner_here().leaves_unknown(error)
-
     def slots(self, holder: str) -> Slots | None:
-        """Count in the state directory, which all runs of this user share."""
+        """Count in the state directory, which all runs of this user share, or in the store that machines share."""
+        place: Path | Store | None = None
         if self._shares_slots():
-            return _slots_of(_OnFirstUse(self._store), self._settings, holder, self._reporter)
-        directory = Path(self._settings.state_dir) if self._settings.state_dir else None
-        return _slots_in(directory, self._settings, self.service.url, holder, self._reporter)
+            place = _OnFirstUse(self._store)
+        elif self._settings.state_dir:
+            place = slots_directory(Path(self._settings.state_dir), self.service.url)
+        return _slots(place, self._settings, holder, self._reporter)
 
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
@@ -196,14 +150,14 @@ class RemoteBackend:
 
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
-        self._owner_here().keep(session_id)
+        self.sessions().keep(session_id)
 
     def pending(self) -> int:
-        """Return how many are not done with."""
+        """Return how many sessions there are still to be stopped."""
         return self._owner.pending()
 
     def close(self, timeout_seconds: float) -> list[Event]:
-        """Stop what is left, side by side."""
+        """Stop what is left, side by side; return how each session ended of which that was not reported."""
         return self._owner.close(timeout_seconds)
 
 
@@ -215,22 +169,21 @@ class _OnFirstUse:
         self._store: Store | None = None
 
     def claim(self, count: int, most: int, holder: str) -> Claim:
-        """Return a claim of the store."""
         self._store = self._store or self._opened()
         return self._store.claim(count, most, holder)
 
 
-def _slots_in(state_dir: Path | None, settings: Settings, url: str, holder: str, reporter: Reporter) -> Slots | None:
-    if settings.max_sessions is None:
-        return None
-    if state_dir is None:
-        raise ConfigError(f"{settings.source('max_sessions')} needs a state directory: set {Options.state_dir.flag}")
-    return _slots_of(slots_directory(state_dir, url), settings, holder, reporter)
+Backend = LocalBackend | RemoteBackend
+"""What a run does with the service, besides leasing."""
 
 
-def _slots_of(place: Path | Store, settings: Settings, holder: str, reporter: Reporter) -> Slots | None:
+def _slots(place: Path | Store | None, settings: Settings, holder: str, reporter: Reporter) -> Slots | None:
     most, timeout = settings.max_sessions, settings.wait_timeout_seconds
-    return Slots(place, most, holder=holder, timeout_seconds=timeout, reporter=reporter) if most else None
+    if most is None:
+        return None
+    if place is None:
+        raise ConfigError(f"{settings.source('max_sessions')} needs a state directory: set {Options.state_dir.flag}")
+    return Slots(place, most, holder=holder, timeout_seconds=timeout, reporter=reporter)
 
 
 def joined(settings: Settings, run_name: str, owner: str, reporter: Reporter) -> OwnRun | None:

@@ -9,12 +9,12 @@ import pytest
 
 from pytest_device.plugin.markers import Names
 from pytest_device.plugin.output.event_log import EventLog
+from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
 from pytest_device.plugin.provider.devices import Devices
-from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper
+from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper, is_broken_off
 from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
-from pytest_device.plugin.provider.warm import is_broken_off
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
 from pytest_device.report.figures import counted
@@ -40,10 +40,7 @@ class Connection:
         self._sweeper: Sweeper | None = None
 
     def open(
-        self,
-        items: Sequence[pytest.Item],
-        redactor: Redactor,
-        lookahead: Lookahead | None,
+        self, items: Sequence[pytest.Item], redactor: Redactor, lookahead: Lookahead | None, pause: Pause
     ) -> Devices:
         """Return what provides devices; a local service is started when it is this process's to start, else a reaper.
 
@@ -56,8 +53,8 @@ class Connection:
             self._backend,
             Names(os.environ, self._run_name[:8]),
             redactor=redactor,
-            reporter=self._log,
-            sleep=self._log.sleep,
+            log=self._log,
+            pause=pause,
             lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch),
         )
         return self._devices

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -11,30 +11,31 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.errors import AppError, DeviceError, StopFailedError, UnauthorizedError
-from pytest_device.plugin.provider.factory import Factory
+from pytest_device.errors import AppError, ConfigError, DeviceError, StopFailedError, UnauthorizedError
+from pytest_device.plugin.provider.factory import Factory, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
-from pytest_device.plugin.provider.warm import warm_store
-from pytest_device.plugin.state import PROVIDING, USES, WAITED, needs_of
+from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.spec import SessionType, Share
 
 if TYPE_CHECKING:
     from pytest_device.plugin.markers import Names
+    from pytest_device.plugin.output.event_log import EventLog
+    from pytest_device.plugin.output.pause import Pause
     from pytest_device.plugin.provider.backend import Backend
     from pytest_device.plugin.provider.cleanup import Cleanup
     from pytest_device.redact import Redactor
-    from pytest_device.sessions.reporter import Reporter
     from pytest_device.sessions.request import SessionRequest
     from pytest_device.settings import Settings
 
+CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
 _TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
 
 
@@ -59,13 +60,13 @@ class Devices:
         names: "Names",
         *,
         redactor: "Redactor",
-        reporter: "Reporter",
-        sleep: Callable[[float], None],
+        log: "EventLog",
+        pause: "Pause",
         lookahead: Lookahead,
     ) -> None:
         self.settings, self.backend, self._names = settings, backend, names
-        self._redactor, self._sleep = redactor, sleep
-        self._relay = Relay(reporter)
+        self._redactor, self._log, self._pause = redactor, log, pause
+        self._relay = Relay(log)
         self._pid = os.getpid()
         self._is_forked = False
         self._lookahead = lookahead
@@ -138,9 +139,13 @@ class Devices:
             held.unusable = True  # so that nobody else gets it
             self._pool.release([held], lambda _need: True)
 
-    def release(self, item: pytest.Item, nextitem: pytest.Item | None, *, keep: bool) -> None:
-        """Take the test's sessions back: stop those that no test will need, or leave them running to ``keep`` them."""
-        taken = _taken_by(item)
+    def keeps(self, item: pytest.Item) -> bool:
+        """Return whether to leave the sessions of a failed test running."""
+        return self.settings.keep_on_failure and item.stash.get(FAILED, False) and not self._pause.is_possible()
+
+    def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Take the test's sessions back: stop those that no test will need, or leave them running if it keeps them."""
+        taken, keep = _taken_by(item), self.keeps(item)
         item.stash[_TAKEN] = {}
         self._lookahead.done(item)
         for held in [held for held in taken.values() if keep and not held.unusable]:
@@ -257,10 +262,20 @@ class Devices:
             factory,
             factory,
             clock=time.monotonic,
-            sleep=self._sleep,
+            sleep=self._log.sleep,
             relay=self._relay,
             slots=self.backend.slots(self._names.holder()),
         )
+
+
+def devices_of(request: pytest.FixtureRequest) -> Devices:
+    """Return what provides devices to the tests of this run; raises ConfigError where none does."""
+    if devices := request.config.stash.get(CURRENT_DEVICES, None):
+        return devices
+    raise ConfigError(
+        f"{request.node.nodeid} requests a device while it runs, but no test did at collection: mark it with "
+        "@pytest.mark.device(platform=...)"
+    )
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.controllers.appium import DriverPolicy, address_of, driver
+from pytest_device.controllers.appium.connection import DriverPolicy, address_of
+from pytest_device.controllers.appium.drivers import driver
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.provider.current import devices_of, keeps
-from pytest_device.plugin.provider.devices import providing
+from pytest_device.plugin.provider.devices import devices_of, providing
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.spec import SessionType
@@ -44,7 +44,7 @@ def started(
                 _options_of(name, sessions, options),
                 request=asked.get(name),
                 policy=policy,
-                leave=lambda: keeps(item),
+                leave=lambda: devices.keeps(item),
                 lost=lambda: devices.spend(item),  # a hanging driver must not disturb the next test
             )
             drivers[name] = stack.enter_context(started_one)

@@ -1,21 +1,24 @@
-"""Creates the sessions of a process's pool, and notifies hooks before they stop."""
+"""Creates the sessions of a process's pool, or takes over warm ones, and notifies hooks before they stop."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from pytest_device.plugin.provider.backend import Backend
+from pytest_device.plugin.provider.backend import Backend, RemoteBackend
 from pytest_device.scheduling.history import History
-from pytest_device.sessions.boots import boot_key
+from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.events import Note
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.relay import Relay
+from pytest_device.sessions.quota import Slots
+from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.session_config import SessionConfig
-from pytest_device.sessions.warm import WarmStore
+from pytest_device.sessions.warm import WarmConfig, WarmStore
+from pytest_device.settings import Settings
 
 
 class Factory:
@@ -28,15 +31,14 @@ class Factory:
 
         self._warm, self._history = warm, history
         # Of this process: a forked child gets a pool, and so a factory, of its own.
-        client, leaves_unknown = backend.sessions(), backend.leaves_unknown
-        self._config = SessionConfig(client, time.monotonic, relay, problem_of, leaves_unknown, attempts)
+        self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts)
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
         """Return a session that is not created yet, polled by what earlier ones like it took to start."""
         if policy.learned and not policy.past_boots:
-            policy = replace(policy, past_boots=self._history.boots(boot_key(requirement.request)))
+            policy = replace(policy, past_boots=self._history.boots(requirement.request.boot_key))
         find_warm = partial(self._warm.claim, requirement, coming) if self._warm else None
         return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
 
@@ -48,3 +50,35 @@ class Factory:
     def hand_over(self, session: DeviceSession) -> str | None:
         """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
         return self._warm.hand_over(session) if self._warm else None
+
+
+def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmStore | None:
+    """Return the store of warm sessions, None if none are kept; report why not if they were requested."""
+    from pytest_device.controllers.health import problem_of
+
+    if settings.not_warm:
+        relay.event(Note(settings.not_warm))
+    if not (settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)):
+        return None
+    if not backend.sessions().can_keep_warm:
+        return None
+    slots = backend.slots("a check for warm devices")
+    config = WarmConfig(
+        settings.keep_warm,
+        Path(settings.state_dir),
+        owner=backend.sessions,  # a forked child has its own
+        problem_of=problem_of,
+        relay=relay,
+        has_room=lambda sessions: _has_room(slots, sessions),
+    )
+    return WarmStore(config)
+
+
+def _has_room(slots: Slots | None, sessions: int) -> bool:
+    """Return whether there may be so many sessions besides those in use."""
+    if slots is None:
+        return True
+    free = slots.try_take(sessions) if sessions <= slots.most else None
+    for slot in free or ():
+        slot.release()
+    return free is not None

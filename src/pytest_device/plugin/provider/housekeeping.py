@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +10,6 @@ import pytest
 
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, joined
-from pytest_device.plugin.provider.warm import is_broken_off
-from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun
@@ -23,6 +20,14 @@ from pytest_device.spec import LONGEST_MINUTES
 _IS_INIT: Final = (
     "pytest was process 1 of its container, so the reaper ended with it: start the container with an init process "
     "(docker run --init)"
+)
+_IN_ORDER: Final = frozenset(
+    {
+        pytest.ExitCode.OK,
+        pytest.ExitCode.TESTS_FAILED,
+        pytest.ExitCode.INTERRUPTED,
+        pytest.ExitCode.NO_TESTS_COLLECTED,
+    }
 )
 
 
@@ -84,7 +89,8 @@ class Housekeeping:
                 for of in (event.session for event in receipt.not_stopped())
                 if of.session_id not in tried
             ]
-            self._count(stop_all(self._service, left, until - time.monotonic()))
+            for event in stop_all(self._service, left, until - time.monotonic()):
+                self._terminal.event(event)
         if self._sweeper:
             self._notes += self._sweeper.notes(until)
         if os.getpid() == 1:
@@ -103,9 +109,16 @@ class Housekeeping:
         except OSError as error:
             self._notes.append(f"the ledger is no longer readable: {error}")
             return set()
-        self._count(events)
-        return {event.session.session_id for event in events}
-
-    def _count(self, events: Sequence[Event]) -> None:
         for event in events:
             self._terminal.event(event)
+        return {event.session.session_id for event in events}
+
+
+def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
+    """Return whether a run did not come to an end of its own: then it leaves nothing up.
+
+    It does with ``-x`` and ``--stepwise``, after which the next run follows soon.
+    """
+    if by_signal or (session.exitstatus == pytest.ExitCode.INTERRUPTED and not session.shouldstop):
+        return True
+    return session.exitstatus not in _IN_ORDER

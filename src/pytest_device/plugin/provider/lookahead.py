@@ -9,7 +9,6 @@ import pytest
 
 from pytest_device.plugin.state import FAILED, NOT_LEFT, is_fresh, needs_of, planned
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
-from pytest_device.sessions.boots import boot_key
 
 if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
@@ -76,13 +75,11 @@ class WholeRun:
         return self.history.test_seconds(item.nodeid) is None
 
     def done(self, item: pytest.Item) -> None:
-        """Count it no more."""
         if not item.stash.get(NOT_LEFT, False):
             item.stash[NOT_LEFT] = True
             self._count(item, -1)
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
-        """Return it for all remaining tests."""
         del nextitem
         return max((count for count, tests in self._left[need].items() if tests > 0), default=0)
 
@@ -105,7 +102,7 @@ class WholeRun:
         return self._begins[following] - self._begins[place] <= self._boot(self._items[following])
 
     def _boot(self, item: pytest.Item) -> float:
-        boots = (self.history.usual_boot(boot_key(need.request)) for need in needs_of(item).values())
+        boots = (self.history.usual_boot(need.request.boot_key) for need in needs_of(item).values())
         return max(BOOT_SECONDS if seconds is None else seconds for seconds in boots)
 
 

@@ -1,5 +1,6 @@
-"""Advises against a ``--dist`` that costs devices."""
+"""What a ``--dist`` of the user's means for devices: what it costs, and which ones are over."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -39,3 +40,24 @@ def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
         plan.groups[group].needs and nodeid.rfind("@") > nodeid.rfind("]")
         for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True)
     )
+
+
+class Left:
+    """The needs of the tests that have not started."""
+
+    def __init__(self, plan: TestPlan, nodeids: Sequence[str]) -> None:
+        self._tests: dict[int, set[str]] = defaultdict(set)
+        self._needs: dict[str, tuple[int, ...]] = {}
+        for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True):
+            self._needs[nodeid] = plan.groups[group].needs
+            for need in self._needs[nodeid]:
+                self._tests[need].add(nodeid)
+
+    def begun(self, nodeid: str) -> list[int]:
+        """Count a test as started; return the needs that no other test has."""
+        over: list[int] = []
+        for need in set(self._needs.pop(nodeid, ())):
+            self._tests[need].discard(nodeid)
+            if not self._tests[need]:
+                over.append(need)
+        return over

@@ -5,8 +5,7 @@ to pytest-xdist that it has collected them, and what a person is to read while i
 before it gets them, and, where the user has chosen another way to distribute them, which devices are over.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -20,15 +19,10 @@ OVER: Final = "over"
 
 
 class Channel(Protocol):
-    """The part of execnet's ``Channel`` in use."""
+    """The part of execnet's ``Channel`` in use: ``send`` raises OSError if the other end is gone."""
 
-    def send(self, item: object) -> None:
-        """Send a value of built-in types; raises OSError if the other end is gone."""
-        ...
-
-    def setcallback(self, callback: Callable[[Any], Any]) -> None:
-        """Call this with what arrives, in the thread that receives it."""
-        ...
+    def send(self, item: object) -> None: ...
+    def setcallback(self, callback: Callable[[Any], Any]) -> None: ...
 
 
 class WorkerChannel:
@@ -58,24 +52,3 @@ class WorkerChannel:
         """Notify the worker, unless it is gone."""
         with suppress(OSError):
             self._channel.send((what, list(numbers)))
-
-
-class Left:
-    """The needs of the tests that have not started."""
-
-    def __init__(self, plan: TestPlan, nodeids: Sequence[str]) -> None:
-        self._tests: dict[int, set[str]] = defaultdict(set)
-        self._needs: dict[str, tuple[int, ...]] = {}
-        for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True):
-            self._needs[nodeid] = plan.groups[group].needs
-            for need in self._needs[nodeid]:
-                self._tests[need].add(nodeid)
-
-    def begun(self, nodeid: str) -> list[int]:
-        """Count a test as started; return the needs that no other test has."""
-        over: list[int] = []
-        for need in set(self._needs.pop(nodeid, ())):
-            self._tests[need].discard(nodeid)
-            if not self._tests[need]:
-                over.append(need)
-        return over

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -16,11 +17,11 @@ from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
-from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, Left, WorkerChannel
+from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, WorkerChannel
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Housekeeping
-    from pytest_device.scheduling.test_plan import TestPlan
+    from pytest_device.plugin.xdist.advice import Left
     from pytest_device.settings import Settings
 
 
@@ -50,12 +51,6 @@ def _check_place(settings: "Settings", node: _Worker) -> None:
         raise ConfigError(f"{settings.source('local')} only serves this machine, but --tx names another one")
 
 
-def _new_run() -> str:
-    from pytest_device.sessions.runs import new_run
-
-    return new_run()
-
-
 class Coordinator:
     """Registered only where pytest-xdist distributes tests."""
 
@@ -63,7 +58,6 @@ class Coordinator:
         self._config = config
         self._service: LocalService | None = None
         self._housekeeping: Housekeeping | None = None
-        self._run_name = ""
         self._problems: dict[str, None] = {}
         self._signals = EndInOrder()
         self._terminal = Terminal(config)
@@ -76,6 +70,12 @@ class Coordinator:
         self._has_announced_shard = False
         config.pluginmanager.register(self._terminal, "device-terminal")
 
+    @cached_property
+    def _run_name(self) -> str:
+        from pytest_device.sessions.runs import new_run
+
+        return new_run()
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: _Worker) -> None:
         """Give the worker a channel to here, and the run's local service, started with the first worker."""
@@ -87,7 +87,7 @@ class Coordinator:
                 return
             _check_place(settings, node)
             self._signals.install()
-            node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
+            node.workerinput[RUN] = self._run_name
             if settings.local and will_run(self._config):
                 node.workerinput[LOCAL] = self._started(settings)
             if self._housekeeping is None and will_run(self._config) and not any(settings.service_problems()):
@@ -123,15 +123,8 @@ class Coordinator:
         self._assigns = True
         from pytest_device.plugin.xdist.scheduler import DeviceScheduling
 
-        settings = settings_of(config)
-        return DeviceScheduling(
-            config,
-            log,
-            channels=self._channels,
-            history=self._terminal.history,
-            max_devices=settings.max_sessions,
-            prefetch=settings.prefetch,
-        )
+        history, settings = self._terminal.history, settings_of(config)
+        return DeviceScheduling(config, log, channels=self._channels, history=history, settings=settings)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
@@ -142,12 +135,9 @@ class Coordinator:
             self._terminal.announce(channel.shard)
         if self._assigns or self._left or not (plan := channel.plan) or not plan.has_devices():
             return
+        from pytest_device.plugin.xdist.advice import Left, trap
+
         self._left = Left(plan, ids)
-        self._warn_of_trap(plan, ids)
-
-    def _warn_of_trap(self, plan: "TestPlan", ids: Sequence[str]) -> None:
-        from pytest_device.plugin.xdist.advice import trap
-
         dist = f"--dist {self._chosen}"
         decides = len(self._channels) > 1 and others_that_assign(self._config) == [dist]
         if decides and (costs := trap(self._chosen, plan, ids)):

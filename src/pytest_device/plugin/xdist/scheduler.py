@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs]
     from xdist.workermanage import WorkerController  # pyright: ignore[reportMissingTypeStubs]
 
+    from pytest_device.settings import Settings
+
 
 class DeviceScheduling(LoadScheduling):
     """Assigns tests by the devices that they need; a run without devices is xdist's own ``load``.
 
-    ``channels`` lead to the workers, which send over them what their tests need; ``max_devices`` is the limit.
+    ``channels`` lead to the workers, which send over them what their tests need.
     """
 
     def __init__(
@@ -33,12 +35,10 @@ class DeviceScheduling(LoadScheduling):
         *,
         channels: "dict[WorkerController, WorkerChannel]",
         history: History,
-        max_devices: int | None,
-        prefetch: int,
+        settings: "Settings",
     ) -> None:
         super().__init__(config, log)
-        self._channels, self._history = channels, history
-        self._max_devices, self._prefetch = max_devices, prefetch
+        self._channels, self._history, self._settings = channels, history, settings
         self._dispatcher: Dispatcher[WorkerController] | None = None
         self._plan: TestPlan | None = None
         self._boots: list[float | None] = []
@@ -78,14 +78,14 @@ class DeviceScheduling(LoadScheduling):
         if self._plan is None or not self._plan.has_devices():
             return False
         self.collection = next(iter(self.node2collection.values()))
-        self._boots = self._plan.boots(self._history)
+        self._boots, most = self._plan.boots(self._history), self._settings.max_sessions
         self._dispatcher = self._plan.dispatcher(
             self.collection,
             self._history,
             self._boots,
             width=len(self.node2collection),
-            max_devices=inf if self._max_devices is None else max(self._max_devices, self._plan.most_at_once()),
-            prefetch=self._prefetch,
+            max_devices=inf if most is None else max(most, self._plan.most_at_once()),
+            prefetch=self._settings.prefetch,
         )
         return True
 

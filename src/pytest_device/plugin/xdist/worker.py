@@ -47,21 +47,14 @@ class WorkerLink:
         self, items: Sequence[pytest.Item], needs: Mapping["DeviceRequirement", int], settings: "Settings"
     ) -> "WorkerLookahead":
         """Return the lookahead of this worker; ``needs`` are numbered as in the plan."""
-        return WorkerLookahead(
-            items,
-            self._channel,
-            needs,
-            history_of(self._config),
-            prefetch=settings.prefetch,
-            is_limited=settings.max_sessions is not None,
-        )
+        return WorkerLookahead(items, self._channel, needs, history_of(self._config), settings)
 
 
 class WorkerLookahead:
     """The tests that the coordinator assigns; ``needs`` are numbered as in its plan.
 
     Where the user has chosen how tests are distributed it sends only which needs are over: the worker keeps a session
-    for other tests unless ``is_limited``, when none is held on the chance of one.
+    for other tests unless sessions are limited, when none is held on the chance of one.
     """
 
     def __init__(
@@ -70,12 +63,10 @@ class WorkerLookahead:
         channel: Channel,
         needs: Mapping["DeviceRequirement", int],
         history: "History",
-        *,
-        prefetch: int,
-        is_limited: bool,
+        settings: "Settings",
     ) -> None:
         self._items, self._needs, self.history = items, needs, history
-        self._prefetch, self._is_limited = prefetch, is_limited
+        self._prefetch, self._is_limited = settings.prefetch, settings.max_sessions is not None
         self._channel = channel  # which is closed when nobody holds it
         self._lock = Lock()
         self._pending: list[int] | None = None
@@ -96,7 +87,6 @@ class WorkerLookahead:
             return [self._items[number] for number in self._pending or ()]
 
     def done(self, item: pytest.Item) -> None:
-        """Count it as pending no more."""
         with self._lock:
             if self._pending is not None:
                 self._pending = [number for number in self._pending if self._items[number] is not item]

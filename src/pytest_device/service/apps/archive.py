@@ -1,8 +1,7 @@
 """Unpacks untrusted archives so that they cannot write outside their own directory."""
 
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
@@ -135,9 +134,7 @@ class _Writing:
             raise ArchiveError(f"has more than {self._limits.files} files and directories")
 
 
-@contextmanager
-def _opened(path: Path, entry: Entry) -> Generator[IO[bytes]]:
+def _opened(path: Path, entry: Entry) -> IO[bytes]:
     if not path.is_file():
         raise ArchiveError(f"has a hard link, {shown(entry.name)}, to a missing file: {shown(entry.target)}")
-    with path.open("rb") as file:
-        yield file
+    return path.open("rb")

@@ -4,17 +4,18 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ControllerError
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.journal import Journal
 from pytest_device.service.runners.processes import carry_through
-from pytest_device.service.runners.program import Program
+from pytest_device.service.runners.program import EndedError, Program
 
 HOST: Final = "127.0.0.1"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -26,10 +27,13 @@ BUNDLES: Final = (
 CHROMEDRIVER: Final = "chromedriver"
 
 BOOT_SECONDS: Final = 60.0
+_STARTS: Final = 2
+"""On a busy machine about one start in five hundred ends with a signal from within the browser (SIGSEGV)."""
 _GRACE_SECONDS: Final = 3.0
 _TEMPORARY_LETTERS: Final = 40
 """A socket's path may have 103 characters on macOS, 107 on Linux; the browser adds 46, and this module 12."""
-_NOISE: Final = "dbus/bus.cc"
+_NOISE: Final = r"dbus/bus\.cc|^\s*$"
+"""Blank lines, and the complaints of a machine that has no desktop, which say nothing of a failure."""
 
 _UNUSED: Final = (
     "BackForwardCache",  # an app that was left would keep running in the background
@@ -94,25 +98,41 @@ async def browsing(
     directory: Path,
     environ: Mapping[str, str],
     guard: Guard,
+    log: Log,
     limit_seconds: float = BOOT_SECONDS,
 ) -> AsyncGenerator[Browser, None]:
     """Run a browser with one empty page and a window of a size; its profile is below a directory.
 
-    It is stopped at the end of the block; any processes that it leaves are stopped with the directory. Raises
-    ControllerError if it does not start, OSError if its directories cannot be created.
+    It is stopped at the end of the block; any processes that it leaves are stopped with the directory. If it exits
+    before it is ready, it is started once more, and ``log`` reports why. Raises ControllerError if it does not start,
+    OSError if its directories cannot be created.
     """
     profile = directory / "chromium"
     for needed in (profile, directory / "home"):
         needed.mkdir(parents=True, exist_ok=True)
-    (profile / "DevToolsActivePort").unlink(missing_ok=True)
     with _temporary_files(guard) as temporary:
         own = {"HOME": str(directory / "home"), "TMPDIR": str(temporary)}
-        program = await _started(_command(executable, profile, size), directory, {**environ, **own}, guard)
+        command = _command(executable, profile, size)
+
+        async def start() -> Browser:
+            (profile / "DevToolsActivePort").unlink(missing_ok=True)
+            program = await _started(command, directory, {**environ, **own}, guard)
+            return await _listening(program, profile / "DevToolsActivePort", limit_seconds)
+
+        browser = await _with_retry(start, log)
         try:
-            port, path = await _debugging_port(program, profile / "DevToolsActivePort", limit_seconds)
-            yield Browser(program, port, f"ws://{HOST}:{port}{path}")
+            yield browser
         finally:
-            await carry_through(_end(program))
+            await carry_through(_end(browser.program))
+
+
+async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Browser:
+    for _ in range(1, _STARTS):
+        try:
+            return await start()
+        except EndedError as error:
+            log(f"{error}; starting it again")
+    return await start()
 
 
 @contextmanager
@@ -141,19 +161,24 @@ def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[st
 async def _started(command: Sequence[str | Path], directory: Path, environ: Mapping[str, str], guard: Guard) -> Program:
     try:
         return Program.reading(
-            "the browser", await guard.start(command, directory=directory, environ=environ), _Output()
+            "the browser", await guard.start(command, directory=directory, environ=environ), Journal(dropped=_NOISE)
         )
     except OSError as error:
         raise ControllerError(f"{command[0]} cannot be run: {error.strerror}") from error
 
 
-async def _debugging_port(program: Program, file: Path, limit_seconds: float) -> tuple[int, str]:
-    """Return the port and the path that the browser writes to a file as soon as it listens."""
+async def _listening(program: Program, file: Path, limit_seconds: float) -> Browser:
+    """Return the browser with the port and the path that it writes to a file as soon as it listens."""
 
     async def written() -> tuple[int, str] | None:
         return _port_in(file)
 
-    return await program.ready(written, limit_seconds)
+    try:
+        port, path = await program.ready(written, limit_seconds)
+    except BaseException:
+        await carry_through(_end(program))
+        raise
+    return Browser(program, port, f"ws://{HOST}:{port}{path}")
 
 
 def _port_in(file: Path) -> tuple[int, str] | None:
@@ -171,12 +196,3 @@ async def _end(program: Program) -> None:
         program.process.kill()
         await program.exited()
     await program.closed()
-
-
-class _Output(Journal):
-    """The browser's output without the complaints of a machine that has no desktop, which say nothing of a failure."""
-
-    def read(self, line: str) -> None:
-        """Keep a line."""
-        if _NOISE not in line and line.strip():
-            super().read(line)

@@ -56,10 +56,11 @@ class Connection:
         Raises ControllerError if it is refused, takes too long, or the browser exits.
         """
         number = next(self._numbers)
+        command = {"id": number, "method": method, "params": params or {}}
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(limit_seconds):
-                await self._websocket.send(_command(number, method, params, session))
+                await self._websocket.send(json.dumps(command | ({"sessionId": session} if session else {})))
                 reply = await answer
         except TimeoutError as error:
             raise ControllerError(f"the browser did not answer {method} within {limit_seconds:g} s") from error
@@ -118,11 +119,6 @@ async def connected(url: str, on_event: Callable[[Event], None]) -> AsyncGenerat
     finally:
         await websocket.close()
         await reading
-
-
-def _command(number: int, method: str, params: Mapping[str, Any] | None, session: str | None) -> str:
-    addressed = {"sessionId": session} if session else {}
-    return json.dumps({"id": number, "method": method, "params": params or {}, **addressed})
 
 
 def _gone(method: str) -> ControllerError:

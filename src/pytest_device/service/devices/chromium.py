@@ -18,9 +18,9 @@ from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for
 from pytest_device.service.devices.page import Page, origin_of
 from pytest_device.service.devices.profiles import Profile
 from pytest_device.service.devices.tabs import Tabs, tabs_of
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.program import first
-from pytest_device.spec import Platform
 
 KIND: Final = "chromium"
 UNNAMED: Final = "app"
@@ -54,21 +54,12 @@ class Chromium:
     def __init__(self, browser: Browser, tabs: Tabs, profile: Profile, serve: Serve, chromedriver: Path | None) -> None:
         self._browser = browser
         self._tabs = tabs
-        self._profile = profile
+        self.name = profile.name
+        self.platform = profile.platform
         self._serve = serve
         self._chromedriver = chromedriver
         self._apps: dict[str, _Installed] = {}
         self._home = "data:text/html," + quote(_HOME.format(name=escape(profile.name)))
-
-    @property
-    def name(self) -> str:
-        """The phone that it emulates."""
-        return self._profile.name
-
-    @property
-    def platform(self) -> Platform:
-        """The platform of the phone."""
-        return self._profile.platform
 
     @property
     def tools(self) -> Tools:
@@ -81,13 +72,7 @@ class Chromium:
 
     @property
     def lines(self) -> Sequence[Line]:
-        """The last console lines of the pages, the oldest first."""
         return self._tabs.console.lines
-
-    @property
-    def crash(self) -> str | None:
-        """How the app in front has crashed, until an app or the home screen is shown."""
-        return self._tabs.crash
 
     async def install(self, app: App) -> str:
         """Install a web app, from a directory or a URL, replacing one with the same id; return its id."""
@@ -111,7 +96,6 @@ class Chromium:
         await self._show(app.base)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        """Open a web address or a deep link, the latter in the app that handles it or in the given one."""
         if application_id is not None:
             await self._show(address_in(self._app(application_id).base, url))
         elif parts_of(url).scheme in WEB_SCHEMES:
@@ -129,7 +113,6 @@ class Chromium:
         return True
 
     async def remove(self, application_id: str) -> bool:
-        """Remove an app with its state; return False if it was not installed."""
         if application_id not in self._apps:
             return False
         await self.clear(application_id)
@@ -153,7 +136,6 @@ class Chromium:
         return {name: states.get(name, AppState.NOT_RUNNING) for name in self._apps}
 
     async def screenshot(self) -> bytes:
-        """Return a screenshot as JPEG."""
         return await (await self._tabs.front()).picture()
 
     async def tap(self, x: float, y: float) -> None:
@@ -162,11 +144,9 @@ class Chromium:
         await (await self._tabs.front()).tap(x * width, y * height)
 
     async def orientation(self) -> Orientation:
-        """Return the screen orientation."""
         return self._tabs.screen.orientation
 
     async def rotate(self, orientation: Orientation) -> None:
-        """Rotate the screen."""
         await self._tabs.hold(orientation)
 
     async def ended(self) -> str:
@@ -194,12 +174,15 @@ class Chromium:
         """Bring the app in the background to the front again."""
         await self._tabs.uncover()
 
+    async def crash(self) -> str | None:
+        """Return how the app in front has crashed, until an app or the home screen is shown."""
+        return self._tabs.crash
+
     async def dialog_type(self) -> str | None:
         """Return the type of the open dialog: alert, confirm, prompt or beforeunload."""
         return (await self._tabs.front()).dialog_type
 
     async def close_others(self) -> None:
-        """Close all pages except the one that shows the apps."""
         await self._tabs.close_others()
 
     def _app(self, application_id: str) -> _Installed:
@@ -241,16 +224,17 @@ async def booted(
     environ: Mapping[str, str],
     guard: Guard,
     serve: Serve,
+    log: Log,
 ) -> AsyncGenerator[Chromium, None]:
     """Run a browser that emulates a phone, with its files below a directory; ``programs`` are it and chromedriver.
 
-    It is stopped at the end of the block. Raises ControllerError if it does not start, OSError if a directory cannot be
-    created.
+    It is stopped at the end of the block. ``log`` reports a start that is tried again. Raises ControllerError if it
+    does not start, OSError if a directory cannot be created.
     """
     program, chromedriver = programs
     size = (profile.width, profile.height)
     async with (
-        browsing(program, size=size, directory=directory, environ=environ, guard=guard) as browser,
+        browsing(program, size=size, directory=directory, environ=environ, guard=guard, log=log) as browser,
         tabs_of(browser.url, profile) as tabs,
     ):
         device = Chromium(browser, tabs, profile, serve, chromedriver)

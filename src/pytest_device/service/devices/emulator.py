@@ -1,6 +1,5 @@
 """An Android emulator or device, by `adb`."""
 
-import asyncio
 import base64
 import binascii
 import os
@@ -16,9 +15,9 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import Found, Listed
-from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, borrowed
+from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.command import ask
+from pytest_device.service.runners.command import ask, last_line
 from pytest_device.spec import Platform
 
 KIND: Final = "emulator"
@@ -54,34 +53,28 @@ def parse(printed: str) -> Sequence[Listed]:
     ]
 
 
-class Emulator:
+class Emulator(Borrowed):
     """The device, see ``devices.base.Device``. Created by ``borrow``."""
 
     kind = KIND
     platform = Platform.ANDROID
 
     def __init__(self, serial: str, adb: Tool, appium_home: Path | None) -> None:
-        self.name = serial
-        self._adb = adb
-        self._appium_home = appium_home
-        self._installed: list[str] = []
+        tools = Tools(capabilities(self.platform, serial), appium_home, environ={"ANDROID_SERIAL": serial})
+        super().__init__(serial, tools, tool=adb, alive=("get-state",), gone=f"adb no longer reaches {serial}")
         self._is_turned = False
-
-    @property
-    def tools(self) -> Tools:
-        """Appium's capabilities and home, and the variables that select the device."""
-        return Tools(capabilities(self.platform, self.name), self._appium_home, environ={"ANDROID_SERIAL": self.name})
 
     async def install(self, app: App) -> str:
         """Install an .apk; return its package name, which is the one that is new afterwards."""
         if app.path is None or not app.path.is_file():
             raise ControllerError(f"an Android device needs an .apk, not {app.path or app.url}")
         before = await self._packages()
-        printed = await self._adb.ask("install", "-r", "-g", str(app.path), limit_seconds=INSTALL_SECONDS)
+        printed = await self._tool.ask("install", "-r", "-g", str(app.path), limit_seconds=INSTALL_SECONDS)
         if "Success" not in printed:
-            raise ControllerError(f"{app.path.name} cannot be installed: {_last_line(printed)}")
+            raise ControllerError(f"{app.path.name} cannot be installed: {last_line(printed)}")
         application_id = app.application_id or self._new_one(before, await self._packages())
-        self._installed = [*(name for name in self._installed if name != application_id), application_id]
+        self._installed.pop(application_id, None)  # the last installed is the last
+        self._installed[application_id] = app.path
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
@@ -90,53 +83,45 @@ class Emulator:
         await self._start("-W", *(("-S",) if arguments else ()), *intent, *arguments)
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        """Open a URL in the app that handles it or in the given one."""
         await self._start("-W", "-a", "android.intent.action.VIEW", "-d", url, *filter(None, [application_id]))
 
     async def terminate(self, application_id: str) -> bool:
-        """Terminate an app; return False if it was not running."""
         if not await self._runs(application_id):
             return False
         await self._shell("am", "force-stop", application_id)
         return True
 
     async def remove(self, application_id: str) -> bool:
-        """Remove an app with its state; return False if it was not installed."""
         if application_id not in (await self._packages()).values():
             return False
-        printed = await self._adb.ask("uninstall", application_id)
+        printed = await self._tool.ask("uninstall", application_id)
         if "Success" not in printed:
-            raise ControllerError(f"{application_id} cannot be removed: {_last_line(printed)}")
-        self._installed = [name for name in self._installed if name != application_id]
+            raise ControllerError(f"{application_id} cannot be removed: {last_line(printed)}")
+        self._installed.pop(application_id, None)
         return True
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Clear the stored data of an app, or of every app of this session, and terminate it."""
         for name in [application_id] if application_id else self._installed:
             printed = await self._shell("pm", "clear", name)
             if "Success" not in printed:
-                raise ControllerError(f"the state of {name} cannot be cleared: {_last_line(printed)}")
+                raise ControllerError(f"the state of {name} cannot be cleared: {last_line(printed)}")
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Return the apps that this session installed, with their states."""
         front = await self._front()
         return {name: await self._state(name, front) for name in self._installed}
 
     async def screenshot(self) -> bytes:
-        """Return a screenshot as PNG."""
-        printed = await self._adb.ask("exec-out", "screencap -p | base64")
+        printed = await self._tool.ask("exec-out", "screencap -p | base64")
         try:
             return base64.b64decode(printed)
         except binascii.Error as error:
-            raise ControllerError(f"no screenshot of {self.name}: {_last_line(printed)}") from error
+            raise ControllerError(f"no screenshot of {self.name}: {last_line(printed)}") from error
 
     async def tap(self, x: float, y: float) -> None:
-        """Tap a point of the screen."""
         width, height = await self._size()
         await self._shell("input", "tap", str(round(x * (width - 1))), str(round(y * (height - 1))))
 
     async def orientation(self) -> Orientation:
-        """Return the screen orientation."""
         width, height = await self._size()
         return "LANDSCAPE" if width > height else "PORTRAIT"
 
@@ -146,22 +131,15 @@ class Emulator:
         await self._set("accelerometer_rotation", "0")
         await self._set("user_rotation", _ROTATIONS[orientation])
 
-    async def ended(self) -> str:
-        """Wait until adb no longer reaches the device."""
-        while await self._adb.succeeds("get-state"):  # noqa: ASYNC110  there is no event for it
-            await asyncio.sleep(POLL_SECONDS)
-        return f"adb no longer reaches {self.name}"
-
     async def give_back(self) -> None:
         """Remove the apps of this session, and restore auto-rotation."""
-        for name in list(self._installed):
-            await self.remove(name)
+        await super().give_back()
         if self._is_turned:
             await self.rotate("PORTRAIT")
             await self._set("accelerometer_rotation", "1")
 
     async def _shell(self, *command: str) -> str:
-        return await self._adb.ask("shell", shlex.join(command))
+        return await self._tool.ask("shell", shlex.join(command))
 
     async def _start(self, *intent: str) -> None:
         printed = await self._shell("am", "start", *intent)
@@ -187,7 +165,7 @@ class Emulator:
 
     async def _activity(self, application_id: str) -> str:
         command = ("cmd", "package", "resolve-activity", "--brief", "-c", _LAUNCHER, application_id)
-        found = _last_line(await self._shell(*command))
+        found = last_line(await self._shell(*command))
         if not found.startswith(f"{application_id}/"):
             raise ControllerError(f"{application_id} is not installed on {self.name}, or has no launcher activity")
         return found
@@ -203,7 +181,7 @@ class Emulator:
         return AppState.BACKGROUND if await self._runs(application_id) else AppState.NOT_RUNNING
 
     async def _runs(self, application_id: str) -> bool:
-        return await self._adb.succeeds("shell", shlex.join(("pidof", application_id)))
+        return await self._tool.succeeds("shell", shlex.join(("pidof", application_id)))
 
     async def _size(self) -> tuple[int, int]:
         printed = await self._shell("dumpsys", "window", "displays")
@@ -217,11 +195,6 @@ def borrow(serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -
     """Borrow a device that is up, see ``tool.borrowed``."""
     tool = Tool(found.tool, ("-s", serial), environ)
     return borrowed(Emulator(serial, tool, found.appium_home), log)
-
-
-def _last_line(printed: str) -> str:
-    lines = printed.strip().splitlines()
-    return lines[-1].strip() if lines else "no output"
 
 
 def _search_path(environ: Mapping[str, str]) -> str:

@@ -1,8 +1,7 @@
 """The device of Appium's fake driver: it has no screen, and only that driver can use it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -37,47 +36,36 @@ class Fake:
         )
 
     async def install(self, app: App) -> str:
-        """Refuse."""
         self._refuse(f"no app can be installed ({app.path or app.url})")
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Refuse."""
         self._refuse(f"{application_id} cannot be launched{' with arguments' if arguments else ''}")
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:  # noqa: ARG002  never of use
-        """Refuse."""
         self._refuse("no address can be opened")
 
     async def terminate(self, application_id: str) -> bool:
-        """Refuse."""
         self._refuse(f"{application_id} cannot be terminated")
 
     async def remove(self, application_id: str) -> bool:
-        """Refuse."""
         self._refuse(f"{application_id} cannot be removed")
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Refuse."""
         self._refuse(f"the state of {application_id or 'its apps'} cannot be cleared")
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Refuse."""
         self._refuse("it has no apps")
 
     async def screenshot(self) -> bytes:
-        """Refuse."""
         self._refuse("it has no screen")
 
     async def tap(self, x: float, y: float) -> None:
-        """Refuse."""
         self._refuse(f"it has no screen to tap at {x:g}, {y:g}")
 
     async def orientation(self) -> Orientation:
-        """Refuse."""
         self._refuse("it has no screen")
 
     async def rotate(self, orientation: Orientation) -> None:
-        """Refuse."""
         self._refuse(f"it has no screen to rotate to {orientation}")
 
     async def ended(self) -> str:
@@ -87,9 +75,3 @@ class Fake:
 
     def _refuse(self, what: str) -> NoReturn:
         raise ControllerError(f"the device of this session is Appium's fake one: {what}")
-
-
-@asynccontextmanager
-async def made(platform: Platform, identifier: str | None) -> AsyncGenerator[Fake, None]:
-    """Create one; there is nothing to stop."""
-    yield Fake(platform, identifier)

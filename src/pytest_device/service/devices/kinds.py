@@ -1,12 +1,13 @@
 """Chooses the device of a session: the first kind of a table that this machine has."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.apps.site import serving
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.found import Found, Listed
@@ -48,14 +49,15 @@ class Kind:
     find: Callable[[Machine, SessionType], Awaitable[Found]]
 
 
-async def _emulators(machine: Machine, session_type: SessionType) -> Found:
-    found = await emulator.listed(machine.for_tools)
-    return _with_appium_driver(found, machine, "appium-uiautomator2-driver", session_type)
+def _real(
+    listed: Callable[[Mapping[str, str]], Awaitable[Found]], package: str
+) -> Callable[[Machine, SessionType], Awaitable[Found]]:
+    """Find real devices; a session with Appium needs the user's driver for them in ``package``."""
 
+    async def find(machine: Machine, session_type: SessionType) -> Found:
+        return _with_appium_driver(await listed(machine.for_tools), machine, package, session_type)
 
-async def _simulators(machine: Machine, session_type: SessionType) -> Found:
-    found = await simulator.listed(machine.for_tools)
-    return _with_appium_driver(found, machine, "appium-xcuitest-driver", session_type)
+    return find
 
 
 async def _chromium(machine: Machine, session_type: SessionType) -> Found:
@@ -68,8 +70,8 @@ async def _fake(_machine: Machine, _session_type: SessionType) -> Found:
 
 _EVERY: Final = tuple(SessionType)
 KINDS: Final = (
-    Kind(emulator.KIND, (Platform.ANDROID,), _EVERY, _emulators),
-    Kind(simulator.KIND, (Platform.IOS,), _EVERY, _simulators),
+    Kind(emulator.KIND, (Platform.ANDROID,), _EVERY, _real(emulator.listed, "appium-uiautomator2-driver")),
+    Kind(simulator.KIND, (Platform.IOS,), _EVERY, _real(simulator.listed, "appium-xcuitest-driver")),
     Kind(chromium.KIND, tuple(Platform), _EVERY, _chromium),
     Kind(fake.KIND, tuple(Platform), (SessionType.APPIUM,), _fake),
 )
@@ -129,13 +131,13 @@ class Devices:
         guard: Guard,
         log: Log,
         toolbox: Toolbox | None = None,
-        serve: Callable[[Path], AbstractAsyncContextManager[str]] | None = None,
+        serve: Callable[[Path], AbstractAsyncContextManager[str]] = serving,
     ) -> None:
         self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None)
         self._toolbox = toolbox
         self._guard = guard
         self._log = log
-        self._serve = serve or _site
+        self._serve = serve
         self._taken: set[str] = set()
 
     async def prepare(self, request: Mapping[str, Any], progress: Log) -> str:
@@ -183,7 +185,7 @@ class Devices:
         choice = choose(founds, platform, identifier, self._taken)
         async with self._reserved(choice):
             await self._install(choice.found, request, note)
-            async with self._opened(choice, platform, identifier, directory) as device:
+            async with self._opened(choice, platform, identifier, directory, note) as device:
                 kind = f"{device.kind}: {_named(choice.found)}" if device.kind == chromium.KIND else device.kind
                 note(f"device: {device.name} ({kind}){_others(founds, choice.found)}")
                 yield device
@@ -198,7 +200,7 @@ class Devices:
             self._taken -= device
 
     def _opened(
-        self, choice: Choice, platform: Platform, identifier: str | None, directory: Path
+        self, choice: Choice, platform: Platform, identifier: str | None, directory: Path, note: Log
     ) -> AbstractAsyncContextManager[Device]:
         found, environ = choice.found, self._machine.environ
         if choice.device:
@@ -212,8 +214,9 @@ class Devices:
                 environ=environ,
                 guard=self._guard,
                 serve=self._serve,
+                log=note,
             )
-        return fake.made(platform, identifier)
+        return nullcontext(fake.Fake(platform, identifier))
 
     def _borrowed(self, udid: str, found: Found, directory: Path) -> AbstractAsyncContextManager[Device]:
         environ = self._machine.for_tools
@@ -273,9 +276,3 @@ def _named(browser: Found) -> str:
 
 def _type(request: Mapping[str, Any]) -> SessionType:
     return SessionType(request.get("type") or DEFAULT_SESSION_TYPE)
-
-
-def _site(directory: Path) -> AbstractAsyncContextManager[str]:
-    from pytest_device.service.apps.site import serving
-
-    return serving(directory)

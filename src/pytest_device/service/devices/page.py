@@ -2,9 +2,10 @@
 
 import asyncio
 import base64
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pytest_device.errors import ControllerError
@@ -29,6 +30,8 @@ _ANGLES: Final[Mapping[Orientation, tuple[str, int]]] = {
     "PORTRAIT": ("portraitPrimary", 0),
     "LANDSCAPE": ("landscapePrimary", 90),
 }
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,6 @@ class Page:
         await asyncio.gather(*(self.call(method, params) for method, params in calls))
 
     def on_event(self, method: str, params: Mapping[str, Any]) -> None:
-        """Process an event of this page."""
         match method:
             case "Page.lifecycleEvent" if params["frameId"] == self.target and params["name"] == "load":
                 # Also of a page that the requested one has redirected to.
@@ -123,7 +125,6 @@ class Page:
         self._is_settled.set()
 
     async def address(self) -> str:
-        """Return the URL of the page."""
         reply = await self._connection.call("Target.getTargetInfo", {"targetId": self.target})
         return str(reply["targetInfo"]["url"])
 
@@ -201,17 +202,12 @@ class Page:
         """Return a screenshot, None if the page navigated meanwhile: the browser may never answer then."""
         self._is_another.clear()
         how = {"format": "jpeg", "quality": _JPEG_QUALITY, "optimizeForSpeed": True}
-        capturing = asyncio.create_task(self._drawn("Page.captureScreenshot", how))
-        changing = asyncio.create_task(self._is_another.wait())
-        try:
-            await asyncio.wait({capturing, changing}, return_when=asyncio.FIRST_COMPLETED)
-            return base64.b64decode((await capturing)["data"]) if capturing.done() else None
-        except RefusedError:  # no frame is drawn yet
-            await asyncio.wait({changing}, timeout=_DRAW_SECONDS)
-            return None
-        finally:
-            capturing.cancel()
-            changing.cancel()
+        async with _until(self._is_another, self._drawn("Page.captureScreenshot", how)) as (capturing, changing):
+            try:
+                return base64.b64decode((await capturing)["data"]) if capturing.done() else None
+            except RefusedError:  # no frame is drawn yet
+                await asyncio.wait({changing}, timeout=_DRAW_SECONDS)
+                return None
 
     async def _loaded(self, url: str) -> None:
         try:
@@ -232,25 +228,17 @@ class Page:
             return
         self._is_settled.clear()
         expression = "new Promise(shown => requestAnimationFrame(() => requestAnimationFrame(shown)))"
-        showing = asyncio.create_task(self.call("Runtime.evaluate", {"expression": expression, "awaitPromise": True}))
-        settling = asyncio.create_task(self._is_settled.wait())  # a dialog opens, or another page loads
-        await asyncio.wait({showing, settling}, return_when=asyncio.FIRST_COMPLETED, timeout=_PATIENCE_SECONDS)
-        for waiting in (showing, settling):
-            waiting.cancel()
-        await asyncio.gather(showing, settling, return_exceptions=True)
+        showing = self.call("Runtime.evaluate", {"expression": expression, "awaitPromise": True})
+        async with _until(self._is_settled, showing, limit_seconds=_PATIENCE_SECONDS) as tasks:
+            pass  # a dialog opens, or another page loads
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _navigated(self, url: str) -> Mapping[str, Any]:
         """Navigate to a URL, and accept a beforeunload dialog."""
-        navigating = asyncio.create_task(self.call("Page.navigate", {"url": url}))
-        holding = asyncio.create_task(self._holds_on.wait())
-        try:
-            await asyncio.wait({navigating, holding}, return_when=asyncio.FIRST_COMPLETED)
+        async with _until(self._holds_on, self.call("Page.navigate", {"url": url})) as (navigating, _):
             if not navigating.done():
                 await self._close_dialog()
             return await navigating
-        finally:
-            navigating.cancel()
-            holding.cancel()
 
     async def _forget_visit(self, limit_seconds: float) -> None:
         # If a page may have no storage, this throws in the page, and there is nothing to clear.
@@ -274,6 +262,20 @@ class Page:
     async def _close_dialog(self) -> None:
         if self._dialog is not None:
             await self.call("Page.handleJavaScriptDialog", {"accept": True})
+
+
+@asynccontextmanager
+async def _until(
+    event: asyncio.Event, work: Coroutine[Any, Any, _Result], *, limit_seconds: float | None = None
+) -> AsyncGenerator[tuple[asyncio.Task[_Result], asyncio.Task[bool]]]:
+    """Wait until the work is done or an event comes; cancel both at the end of the block."""
+    tasks = asyncio.create_task(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=limit_seconds)
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def origin_of(address: str) -> str:

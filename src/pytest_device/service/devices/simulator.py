@@ -1,6 +1,5 @@
 """An iOS simulator, by `xcrun simctl`."""
 
-import asyncio
 import json
 import plistlib
 import re
@@ -14,7 +13,7 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
 from pytest_device.service.devices.found import Found, Listed
-from pytest_device.service.devices.tool import INSTALL_SECONDS, POLL_SECONDS, Tool, borrowed
+from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import LIMIT_SECONDS, ask
 from pytest_device.spec import Platform
@@ -52,24 +51,22 @@ def parse(printed: str) -> Sequence[Listed]:
     ]
 
 
-class Simulator:
+class Simulator(Borrowed):
     """The device, see ``devices.base.Device``. Created by ``borrow``."""
 
     kind = KIND
     platform = Platform.IOS
 
     def __init__(self, udid: str, xcrun: Tool, appium_home: Path | None, directory: Path) -> None:
-        self.name = udid
-        self._xcrun = xcrun
-        self._appium_home = appium_home
+        super().__init__(
+            udid,
+            Tools(capabilities(self.platform, udid), appium_home),
+            tool=xcrun,
+            alive=("simctl", "spawn", udid, "launchctl", "version"),
+            gone=f"the simulator {udid} was shut down",
+        )
         self._picture = directory / "screen.jpeg"
-        self._installed: dict[str, Path] = {}
         self._front = ""
-
-    @property
-    def tools(self) -> Tools:
-        """Appium's capabilities and home, and the variables that select the device."""
-        return Tools(capabilities(self.platform, self.name), self._appium_home)
 
     async def install(self, app: App) -> str:
         """Install an .app directory; return its bundle identifier."""
@@ -81,9 +78,8 @@ class Simulator:
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Restart an app with arguments; without any, bring it to the front."""
         anew = ("--terminate-running-process",) if arguments else ()
-        await self._xcrun.ask("simctl", "launch", *anew, self.name, application_id, *arguments)
+        await self._tool.ask("simctl", "launch", *anew, self.name, application_id, *arguments)
         self._front = application_id
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
@@ -92,15 +88,13 @@ class Simulator:
         self._front = application_id or self._front
 
     async def terminate(self, application_id: str) -> bool:
-        """Terminate an app; return False if it was not running."""
         if application_id not in await self._running():
             return False
         await self._simctl("terminate", application_id)
         return True
 
     async def remove(self, application_id: str) -> bool:
-        """Remove an app with its state; return False if it was not installed."""
-        if not await self._xcrun.succeeds("simctl", "get_app_container", self.name, application_id):
+        if not await self._tool.succeeds("simctl", "get_app_container", self.name, application_id):
             return False
         await self._simctl("uninstall", application_id)
         self._installed.pop(application_id, None)
@@ -121,38 +115,23 @@ class Simulator:
         return {name: self._state(name, running) for name in self._installed}
 
     async def screenshot(self) -> bytes:
-        """Return a screenshot as JPEG."""
-        await self._xcrun.ask("simctl", "io", self.name, "screenshot", "--type=jpeg", str(self._picture))
+        await self._tool.ask("simctl", "io", self.name, "screenshot", "--type=jpeg", str(self._picture))
         try:
             return self._picture.read_bytes()
         except OSError as error:
             raise ControllerError(f"no screenshot of {self.name}: {error.strerror}") from error
 
     async def tap(self, x: float, y: float) -> None:
-        """Refuse: ``simctl`` cannot tap."""
         raise ControllerError(f"cannot tap the simulator at {x:g}, {y:g}: {_CANNOT}")
 
     async def orientation(self) -> Orientation:
-        """Refuse: ``simctl`` does not report it."""
         raise ControllerError(f"the orientation of the simulator is unknown: {_CANNOT}")
 
     async def rotate(self, orientation: Orientation) -> None:
-        """Refuse: ``simctl`` cannot rotate it."""
         raise ControllerError(f"cannot rotate the simulator to {orientation}: {_CANNOT}")
 
-    async def ended(self) -> str:
-        """Wait until the simulator is shut down."""
-        while await self._xcrun.succeeds("simctl", "spawn", self.name, "launchctl", "version"):  # noqa: ASYNC110
-            await asyncio.sleep(POLL_SECONDS)
-        return f"the simulator {self.name} was shut down"
-
-    async def give_back(self) -> None:
-        """Remove the apps of this session."""
-        for name in list(self._installed):
-            await self.remove(name)
-
     async def _simctl(self, command: str, *arguments: str, limit_seconds: float = LIMIT_SECONDS) -> str:
-        return await self._xcrun.ask("simctl", command, self.name, *arguments, limit_seconds=limit_seconds)
+        return await self._tool.ask("simctl", command, self.name, *arguments, limit_seconds=limit_seconds)
 
     async def _running(self) -> frozenset[str]:
         printed = await self._simctl("spawn", "launchctl", "list")

@@ -61,7 +61,6 @@ class Tabs:
             raise ControllerError(self._crash.result())
 
     def on_event(self, event: Event) -> None:
-        """Process an event of the browser."""
         match event.method:
             case "Target.attachedToTarget":
                 self._add(event.params["sessionId"], event.params["targetInfo"]["targetId"])

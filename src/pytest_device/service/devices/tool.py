@@ -1,12 +1,15 @@
 """Command-line tools that control devices, and devices that a session borrows."""
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.devices.base import Tools
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import LIMIT_SECONDS, ask
 
@@ -31,7 +34,6 @@ class Tool:
             raise ControllerError(f"{' '.join((self.program.name, *command[:3]))}: {error}") from error
 
     async def succeeds(self, *command: str) -> bool:
-        """Return whether a command succeeds."""
         try:
             await self.ask(*command)
         except ControllerError:
@@ -39,12 +41,32 @@ class Tool:
         return True
 
 
-class Borrowed(Protocol):
-    """A device of the user's that a session borrows."""
+class Borrowed(ABC):
+    """A device of the user's that a session borrows, see ``devices.base.Device``.
 
-    @property
-    def name(self) -> str: ...
-    async def give_back(self) -> None: ...
+    The device is up as long as the command ``alive`` of its tool succeeds; ``gone`` says that it is not.
+    """
+
+    def __init__(self, name: str, tools: Tools, *, tool: Tool, alive: Sequence[str], gone: str) -> None:
+        self.name = name
+        self.tools = tools
+        self._tool = tool
+        self._alive = alive
+        self._gone = gone
+        self._installed: dict[str, Path] = {}
+
+    @abstractmethod
+    async def remove(self, application_id: str) -> bool: ...
+
+    async def ended(self) -> str:
+        while await self._tool.succeeds(*self._alive):  # noqa: ASYNC110  there is no event for it
+            await asyncio.sleep(POLL_SECONDS)
+        return self._gone
+
+    async def give_back(self) -> None:
+        """Remove the apps of this session."""
+        for name in list(self._installed):
+            await self.remove(name)
 
 
 _Borrowed = TypeVar("_Borrowed", bound=Borrowed)

@@ -14,7 +14,6 @@ from starlette.routing import BaseRoute, Route
 from pytest_device.redact import Redactor
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.page.timeline import timeline
 from pytest_device.service.replies import spelled, timestamp
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
@@ -51,7 +50,7 @@ class _Pages:
         session = self._of(request)
         facts = spelled(session, self._base_url, None)
         del facts["remoteConfig"], facts["applicationArchiveUrl"]  # the latter may hold a secret
-        entries = timeline(session, self._sessions.runner.log_entries(session.id))
+        entries = parts.entries_of(session, self._sessions.runner.log_entries(session.id))
         shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]
         reason = session.reason and Redactor().text(session.reason)
         return JSONResponse({"data": facts | {"reason": reason, "timeline": shown}}, headers=document.HEADERS)
@@ -75,6 +74,6 @@ class _Pages:
             **parts.of(session),
             "times": parts.times(session, runner),
             "facts": parts.facts(session, device),
-            "timeline": parts.timeline(session, timeline(session, runner.log_entries(session.id))),
+            "timeline": parts.timeline(session, parts.entries_of(session, runner.log_entries(session.id))),
             **parts.log(Redactor().text(runner.log(session.id))),
         }

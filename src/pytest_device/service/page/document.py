@@ -1,13 +1,12 @@
 """The common parts of all pages: headers, files and error pages."""
 
 import functools
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -15,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
-from pytest_device.service.replies import FORBIDDEN, NOT_FOUND, NOT_STORED, VALIDATION_ERROR, RefusalError
+from pytest_device.service.replies import FORBIDDEN, NOT_FOUND, NOT_STORED, RefusalError, as_object, json_of
 
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -88,15 +87,7 @@ async def posted(request: Request) -> Mapping[str, object]:
     """
     if not _is_ours(request.headers):
         raise RefusalError(403, FORBIDDEN, "only the service's own pages may send this request")
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RefusalError(400, VALIDATION_ERROR, "the body must be JSON: send 'Content-Type: application/json'")
-    try:
-        body = json.loads(await request.body())
-    except (ValueError, RecursionError) as error:
-        raise RefusalError(400, VALIDATION_ERROR, f"the body is not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise RefusalError(400, VALIDATION_ERROR, "the body must be a JSON object")
-    return cast("dict[str, object]", body)
+    return as_object(await json_of(request))
 
 
 def _is_ours(headers: Headers) -> bool:

@@ -1,6 +1,6 @@
 """The parts of the pages, as HTML."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import Final
@@ -81,6 +81,16 @@ def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
     )
 
 
+def entries_of(session: Session, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+    """Return the changes of a session's status and the entries of its programs in order, without secrets.
+
+    Only the first line of a reason is included: the page shows it in full elsewhere.
+    """
+    redactor = Redactor()
+    shown = (LogEntry(entry.at, redactor.text(entry.text)) for entry in (*_changes(session), *entries))
+    return sorted(shown, key=lambda entry: entry.at)
+
+
 def log(text: str) -> Mapping[str, str]:
     """Return the last lines of a log; an empty one is hidden."""
     return {"log": escape(text.strip("\n")), "hidden_without_log": "" if text.strip() else "hidden"}
@@ -94,6 +104,18 @@ def _outcome(session: Session) -> str:
     first, _, rest = reason.partition("\n")
     heading = f'<h2 tabindex="-1">{WORDS[session.status]}: {escape(first)}</h2>'
     return f"{heading}<pre>{escape(rest)}</pre>" if rest.strip() else heading
+
+
+def _changes(session: Session) -> Sequence[LogEntry]:
+    changes = [LogEntry(session.created_at, "session created")]
+    if session.started_at is not None:
+        changes.append(LogEntry(session.started_at, "session ready"))
+    why = f": {session.reason.strip().splitlines()[0]}" if session.reason and session.reason.strip() else ""
+    if session.finished_at is not None:
+        changes.append(LogEntry(session.finished_at, f"session stopped{why}"))
+    elif session.status is Status.ERRORED:
+        changes.append(LogEntry(session.updated_at, f"session failed{why}"))
+    return changes
 
 
 def _source(url: str) -> str:

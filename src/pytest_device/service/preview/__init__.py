@@ -7,6 +7,7 @@ Using the preview does not count as use of the controller: a forgotten browser w
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from html import escape
 from math import isfinite
 from pathlib import Path
 from typing import Final, get_args
@@ -19,13 +20,12 @@ from pytest_device.errors import ControllerError
 from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device, Orientation
 from pytest_device.service.keys import Keys
-from pytest_device.service.lifecycle import Session
+from pytest_device.service.lifecycle import TERMINAL, Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.preview import words
 from pytest_device.service.preview.screens import Screens
-from pytest_device.service.replies import NOT_FOUND, VALIDATION_ERROR, RefusalError
+from pytest_device.service.replies import NOT_FOUND, RefusalError, invalid
 from pytest_device.service.sessions import Sessions
-from pytest_device.spec import Status
+from pytest_device.spec import SessionType, Status
 
 DEVICE_ERROR: Final = "DEVICE_ERROR"
 """The device failed; the message has the reason."""
@@ -59,7 +59,7 @@ class _Preview:
         session = self._session(request)
         runner = self._sessions.runner
         device = self._device(session)
-        values = {**parts.of(session), **words.of(session, device), "times": parts.times(session, runner)}
+        values = {**parts.of(session), **_words(session, device), "times": parts.times(session, runner)}
         return document.page(request, _FILES / "page.html", values)
 
     async def screen(self, request: Request) -> Response:
@@ -108,15 +108,14 @@ class _Preview:
         session = self._session(request)
         device = self._device(session)
         if device is None:
-            raise RefusalError(409, NOT_RUNNING, f"the session has no device: {words.absence(session)}")
+            raise RefusalError(409, NOT_RUNNING, f"the session has no device: {_absence(session)}")
         return session, device
 
 
 def _fraction(body: Mapping[str, object], name: str) -> float:
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not 0 <= value <= 1:
-        message = f"{name} must be a fraction of the screen, from 0 to 1, not {str(value)[:80]}"
-        raise RefusalError(400, VALIDATION_ERROR, message)
+        raise invalid(f"{name} must be a fraction of the screen, from 0 to 1, not {str(value)[:80]}")
     return value
 
 
@@ -124,8 +123,45 @@ def _orientation(body: Mapping[str, object]) -> Orientation:
     for orientation in _ORIENTATIONS:
         if body.get("orientation") == orientation:
             return orientation
-    raise RefusalError(400, VALIDATION_ERROR, f"orientation must be one of {', '.join(_ORIENTATIONS)}")
+    raise invalid(f"orientation must be one of {', '.join(_ORIENTATIONS)}")
 
 
 def _refused(status: int, error: ControllerError) -> RefusalError:
     return RefusalError(status, DEVICE_ERROR, Redactor().text(str(error)))
+
+
+def _words(session: Session, device: Device | None) -> Mapping[str, str]:
+    """Return the values for the preview only: the device or why there is none, and how taps affect the session."""
+    platform = parts.PLATFORMS[session.platform]
+    return {
+        "device": escape(f"{device.name} · {platform}" if device else platform),
+        "screen": "live" if device else "none ended" if session.status in TERMINAL else "none",
+        "absence": escape(_absence(session)) if device is None else "",
+        "rule": escape(_rule(session)),
+        "hidden_without_device": "hidden" if device is None else "",
+    }
+
+
+def _absence(session: Session) -> str:
+    """Return why a session has no visible device."""
+    match session.status:
+        case Status.NEW:
+            return "The device is starting"
+        case Status.IN_PROGRESS:
+            return "The device of this session has no screen"
+        case Status.STOPPED | Status.ERRORED:
+            return "The session has ended"
+
+
+def _rule(session: Session) -> str:
+    if session.status in TERMINAL:
+        return ""
+    if session.type is SessionType.WEB_PREVIEW_ONLY:
+        return "This session has no controller: it ends at its time limit, or when it is stopped."
+    idle = session.max_idle_time_minutes
+    if idle is None:
+        return "Using the preview does not count as use of the controller; a running test will see your taps."
+    return (
+        f"The session ends when its controller is not used for {idle} min. Using the preview does not count as use; "
+        "a running test will see your taps."
+    )

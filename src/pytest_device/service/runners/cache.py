@@ -71,7 +71,6 @@ class Package:
 
     @property
     def installed(self) -> bool:
-        """Whether the package is installed."""
         return (self.directory / self.proof).is_file()
 
 

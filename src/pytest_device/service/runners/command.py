@@ -32,10 +32,13 @@ async def ask(
         if process.returncode is None:
             process.kill()
     if process.returncode != 0:
-        raise ConfigError(f"{program} failed with exit status {process.returncode}: {_last_line(complaint)}")
+        raise ConfigError(
+            f"{program} failed with exit status {process.returncode}: {last_line(complaint.decode(errors='replace'))}"
+        )
     return printed.decode(errors="replace")
 
 
-def _last_line(output: bytes) -> str:
-    lines = output.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "no output"
+def last_line(output: str) -> str:
+    """Return the last line of an output."""
+    lines = output.strip().splitlines()
+    return lines[-1].strip() if lines else "no output"

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.activity import Activity
-from pytest_device.service.runners.journal import Journal
+from pytest_device.service.runners.journal import Activity
 from pytest_device.service.runners.program import Program, Workspace
 from pytest_device.service.runners.toolchain import Project, Toolchain
 
@@ -58,23 +57,16 @@ class Controller:
     port: int | None = None
     token: str = field(default="", repr=False)
 
-    @property
-    def journal(self) -> Journal:
-        """Its output."""
-        return self.program.journal
-
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""
         return f"{self.program.title} ended by itself: {await self.program.ended()}"
 
 
 class Launcher(Protocol):
-    """Starts the controllers of one session type."""
+    """Starts the controllers of one session type; ``project`` is the npm project to install."""
 
     @property
-    def project(self) -> Project:
-        """The npm project to install."""
-        ...
+    def project(self) -> Project: ...
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
         """Start a controller and return it when it answers; removing the workspace stops it.

@@ -1,11 +1,13 @@
 """The output of a session's program: its last lines, and whether Appium listens and is in use."""
 
 import re
+import time
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from pytest_device.redact import Redactor
-from pytest_device.service.runners.activity import Activity
 
 TAIL_LINES: Final = 200
 LAST_LINES: Final = 20
@@ -24,9 +26,10 @@ _BODY: Final = re.compile(r"(\[HTTP\] --> [A-Z]+ \S+|Applying the initial values
 
 
 class Journal:
-    """Keeps the last lines of a program's output."""
+    """Keeps the last lines of a program's output, except those with the pattern ``dropped``."""
 
-    def __init__(self) -> None:
+    def __init__(self, dropped: str | None = None) -> None:
+        self._dropped = re.compile(dropped) if dropped else None
         self._lines: deque[str] = deque(maxlen=TAIL_LINES)
         self._unfinished = b""
         self._redactor = Redactor()
@@ -60,7 +63,32 @@ class Journal:
 
     def read(self, line: str) -> None:
         """Read one line."""
-        self._lines.append(self._redactor.text(line)[:_LINE_LENGTH])
+        if not (self._dropped and self._dropped.search(line)):
+            self._lines.append(self._redactor.text(line)[:_LINE_LENGTH])
+
+
+class Activity:
+    """Records requests by ``clock`` (Unix seconds); while one is in progress, the controller is in use."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._under_way = 0
+        self._last: float | None = None
+
+    @property
+    def last(self) -> float | None:
+        """When the controller was last used, None if it was not used yet."""
+        return self._clock() if self._under_way else self._last
+
+    def begin(self) -> None:
+        """Record the start of a request."""
+        self._last = self._clock()
+        self._under_way += 1
+
+    def end(self) -> None:
+        """Record the end of a request; one without a start is ignored."""
+        self._last = self._clock()
+        self._under_way = max(0, self._under_way - 1)
 
 
 class AppiumJournal(Journal):
@@ -73,7 +101,6 @@ class AppiumJournal(Journal):
         self.port_taken = False
 
     def read(self, line: str) -> None:
-        """Read one line."""
         self.listens |= _LISTENS in line
         self.port_taken |= _PORT_TAKEN in line
         match _COMMAND.match(line):
@@ -86,10 +113,5 @@ class AppiumJournal(Journal):
         super().read(_BODY.sub(r"\1", line))
 
 
-class TokenJournal(Journal):
-    """The output of a program that prints its token before it can be masked: those lines are dropped."""
-
-    def read(self, line: str) -> None:
-        """Read one line."""
-        if not re.search(r"://\w+@|--token", line):
-            super().read(line)
+TokenJournal: Final = partial(Journal, dropped=r"://\w+@|--token")
+"""The output of a program that prints its token before it can be masked."""

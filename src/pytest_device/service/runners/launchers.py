@@ -1,17 +1,275 @@
-"""Which launcher starts the controller of each session type."""
+"""Starts the controllers of sessions: Appium's servers, the daemons of agent-device and argent."""
 
-from collections.abc import Mapping
-from typing import Final
+import asyncio
+import http.client
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
 
-from pytest_device.service.runners.agent_device import AgentDeviceLauncher
-from pytest_device.service.runners.appium import AppiumLauncher
-from pytest_device.service.runners.argent import ArgentLauncher
-from pytest_device.service.runners.controller import Launcher
+from pytest_device.errors import ControllerError
+from pytest_device.service.devices.base import Device
+from pytest_device.service.runners.controller import (
+    APPIUM_BOOT_LIMIT_SECONDS,
+    BOOT_LIMIT_SECONDS,
+    HOST,
+    Controller,
+    LaunchContext,
+    Launcher,
+)
+from pytest_device.service.runners.journal import AppiumJournal, Journal, TokenJournal
+from pytest_device.service.runners.processes import MARK
+from pytest_device.service.runners.program import EndedError
+from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, Project
 from pytest_device.spec import SessionType
+
+_ANSWER_SECONDS: Final = 5.0
+_PORT_TRIES: Final = 5
+_OUR_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
+_OUR_NAME: Final = "appium-pytest-device-driver"
+_FAKE_DRIVER: Final = "@appium/fake-driver"
+_BROWSER: Final = "agent-browser"
+_BROWSER_VERSION: Final = "0.27.1"
+"""The version that this agent-device manages; the npm project pins it."""
+_SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
+
+
+def free_port() -> int:
+    """Return a free port of this machine; another process may still take it first."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass(frozen=True, slots=True)
+class AppiumLauncher:
+    """Runs Appium servers, each with its own Appium home unless the device needs the user's driver."""
+
+    ports: Callable[[], int] = free_port
+    boot_limit_seconds: float = APPIUM_BOOT_LIMIT_SECONDS
+    project: Project = APPIUM
+
+    async def launch(self, context: LaunchContext, device: Device) -> Controller:
+        environ = self._environ(context, device)
+        for _ in range(_PORT_TRIES):
+            try:
+                return await self._launch(context, device, environ, self.ports())
+            except _PortTakenError:
+                continue
+        raise ControllerError(
+            f"other processes took {_PORT_TRIES} free ports in turn before Appium could listen on them"
+        )
+
+    async def _launch(
+        self, context: LaunchContext, device: Device, environ: Mapping[str, str], port: int
+    ) -> Controller:
+        journal = AppiumJournal(context.activity)
+        journal.hide(context.device_url)
+        program = await context.workspace.start(
+            APPIUM.node.program, _appium_command(context, port), environ=environ, journal=journal
+        )
+
+        async def answered() -> bool | None:
+            # Another process may answer at the port: it is this server once its own log says that it listens.
+            return (journal.listens and await _answers(port, "/status", lambda reply: reply["value"]["ready"])) or None
+
+        try:
+            await program.ready(answered, self.boot_limit_seconds)
+        except EndedError as error:
+            if journal.port_taken:
+                raise _PortTakenError(str(error)) from error
+            raise
+        config = {"appiumUrl": f"http://{HOST}:{port}", "capabilities": dict(device.tools.capabilities)}
+        return Controller(program, config)
+
+    def _environ(self, context: LaunchContext, device: Device) -> dict[str, str]:
+        """Return the environment: real drivers need the user's home directory, ours and the fake one do not."""
+        own = context.workspace.subdir("appium")
+        _prepare_home(own, context, device)
+        return context.environment(
+            context.home if device.tools.appium_home else context.workspace.subdir("home"),
+            APPIUM_HOME=device.tools.appium_home or own,
+            **_device_environ(context, device),
+        )
+
+
+class _PortTakenError(ControllerError):
+    """Another process has taken the port."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonLauncher:
+    """Runs daemons, each in a ``directory`` of its own, to which it writes its port and its token.
+
+    ``notes`` is the pattern of that file, ``port`` its key of the port, ``alive`` the path of the health check and the
+    key of a good answer. ``details`` name the address and the token in the connection details.
+    """
+
+    project: Project
+    environ: Callable[[LaunchContext, Device, Path], dict[str, str]]
+    directory: str
+    notes: str
+    port: str
+    alive: tuple[str, str]
+    details: tuple[str, str]
+    arguments: Sequence[str] = ()
+    journal: Callable[[], Journal] = Journal
+    boot_limit_seconds: float = BOOT_LIMIT_SECONDS
+
+    async def launch(self, context: LaunchContext, device: Device) -> Controller:
+        directory, journal = context.workspace.subdir(self.directory), self.journal()
+        program = await context.workspace.start(
+            self.project.node.program,
+            [context.toolchain.node, context.toolchain.script, *self.arguments],
+            environ=self.environ(context, device, directory),
+            journal=journal,
+        )
+
+        async def answered() -> tuple[int, str] | None:
+            path, key = self.alive
+            port, token = _noted(directory, self.notes, self.port)
+            journal.hide(token)
+            good = port and await _answers(port, path, lambda reply: reply[key], token=token)
+            return (port, token) if good else None
+
+        port, token = await program.ready(answered, self.boot_limit_seconds)
+        return Controller(program, dict(zip(self.details, (context.url, token), strict=True)), port, token)
+
+
+def _appium_command(context: LaunchContext, port: int) -> list[str | Path]:
+    return [
+        *(context.toolchain.node, context.toolchain.script, "server"),
+        *("--address", HOST, "--port", str(port)),
+        *("--config", os.devnull),  # else it searches every parent directory for one
+        *("--log-level", "info", "--log-no-colors"),
+        *("--shutdown-timeout", "0"),  # else each open connection of a client delays the shutdown
+    ]
+
+
+def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
+    # Appium writes a list of drivers to its home. With a home of its own no server reads the list while another one
+    # writes it, and the installed programs may be read-only.
+    if device.tools.appium_home:
+        return
+    if device.tools.debugging_port is None:
+        link = home / "node_modules" / _FAKE_DRIVER
+        link.parent.mkdir(parents=True)
+        link.symlink_to(context.toolchain.package(_FAKE_DRIVER))
+        return
+    ours = home / "node_modules" / _OUR_NAME
+    # Copied: Node.js resolves imports from the real path of a file.
+    shutil.copytree(_OUR_DRIVER, ours, ignore=shutil.ignore_patterns("*.json", "*.md", "__pycache__"))
+    shutil.copy(_OUR_DRIVER / f"{device.platform}.json", ours / "package.json")
+    (ours / "node_modules").symlink_to(context.toolchain.project / "node_modules")
+
+
+def _device_environ(context: LaunchContext, device: Device) -> Mapping[str, str]:
+    """Return the variables that our driver needs to find the device, see its README."""
+    if device.tools.debugging_port is None:
+        return device.tools.environ
+    return {
+        **device.tools.environ,
+        "PYTEST_DEVICE_DEVICE_URL": context.device_url,
+        "PYTEST_DEVICE_DEBUGGING_PORT": str(device.tools.debugging_port),
+        "PYTEST_DEVICE_DEVICE_NAME": device.name,
+        "PYTEST_DEVICE_UDID": device.tools.capabilities.get("appium:udid", ""),
+    }
+
+
+def _agent_device_environ(context: LaunchContext, device: Device, state: Path) -> dict[str, str]:
+    """Return the environment: real devices need the user's home directory, a browser does not."""
+    is_browser = device.tools.debugging_port is not None
+    return context.environment(
+        context.workspace.subdir("home") if is_browser else context.home,
+        AGENT_DEVICE_STATE_DIR=state,
+        AGENT_DEVICE_CLAIMS_DIR=context.workspace.subdir("claims"),
+        AGENT_DEVICE_DAEMON_SERVER_MODE="http",
+        AGENT_DEVICE_DAEMON_IDLE_TIMEOUT_MS="0",
+        AGENT_DEVICE_NO_UPDATE_NOTIFIER="1",
+        **device.tools.environ,
+        **(_agent_browser(context, device, state) if is_browser else {}),
+    )
+
+
+def _agent_browser(context: LaunchContext, device: Device, state: Path) -> Mapping[str, str]:
+    """Install our shim in place of the agent-browser that the daemon manages; return the shim's environment."""
+    managed = state / "tools" / _BROWSER / _BROWSER_VERSION
+    package = managed / "package/node_modules" / _BROWSER
+    package.mkdir(parents=True)
+    shutil.copy(_SHIM, package)
+    manifest = {"name": _BROWSER, "version": _BROWSER_VERSION, "type": "module", "bin": {_BROWSER: _SHIM.name}}
+    (package / "package.json").write_text(json.dumps(manifest))
+    (managed / "manifest.json").write_text(json.dumps({"package": _BROWSER, "version": _BROWSER_VERSION}))
+    return {
+        "PYTEST_DEVICE_AGENT_BROWSER": str(context.toolchain.package(_BROWSER) / "bin/agent-browser.js"),
+        "PYTEST_DEVICE_DEBUGGING_PORT": str(device.tools.debugging_port),
+        MARK: str(context.workspace.directory),
+    }
+
+
+def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[str, str]:
+    port = device.tools.debugging_port
+    return context.environment(
+        home,
+        ARGENT_TELEMETRY="0",
+        **device.tools.environ,
+        **({} if port is None else {"ARGENT_CHROMIUM_PORTS": str(port)}),
+    )
+
+
+async def _answers(port: int, path: str, is_good: Callable[[Any], Any], *, token: str = "") -> bool:
+    """Return whether a port of this machine answers a GET request with good JSON."""
+    return await asyncio.to_thread(_answers_now, port, path, is_good, token)
+
+
+def _answers_now(port: int, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        reply = connection.getresponse()
+        return reply.status == HTTPStatus.OK and bool(is_good(json.load(reply)))
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return False  # not yet
+    finally:
+        connection.close()
+
+
+def _noted(directory: Path, pattern: str, port: str) -> tuple[int, str]:
+    """Return the port and the token that a program has written to a JSON file, 0 and "" until it has."""
+    try:
+        notes = json.loads(next(directory.glob(pattern)).read_text())
+        return int(notes[port]), str(notes["token"])
+    except (StopIteration, OSError, ValueError, KeyError):
+        return 0, ""
+
 
 LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
     SessionType.APPIUM: AppiumLauncher(),
-    SessionType.AGENT_DEVICE: AgentDeviceLauncher(),
-    SessionType.ARGENT: ArgentLauncher(),
+    SessionType.AGENT_DEVICE: DaemonLauncher(
+        AGENT_DEVICE,
+        _agent_device_environ,
+        directory="agent-device",
+        notes="daemon.json",
+        port="httpPort",
+        alive=("/health", "ok"),
+        details=("agentDeviceRemoteSessionUrl", "agentDeviceRemoteSessionToken"),
+    ),
+    SessionType.ARGENT: DaemonLauncher(
+        ARGENT,
+        _argent_environ,
+        directory="home",
+        notes=".argent/tool-server-*.json",
+        port="port",
+        alive=("/tools", "tools"),
+        details=("toolsUrl", "toolsAuthToken"),
+        arguments=("server", "start", "--host", HOST, "--port", "0", "--idle-timeout", "0", "--force"),
+        journal=TokenJournal,
+    ),
 }
-"""A session of another type has no controller."""
+"""By session type; a session of another type has no controller."""

@@ -58,9 +58,19 @@ def end(
 
     Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError when a process outlives that.
     """
-    ending = _Ending(directories, clock, sleep)
-    if ending.signal(signal.SIGTERM, grace_seconds) and (left := ending.signal(signal.SIGKILL, KILL_SECONDS)):
-        raise TimeoutError(f"these processes cannot be stopped: {sorted(process.pid for process in left)}")
+    known: set[psutil.Process] = set()
+    for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, KILL_SECONDS)):
+        signalled: set[psutil.Process] = set()
+        deadline = clock() + seconds
+        while left := _left(known, directories):
+            _signal(left - signalled, number)
+            signalled |= left
+            if clock() >= deadline:
+                break
+            sleep(_POLL_SECONDS)
+        else:
+            return
+    raise TimeoutError(f"these processes cannot be stopped: {sorted(process.pid for process in known)}")
 
 
 def remove(directories: Collection[Path]) -> None:
@@ -137,33 +147,18 @@ def _mark(process: psutil.Process) -> str | None:
     return None
 
 
-class _Ending:
-    """Remembers the processes found: one can lose its marked relatives, and with them the way to find it."""
+def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psutil.Process]:
+    """Return the processes left, and keep them in ``known``.
 
-    def __init__(
-        self, directories: Collection[Path], clock: Callable[[], float], sleep: Callable[[float], None]
-    ) -> None:
-        self._directories = directories
-        self._clock = clock
-        self._sleep = sleep
-        self._known: set[psutil.Process] = set()
+    A process can lose its marked relatives, and with them the way to find it.
+    """
+    known |= working_for(directories)
+    known -= {process for process in known if not _alive(process)}
+    return set(known)
 
-    def signal(self, number: signal.Signals, seconds: float) -> set[psutil.Process]:
-        """Send the signal once to each process, also to those that start meanwhile; return those left."""
-        signalled: set[psutil.Process] = set()
-        deadline = self._clock() + seconds
-        while left := self._left():
-            for process in left - signalled:
-                # A process that may not be signalled stays in the list, and is reported.
-                with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                    process.send_signal(number)
-            signalled |= left
-            if self._clock() >= deadline:
-                break
-            self._sleep(_POLL_SECONDS)
-        return left
 
-    def _left(self) -> set[psutil.Process]:
-        self._known |= working_for(self._directories)
-        self._known = {process for process in self._known if _alive(process)}
-        return self._known
+def _signal(processes: Collection[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        # A process that may not be signalled stays in the list, and is reported.
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            process.send_signal(number)

@@ -12,14 +12,13 @@ from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices.base import Device
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.activity import Activity
 from pytest_device.service.runners.base import Boot, Failed, LogEntry
 from pytest_device.service.runners.controller import Controller, Launcher
+from pytest_device.service.runners.journal import Activity
 from pytest_device.service.runners.launchers import LAUNCHERS
 from pytest_device.service.runners.processes import remove
-from pytest_device.service.runners.record import KEPT, Record
 from pytest_device.service.runners.resources import Folders, Resources
-from pytest_device.service.runners.session_programs import SessionPrograms
+from pytest_device.service.runners.session_programs import KEPT, Record, SessionPrograms
 from pytest_device.spec import SessionType
 
 _GONE: Final = Failed("the session has no processes: it was stopped, or the service was restarted")
@@ -86,7 +85,6 @@ class ProgramsRunner:
             self._log(f"leftovers of an earlier service in {self._directory} cannot be removed: {error}")
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        """Begin to boot for a valid create request; return at once."""
         record = Record(session_id, request, self._clock, Activity(self._clock))
         self._forget_the_oldest()
         self._records[session_id] = record
@@ -95,7 +93,6 @@ class ProgramsRunner:
         task.add_done_callback(self._tasks.discard)
 
     def status(self, session_id: str) -> Boot:
-        """Return how far the boot is, from memory, without waiting."""
         return self._records[session_id].boot if session_id in self._active else _GONE
 
     def last_activity(self, session_id: str) -> float | None:
@@ -103,7 +100,6 @@ class ProgramsRunner:
         return self._records[session_id].activity.last if session_id in self._active else None
 
     def device(self, session_id: str) -> Device | None:
-        """Return the device of a running session."""
         return self._records[session_id].device if session_id in self._active else None
 
     def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
@@ -129,13 +125,11 @@ class ProgramsRunner:
         return self._records[session_id].log if session_id in self._records else ""
 
     def stop(self, session_id: str) -> None:
-        """Begin to stop the session's programs; return at once. Repeated calls do nothing."""
         if task := self._active.pop(session_id, None):
             self._records[session_id].note("stopping processes")
             task.cancel()
 
     async def close(self) -> None:
-        """Stop the programs of all sessions; return when none of their processes is left."""
         for session_id in list(self._active):
             self.stop(session_id)
         if self._tasks:

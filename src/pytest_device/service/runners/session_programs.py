@@ -1,10 +1,11 @@
-"""The programs of one session, from boot to end: its device, its app, its controller."""
+"""The programs of one session, from boot to end: its device, its app, its controller, their state and timeline."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import Builds
@@ -12,13 +13,43 @@ from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices import fake
 from pytest_device.service.devices.base import Device
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.base import Running
-from pytest_device.service.runners.controller import LaunchContext, Launcher
+from pytest_device.service.runners.base import Boot, Booting, LogEntry, Running
+from pytest_device.service.runners.controller import Controller, LaunchContext, Launcher
+from pytest_device.service.runners.journal import Activity
 from pytest_device.service.runners.program import Workspace, first, workspace
-from pytest_device.service.runners.record import Record
 from pytest_device.service.runners.resources import Resources
 from pytest_device.service.runners.toolchain import Project
-from pytest_device.spec import SessionType
+from pytest_device.spec import DEFAULT_SESSION_TYPE, SessionType
+
+KEPT: Final = 200
+"""How many ended sessions are kept, and how many entries of each timeline."""
+
+
+@dataclass(slots=True)
+class Record:
+    """One session: its request, its state and its timeline. The only mutable value here."""
+
+    id: str
+    request: Mapping[str, Any]
+    clock: Callable[[], float]
+    activity: Activity
+    boot: Boot = field(default_factory=Booting)
+    device: Device | None = None
+    controller: Controller | None = None
+    entries: deque[LogEntry] = field(default_factory=lambda: deque[LogEntry](maxlen=KEPT))
+
+    @property
+    def type(self) -> SessionType:
+        """The session type, which names the controller."""
+        return SessionType(self.request.get("type", DEFAULT_SESSION_TYPE))
+
+    @property
+    def log(self) -> str:
+        """The last lines of the controller's log, without secrets."""
+        return self.controller.program.journal.text if self.controller else ""
+
+    def note(self, text: str) -> None:
+        self.entries.append(LogEntry(self.clock(), text))
 
 
 @dataclass(frozen=True, slots=True)

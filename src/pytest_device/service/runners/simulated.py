@@ -56,7 +56,6 @@ class SimulatedRunner(Runner):
         self._devices: dict[str, _Device] = {}
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        """Begin to pretend to boot."""
         seconds = self._boot_seconds(request) if callable(self._boot_seconds) else self._boot_seconds
         self._devices[session_id] = _Device(
             SessionType(request.get("type", DEFAULT_SESSION_TYPE)),
@@ -92,11 +91,9 @@ class SimulatedRunner(Runner):
         return (Route(f"{PATH}/{{session_id}}/{{question}}", answer, methods=["GET"]),)
 
     def stop(self, session_id: str) -> None:
-        """Forget the session."""
         self._devices.pop(session_id, None)
 
     async def close(self) -> None:
-        """Forget all sessions."""
         self._devices.clear()
 
 

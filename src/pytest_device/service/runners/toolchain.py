@@ -61,7 +61,6 @@ class Project:
 
     @property
     def title(self) -> str:
-        """The program with its version."""
         return f"{self.node.program} {self.version}"
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import filelock
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.sessions.quota.claim import Obstacle
+from pytest_device.sessions.quota.claim import NOT_QUEUED, Claim, Obstacle
 
 T = TypeVar("T")
 
@@ -20,7 +20,6 @@ _TURN_SECONDS: Final = 5.0
 """A turn lasts milliseconds: a process that has had it for so long is suspended."""
 _TURN_PAUSE_SECONDS: Final = 0.01
 _TICKET: Final = re.compile(r"ticket-(\d)-(\d+)-(\d+)\.lock")
-_URGENT, _ORDINARY = 0, 1
 
 
 def slots_directory(state_dir: Path, service_url: str) -> Path:
@@ -44,10 +43,10 @@ class FileStore:
 
 
 class _Lock:
-    """A file that is locked by one process at a time."""
+    """A file that is locked by one process at a time, and what its holder leaves in the directory meanwhile."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, left: Path | None = None) -> None:
+        self._left = left
         self._lock = filelock.FileLock(path, mode=0o600, thread_local=False)
 
     @property
@@ -67,6 +66,9 @@ class _Lock:
     def release(self) -> None:
         """Unlock it once: later calls do nothing, nor does any in a forked child, where filelock forgets it."""
         if self.is_held:
+            with suppress(OSError):  # filelock removes by itself what cannot be removed while it is open
+                if self._left:
+                    self._left.unlink(missing_ok=True)
             self._lock.release()
 
 
@@ -74,8 +76,8 @@ class FileSlot(_Lock):
     """The right to have one session: it ends with ``release``, or with the process."""
 
     def __init__(self, directory: Path, number: int) -> None:
-        super().__init__(directory / f"{number}.lock")
-        self._words = self.path.with_suffix(".txt")  # not in the locked file, which nobody else can read on Windows
+        self._words = directory / f"{number}.txt"  # not in the locked file, which nobody else can read on Windows
+        super().__init__(directory / f"{number}.lock", self._words)
 
     def sign(self, holder: str) -> None:
         self._words.touch(mode=0o600)
@@ -88,68 +90,48 @@ class FileSlot(_Lock):
                 return words
         return "an unknown process"  # somebody took the words away
 
-    def release(self) -> None:
-        """Release it, and remove the holder's name."""
-        if self.is_held:
-            with suppress(OSError):
-                self._words.unlink(missing_ok=True)
-            super().release()
 
-
-class _Ticket(_Lock):
+class _Ticket(NamedTuple):
     """A place in the queue, in the name of a file: how urgent it is, its number, and the slots it looks at."""
 
-    def __init__(self, directory: Path, urgency: int, number: int, most: int) -> None:
-        super().__init__(directory / f"ticket-{urgency}-{number}-{most}.lock")
-        self.urgency, self.number, self.most = urgency, number, most
+    urgency: int
+    number: int
+    most: int
 
-    @property
-    def order(self) -> tuple[int, int]:
-        return self.urgency, self.number
-
-    def release(self) -> None:
-        """Leave the queue, and remove the file."""
-        if self.is_held:
-            with suppress(OSError):  # filelock removes it by itself where an open file cannot be
-                self.path.unlink(missing_ok=True)
-            super().release()
+    def lock_in(self, directory: Path) -> _Lock:
+        path = directory / f"ticket-{self.urgency}-{self.number}-{self.most}.lock"
+        return _Lock(path, path)
 
 
-class FileClaim:
+class FileClaim(Claim):
     """A claim on slots in a directory. Whatever it does, it does in its turn, which one process has at a time."""
 
     def __init__(self, directory: Path, count: int, most: int, holder: str) -> None:
-        self.count, self.is_behind = count, False
-        self._directory, self._most, self._holder = directory, most, holder
+        super().__init__(count, most, holder)
+        self._directory = directory
         self._turn = _Lock(directory / "turn.lock")
-        self.slots: list[FileSlot] = []
-        self._tickets: list[_Ticket] = []
-        """The last one is its place."""
+        self._slots: list[FileSlot] = []
+        self._ticket: _Ticket | None = None
+        self._places: list[_Lock] = []
+        """Its ticket's lock, and while it takes another ticket that of the former one."""
         self._probe = self._turn
         """What it looked at last."""
 
-    def fill(self) -> bool:
-        """Take the slots that no earlier ticket uses; return whether there were enough."""
-        return bool(self._in_turn(self._fill))
+    @property
+    def slots(self) -> Sequence[FileSlot]:
+        return self._slots
 
-    def queue(self, *, urgent: bool) -> None:
-        """Take a ticket; another one only if this claim has become urgent."""
-        urgency = _URGENT if urgent else _ORDINARY
-        if not self._tickets or urgency < self._tickets[-1].urgency:
-            self._in_turn(lambda: self._queue(urgency))
+    def fill(self) -> bool:
+        return bool(self._slots or self._in_turn(self._fill))
 
     def obstacle(self) -> Obstacle:
-        """Return who holds the first ``most`` slots, and how many tickets come first."""
         return self._in_turn(self._obstacle) or Obstacle(("a suspended process",), 0)
 
     def leave(self) -> None:
-        _give_back(self._tickets)
+        _give_back(self._places)
 
     def withdraw(self) -> None:
-        _give_back(self.slots)
-        _give_back(self._tickets)
-        self._probe.release()
-        self._turn.release()
+        _give_back([*self._slots, *self._places, self._probe, self._turn])
 
     def _in_turn(self, act: Callable[[], T]) -> T | None:
         """Act while no other process does; None when another one does not finish its turn."""
@@ -169,49 +151,51 @@ class FileClaim:
         first = 0
         for ticket in self._ahead():
             first = max(first, ticket.most)
-            if self._most - first < self.count:
+            if self.most - first < self.count:
                 break  # the others need not be looked at
         self.is_behind = first > 0
-        for number in range(first, self._most):
-            if len(self.slots) == self.count:
+        for number in range(first, self.most):
+            if len(self._slots) == self.count:
                 break
-            self.slots.append(FileSlot(self._directory, number))  # before it is locked, so that an interrupt finds it
-            if not self.slots[-1].try_lock():
-                self.slots.pop()
-        if len(self.slots) < self.count:
-            _give_back(self.slots)
-            self.slots.clear()  # the next look counts what it takes itself
+            self._slots.append(FileSlot(self._directory, number))  # before it is locked, so that an interrupt finds it
+            if not self._slots[-1].try_lock():
+                self._slots.pop()
+        if len(self._slots) < self.count:
+            _give_back(self._slots)
+            self._slots.clear()  # the next look counts what it takes itself
+            self._queue()
             return False
-        for slot in self.slots:
-            slot.sign(self._holder)
+        for slot in self._slots:
+            slot.sign(self.holder)
         return True
 
-    def _queue(self, urgency: int) -> None:
-        number = 1 + max((number for _urgency, number, _most in self._tickets_of_all()), default=0)
-        self._tickets.append(_Ticket(self._directory, urgency, number, self._most))
-        self._tickets[-1].try_lock()
-        for former in self._tickets[:-1]:
-            former.release()
+    def _queue(self) -> None:
+        """Take a ticket; another one only if this claim has become urgent."""
+        if self.urgency >= (self._ticket.urgency if self._ticket else NOT_QUEUED):
+            return
+        number = 1 + max((ticket.number for ticket in self._tickets_of_all()), default=0)
+        self._ticket = _Ticket(self.urgency, number, self.most)
+        self._places.append(self._ticket.lock_in(self._directory))
+        self._places[-1].try_lock()
+        _give_back(self._places[:-1])
 
     def _obstacle(self) -> Obstacle:
         ahead = sum(1 for _ in self._ahead())
-        slots = [FileSlot(self._directory, number) for number in range(self._most)]
+        slots = [FileSlot(self._directory, number) for number in range(self.most)]
         return Obstacle([slot.holder() for slot in slots if not self._was_free(slot)], ahead)
 
     def _ahead(self) -> Iterator[_Ticket]:
         """Yield the tickets before this claim's own, or all; remove those of dead processes."""
-        for urgency, number, most in sorted(self._tickets_of_all()):
-            if self._tickets and (urgency, number) >= self._tickets[-1].order:
+        for ticket in sorted(self._tickets_of_all()):
+            if self._ticket and ticket >= self._ticket:
                 return
-            ticket = _Ticket(self._directory, urgency, number, most)
-            if not self._was_free(ticket):
+            if not self._was_free(ticket.lock_in(self._directory)):
                 yield ticket
 
-    def _tickets_of_all(self) -> Iterator[tuple[int, int, int]]:
+    def _tickets_of_all(self) -> Iterator[_Ticket]:
         for path in self._directory.iterdir():
             if found := _TICKET.fullmatch(path.name):
-                urgency, number, most = map(int, found.groups())
-                yield urgency, number, most
+                yield _Ticket(*map(int, found.groups()))
 
     def _was_free(self, lock: _Lock) -> bool:
         """Return whether no process holds it; then remove the files of the former holder."""

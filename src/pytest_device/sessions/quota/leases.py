@@ -23,7 +23,7 @@ from redis.retry import Retry
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.redact import Redactor
-from pytest_device.sessions.quota.claim import Obstacle
+from pytest_device.sessions.quota.claim import NOT_QUEUED, Claim, Obstacle
 from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
 from pytest_device.sessions.reporter import Reporter
 
@@ -31,7 +31,6 @@ LEASE_SECONDS: Final = 30.0
 """How long a machine that dies keeps its slots, and how long the server may be away unnoticed."""
 _BEATS_PER_LEASE: Final = 3
 _REPLY_SECONDS: Final = 5.0
-_URGENT, _ORDINARY = "0", "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +111,21 @@ class Server:
             raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {self.describe(error)}") from None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LeaseSlot:
     """The right to have one session, for as long as it is renewed."""
 
-    def __init__(self, heart: "Heart", claim: str, number: int, words: str) -> None:
-        self.claim, self.number, self.words = claim, number, words
-        self._heart = heart
+    heart: "Heart"
+    claim: str
+    number: int
+    words: str
 
     @property
     def is_held(self) -> bool:
-        return self._heart.has(self)
+        return self.heart.has(self)
 
     def release(self) -> None:
-        self._heart.release(self)
+        self.heart.release(self)
 
 
 class Heart:
@@ -195,47 +196,47 @@ class Heart:
             )
 
 
-class LeaseStore:
+class LeaseStore(Server):
     """The slots of a service on a Redis server. A forked child has to make its own."""
 
     def __init__(self, config: LeaseConfig) -> None:
-        self._server = Server(config)
-        self._heart = Heart(self._server)
-
-    def check(self) -> None:
-        self._server.check()
+        super().__init__(config)
+        self._heart = Heart(self)
 
     def claim(self, count: int, most: int, holder: str) -> "LeaseClaim":
-        return LeaseClaim(self._server, self._heart, count, most, f"{holder} (process {os.getpid()} on {node()})")
+        return LeaseClaim(self, self._heart, count, most, f"{holder} (process {os.getpid()} on {node()})")
 
 
-class LeaseClaim:
+class LeaseClaim(Claim):
     """A claim on slots of a Redis server, by a name that no other has."""
 
-    def __init__(self, server: Server, heart: Heart, count: int, most: int, words: str) -> None:
-        self.count, self.is_behind = count, False
-        self._server, self._heart, self._most, self._words = server, heart, most, words
-        self._name, self._urgency = secrets.token_hex(8), ""
-        self.slots: list[LeaseSlot] = []
+    def __init__(self, server: Server, heart: Heart, count: int, most: int, holder: str) -> None:
+        super().__init__(count, most, holder)
+        self._server, self._heart = server, heart
+        self._name = secrets.token_hex(8)
+        self._slots: list[LeaseSlot] = []
         self._obstacle = Obstacle((), 0)
+
+    @property
+    def slots(self) -> Sequence[LeaseSlot]:
+        return self._slots
 
     def fill(self) -> bool:
         """Take all that is wanted, all or none; False, too, when the server does not answer any more.
 
         Raises ConfigError when it has never answered.
         """
-        if self.slots:
+        if self._slots:
             return True
+        urgency = "" if self.urgency == NOT_QUEUED else str(self.urgency)
         try:
-            took, first, ahead, found = self._server.look(
-                self._name, self.count, self._most, self._words, self._urgency
-            )
+            took, first, ahead, found = self._server.look(self._name, self.count, self.most, self.holder, urgency)
         except RedisError as error:
             self._explain(error)
             return False
         if took:
-            self.slots = [LeaseSlot(self._heart, self._name, number, self._words) for number in found]
-            self._heart.keep(self.slots)
+            self._slots = [LeaseSlot(self._heart, self._name, number, self.holder) for number in found]
+            self._heart.keep(self._slots)
             return True
         self.is_behind, self._obstacle = first > 0, Obstacle(found, ahead)
         return False
@@ -246,13 +247,6 @@ class LeaseClaim:
             raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {reason}") from None
         self._obstacle = Obstacle((f"unknown, because {reason}",), 0)
 
-    def queue(self, *, urgent: bool) -> None:
-        """Queue with the next call, which is made at once; become urgent."""
-        urgency = _URGENT if urgent else _ORDINARY
-        if not self._urgency or urgency < self._urgency:
-            self._urgency = urgency
-            self.fill()
-
     def obstacle(self) -> Obstacle:
         return self._obstacle
 
@@ -260,6 +254,6 @@ class LeaseClaim:
         """Do nothing: taking the slots ended the place in the queue."""
 
     def withdraw(self) -> None:
-        for slot in self.slots:
+        for slot in self._slots:
             self._heart.release(slot)
         self._server.drop(self._name)

@@ -6,5 +6,6 @@ Standard library only: it runs as ``python -I -S``, small enough that nobody min
 
 ``supervisor`` decides, ``loop`` moves its messages and has no threads; ``sender`` is a child that exists only while
 there is something to send, so that the memory of HTTP and TLS is not held for the length of a test; ``http`` is one
-bounded call; ``messages`` defines the protocol. Where there can be no reaper, ``direct`` does its work inside the run.
+bounded call; ``messages`` defines the protocol. Where there can be no reaper,
+``channel`` does its work inside the run.
 """

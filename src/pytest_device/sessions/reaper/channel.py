@@ -1,19 +1,23 @@
 """The run's end: a reaper started as a process and replaced if it dies, or its work done here where there is none."""
 
 import os
+import queue
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_device.sessions.reaper import messages
-from pytest_device.sessions.reaper.direct import DirectCalls
 from pytest_device.sessions.reaper.messages import Decoder, MessageError, Report, Request, Start, encode
 from pytest_device.sessions.reaper.sender import received
+from pytest_device.sessions.reaper.sender import send as send_call
+from pytest_device.sessions.reaper.supervisor import Supervisor
 
 NAME: Final = "pytest-device-reaper"
 """Its last argument, by which people find it among the processes."""
@@ -22,7 +26,7 @@ READY_SECONDS: Final = 5.0
 
 _PACKAGES: Final = str(Path(__file__).resolve().parents[3])
 _PROGRAM: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from pytest_device.sessions.reaper.process import main; main()"
+    "import sys; sys.path.append(sys.argv[1]); from pytest_device.sessions.reaper.loop import main; main()"
 )
 _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 """What Python itself may need to start; whatever else the run has in its environment is not the reaper's."""
@@ -33,6 +37,39 @@ class NoReaper(NamedTuple):
     """No reaper process watches over the sessions any more."""
 
     problem: str
+
+
+class DirectCalls:
+    """The reaper's work in the run's own process, where no other may or can be started: calls, without messages.
+
+    One thread decides, and each call has its own, so that an interrupted test never loses an answer. What is left when
+    the process ends is up to the next run.
+    """
+
+    def __init__(self, start: Start, report: Callable[[Report], None]) -> None:
+        self._endpoint = start.endpoint
+        self._supervisor = Supervisor(start, report)
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="pytest-device-sessions", daemon=True).start()
+
+    def send(self, request: Request) -> None:
+        self._inbox.put(partial(self._supervisor.handle, request))
+
+    def close(self) -> None:
+        """Stop all sessions for as long as this process lives."""
+        self._inbox.put(self._supervisor.on_run_gone)
+
+    def _on_answer(self, returned: messages.Returned) -> None:
+        self._inbox.put(partial(self._supervisor.on_answer, returned))
+
+    def _run(self) -> None:
+        while not self._supervisor.is_done:
+            for call in self._supervisor.due_calls():
+                send_call(self._endpoint, call, self._on_answer)
+            due = self._supervisor.next_due()
+            with suppress(queue.Empty):
+                self._inbox.get(timeout=None if due is None else max(0.0, due - time.monotonic()))()
+            self._supervisor.end_warm()
 
 
 class ReaperChannel:

@@ -65,15 +65,12 @@ def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
         return http.client.HTTPSConnection(host, port, timeout=CONNECT_SECONDS, context=context)
     proxy = urlsplit(endpoint.proxy)
     connection = http.client.HTTPSConnection(proxy.hostname or "", proxy.port, timeout=CONNECT_SECONDS, context=context)
-    connection.set_tunnel(host, port, _proxy_headers(proxy.username, proxy.password))
+    headers: dict[str, str] = {}
+    if proxy.username is not None:
+        credentials = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
+        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
+    connection.set_tunnel(host, port, headers)
     return connection
-
-
-def _proxy_headers(user: str | None, password: str | None) -> dict[str, str]:
-    if user is None:
-        return {}
-    credentials = f"{unquote(user)}:{unquote(password or '')}".encode()
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(credentials).decode('ascii')}"}
 
 
 def _headers(token: str) -> dict[str, str]:

@@ -1,14 +1,14 @@
-"""The reaper's one loop, without threads: it moves messages between the run, the supervisor and the sender."""
+"""The reaper as a process: one loop without threads moves messages between the run, the supervisor and the sender."""
 
 import os
 import selectors
+import signal
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
-from pytest_device.sessions.reaper import messages
+from pytest_device.sessions.reaper import messages, sender
 from pytest_device.sessions.reaper.messages import Decoder, NoReply, Returned, encode
 from pytest_device.sessions.reaper.supervisor import Supervisor
 
@@ -17,7 +17,28 @@ SENDER_IDLE_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 1.0
 """How often processes are looked for where the system cannot report their end."""
 
-_CHUNK_BYTES: Final = 64 * 1024
+_IGNORED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
+"""It ends by itself, once what it watches is stopped; nobody has to end it."""
+
+
+def main() -> None:
+    """Detach, read the first message, which says what to watch over, and watch."""
+    if os.fork():
+        os._exit(0)  # so that it is nobody's child: not a zombie, and not found by who ends a tree of processes
+    for name in _IGNORED:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # senders leave no zombies
+    channel = socket.socket(fileno=0)
+    first = b""
+    while b"\n" not in first:
+        data = sender.received(channel)
+        if not data:
+            return
+        first += data
+    line, _, rest = first.partition(b"\n")
+    (start,) = Decoder[messages.Start](messages.Start).feed(line + b"\n")
+    channel.sendall(encode(messages.Ready()))
+    ReaperLoop(channel, lambda: sender.start(start.endpoint, channel), start).run(rest)
 
 
 class ReaperLoop:
@@ -95,7 +116,7 @@ class ReaperLoop:
     def _use_channel(self) -> None:
         self._flush()
         try:
-            data = self._channel.recv(_CHUNK_BYTES)
+            data = self._channel.recv(sender.CHUNK_BYTES)
         except BlockingIOError:  # it was ready to be written to
             return
         except OSError:
@@ -138,9 +159,7 @@ class ReaperLoop:
             self._on_answer(Returned(call.number, NoReply(str(error), sent=False)))
 
     def _use_sender(self) -> None:
-        data = b""
-        with suppress(OSError):
-            data = self._sender.recv(_CHUNK_BYTES) if self._sender else b""
+        data = sender.received(self._sender) if self._sender else b""
         if not data:
             self._stop_sender()
             for number in self._supervisor.open_calls:
@@ -166,8 +185,6 @@ class ReaperLoop:
 def _exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True

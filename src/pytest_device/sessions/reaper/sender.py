@@ -10,7 +10,7 @@ from pytest_device.sessions.reaper.messages import Answer, Call, Decoder, Endpoi
 ANSWER_SECONDS: Final = 60.0
 """The longest a call may take as a whole, however steadily its bytes trickle in."""
 
-_CHUNK_BYTES: Final = 64 * 1024
+CHUNK_BYTES: Final = 64 * 1024
 
 
 def start(endpoint: Endpoint, channel: socket.socket) -> socket.socket:
@@ -52,7 +52,7 @@ def _serve(channel: socket.socket, endpoint: Endpoint) -> None:
 def received(channel: socket.socket) -> bytes:
     """Return what has arrived, nothing once the other end is gone."""
     try:
-        return channel.recv(_CHUNK_BYTES)
+        return channel.recv(CHUNK_BYTES)
     except OSError:
         return b""
 

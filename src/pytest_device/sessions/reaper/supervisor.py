@@ -178,14 +178,11 @@ class Supervisor:
     def _keep_warm(self, entry: Entry, seconds: float) -> None:
         if entry.intent not in self._sessions:
             return
-        try:
-            self._warm.keep(entry, seconds)
-        except OSError as error:
-            self._report_damage(error)
-            self._report(messages.NotKept(entry.intent))
-        else:
+        if self._is_written(lambda: self._warm.keep(entry, seconds)):
             del self._sessions[entry.intent]
             self._report(messages.Kept(entry.intent))
+        else:
+            self._report(messages.NotKept(entry.intent))
 
     def _claim(self, entry: Entry, of: Ledger) -> None:
         if not self._warm.claim(entry, of):
@@ -198,10 +195,14 @@ class Supervisor:
     # Answers.
 
     def _on_create_answer(self, session: _Session, answer: messages.Answer) -> None:
-        if _never_left(answer) and session.wanted and session.attempts < ATTEMPTS:
-            session.due = time.monotonic() + pause_after(session.attempts)
-            return
-        refused = _is_refused(answer)
+        match answer:  # it certainly made no session
+            case messages.Reply(status, body, retry_after):
+                refused = created_nothing(status, body, retry_after)
+            case messages.NoReply(sent=False) if session.wanted and session.attempts < ATTEMPTS:
+                session.due = time.monotonic() + pause_after(session.attempts)
+                return
+            case messages.NoReply(sent=sent):
+                refused = not sent
         session_id, url = ("", "") if refused else (session_id_in(answer.body) or "", url_in(answer.body))
         if self._token in url:
             url = ""
@@ -240,46 +241,28 @@ class Supervisor:
 
     def _forget(self, session: _Session) -> None:
         """Remove a session that is done; leave a tombstone where its report may not be read."""
-        entry = session.entry
+        entry, ledger = session.entry, self._ledger
         del self._sessions[entry.intent]
-        if not self._ledger:
-            return
         leaves_tombstone = (self._is_alone or self._leaves_tombstones) and not session.is_due
-        if leaves_tombstone and entry.session_id and self._ledger.holds(entry.intent):
+        if ledger and leaves_tombstone and entry.session_id and ledger.holds(entry.intent):
             self._record(entry._replace(state=STOPPED))
-            return
-        try:
-            self._ledger.remove(entry.intent)
-        except OSError as error:
-            self._report_damage(error)
+        elif ledger:
+            self._is_written(lambda: ledger.remove(entry.intent))
 
     def _record(self, entry: Entry) -> None:
-        if not self._ledger:
-            return
+        if ledger := self._ledger:
+            self._is_written(lambda: ledger.write(entry))
+
+    def _is_written(self, write: Callable[[], None]) -> bool:
+        """Write to the ledger; return False, and report it, when that fails."""
         try:
-            self._ledger.write(entry)
+            write()
         except OSError as error:
-            self._report_damage(error)
-
-    def _report_damage(self, error: OSError) -> None:
-        where = self._ledger.directory if self._ledger else ""
-        # Of every file alike, so that the run shows one.
-        self._report(messages.LedgerFailed(f"{error.strerror or error} ({where})"))
-
-
-def _never_left(answer: messages.Answer) -> bool:
-    return isinstance(answer, messages.NoReply) and not answer.sent
-
-
-def _is_refused(answer: messages.Answer) -> bool:
-    """Return whether a create call certainly made no session."""
-    match answer:
-        case messages.Reply(status, body, retry_after):
-            return created_nothing(status, body, retry_after)
-        case messages.NoReply(sent=sent):
-            return not sent
-        case _:
-            assert_never(answer)
+            where = self._ledger.directory if self._ledger else ""
+            # Of every file alike, so that the run shows one.
+            self._report(messages.LedgerFailed(f"{error.strerror or error} ({where})"))
+            return False
+        return True
 
 
 def _proves_end(reply: messages.Reply, session_id: str) -> bool:

@@ -37,11 +37,10 @@ class WarmRegistry:
         if self._ledger is None:
             return False
         try:
-            is_had = of.claim(entry.intent, self._ledger)
+            if is_had := of.claim(entry.intent, self._ledger):
+                self._kept.pop(entry.intent, None)
         except OSError:  # as good as gone: a device is booted
-            is_had = False
-        if is_had:
-            self._kept.pop(entry.intent, None)
+            return False
         return is_had
 
     def taken_back(self, intent: str) -> Entry | None:
