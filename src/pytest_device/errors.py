@@ -139,7 +139,7 @@ class StopFailedError(SessionError):
 
 
 class AppError(DeviceError):
-    """The app under test could not be installed, started or opened. Its device and controller are fine."""
+    """The app under test could not be installed, started or opened, or it crashed. Device and controller are fine."""
 
 
 class ControllerError(DeviceError):

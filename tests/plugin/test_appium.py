@@ -103,6 +103,31 @@ def test_an_app_that_cannot_be_installed_is_told_as_its_own_fault_and_costs_no_d
     assert service.statuses() == ["stopped"]
 
 
+@pytest.mark.parametrize(
+    ("message", "crashed"),
+    [
+        ("The application under test with bundle id 'com.example.notes' is not running, possibly crashed", True),
+        ("tab crashed\n  (Session info: chrome=153)", True),
+        ("An element could not be located: //*[@name='it crashed']", False),
+    ],
+)
+def test_an_app_that_crashes_in_a_test_is_at_fault_and_leaves_the_device_to_the_next_test(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService, message: str, *, crashed: bool
+) -> None:
+    far.answer = appium(element=refuses("unknown error", message))
+    suite(pytester, DRIVEN, body="device_driver.find_element('id', 'title')")
+    pytester.makeconftest("def pytest_device_infrastructure_error(): print('not this hook')")
+
+    result = pytester.runpytest("-s")
+
+    result.assert_outcomes(**{"errors" if crashed else "failed": 2})
+    if crashed:
+        line = message.partition("\n")[0]
+        result.stdout.fnmatch_lines(["-* Error in the test *-", f"app: the app crashed: {line} (session page: http*)"])
+    result.stdout.no_fnmatch_line("*not this hook*")
+    assert service.statuses() == ["stopped"]
+
+
 def test_another_platform_in_the_options_is_told_before_appium_is_asked(
     pytester: pytest.Pytester, far: Controller
 ) -> None:

@@ -119,7 +119,7 @@ class DeviceTests:
         if problem is None or (error and not isinstance(error, ControllerLostError)):
             return error
         report.sections.append(("Error in the test", str(report.longrepr)))
-        report.longrepr = self._plain(excinfo, f"{Verdict.INFRASTRUCTURE}: {problem}")
+        report.longrepr = self._plain(excinfo, f"{verdict_of(problem)}: {problem}")
         return problem
 
     def _plain(self, error: pytest.ExceptionInfo[BaseException], message: str) -> Any:

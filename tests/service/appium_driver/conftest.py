@@ -12,6 +12,8 @@ from appium.options.common import AppiumOptions
 from appium.options.ios import XCUITestOptions
 from appium.webdriver import Remote
 from appium.webdriver.client_config import AppiumClientConfig
+from appium.webdriver.common.appiumby import AppiumBy
+from appium.webdriver.webelement import WebElement
 
 from pytest_device.local import LocalService, log_lines
 from pytest_device.sessions.client import DeviceClient
@@ -94,6 +96,21 @@ def android_driver(android: Session) -> Generator[Remote]:
 def ios_driver(ios: Session) -> Generator[Remote]:
     with driven(ios, {"app": str(APP), "appium:bundleId": APP_ID}) as driver:
         yield driver
+
+
+@pytest.fixture
+def phone(android_driver: Remote) -> Remote:
+    return fresh(android_driver)
+
+
+@pytest.fixture
+def iphone(ios_driver: Remote) -> Remote:
+    return fresh(ios_driver)
+
+
+def seen(driver: Remote, name: str) -> WebElement:
+    """Find an element by its test id."""
+    return driver.find_element(AppiumBy.ACCESSIBILITY_ID, name)
 
 
 def fresh(driver: Remote) -> Remote:

@@ -168,11 +168,15 @@ def test_scroll_gestures_tell_when_the_end_is_reached(driver: Remote) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gesture", "seen"),
-    [("longClickGesture", "held"), ("doubleClickGesture", "twice"), ("pinchOpenGesture", "two fingers")],
+    ("gesture", "given", "seen"),
+    [
+        ("longClickGesture", {}, "held"),
+        ("doubleClickGesture", {}, "twice"),
+        ("pinchOpenGesture", {"percent": 0.7}, "two fingers"),
+    ],
 )
-def test_gestures_arrive_as_touches(driver: Remote, gesture: str, seen: str) -> None:
-    driver.execute_script(f"mobile: {gesture}", {"elementId": by_id(driver, "title").id})
+def test_gestures_arrive_as_touches(driver: Remote, gesture: str, given: dict[str, float], seen: str) -> None:
+    driver.execute_script(f"mobile: {gesture}", {"elementId": by_id(driver, "title").id, **given})
     assert eventually(lambda: by_id(driver, "touched").text == seen, 10)
 
 

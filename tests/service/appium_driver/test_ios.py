@@ -121,10 +121,12 @@ def test_scrolling_to_a_name_brings_it_onto_the_screen(driver: Remote) -> None:
     assert line.is_displayed()
 
 
-@pytest.mark.parametrize(("gesture", "seen"), [("touchAndHold", "held"), ("doubleTap", "twice")])
-def test_gestures_arrive_as_touches(driver: Remote, gesture: str, seen: str) -> None:
+@pytest.mark.parametrize(
+    ("gesture", "given", "seen"), [("touchAndHold", {"duration": 1}, "held"), ("doubleTap", {}, "twice")]
+)
+def test_gestures_arrive_as_touches(driver: Remote, gesture: str, given: dict[str, int], seen: str) -> None:
     title = driver.find_element(By.ACCESSIBILITY_ID, "title")
-    driver.execute_script(f"mobile: {gesture}", {"elementId": title.id, "duration": 1})
+    driver.execute_script(f"mobile: {gesture}", {"elementId": title.id, **given})
     assert eventually(lambda: driver.find_element(By.ACCESSIBILITY_ID, "touched").text == seen, 10)
 
 

@@ -493,6 +493,44 @@ def test_a_page_that_crashes_is_told(tmp_path: Path) -> None:
         assert phone.do(phone.device.ended()) == "the page has crashed (crashed)"
 
 
+def test_an_app_that_crashes_leaves_a_device_on_which_it_is_launched_anew(phone: Phone) -> None:
+    app = phone.start()
+    with pytest.raises(ControllerError):
+        phone.calls("Page.crash", limit_seconds=1)
+    assert phone.says_in_time("location.href", "about:blank")
+    assert (phone.do(phone.device.crash()), phone.do(phone.device.apps())) == (
+        "the page has crashed (crashed)",
+        {app: 1},
+    )
+
+    phone.do(phone.device.launch(app))
+
+    assert (phone.do(phone.device.crash()), phone.do(phone.device.apps())) == (None, {app: 4})
+
+
+def test_an_app_in_the_background_is_hidden_behind_the_home_screen(phone: Phone) -> None:
+    app = phone.start()
+    phone.do(phone.device.background())
+    assert phone.do(phone.device.apps()) == {app: 3}
+
+    phone.do(phone.device.foreground())
+
+    assert phone.do(phone.device.apps()) == {app: 4}
+    assert phone.says("document.visibilityState") == "visible"
+
+
+def test_an_app_with_a_dialog_stays_in_front_and_visible(phone: Phone) -> None:
+    app = phone.start()
+    ask(phone)
+    with pytest.raises(ControllerError, match=r"a dialog of the page is open: Sure\?"):
+        phone.do(phone.device.background())
+
+    phone.do(phone.device.tap(0, 0))
+
+    assert phone.do(phone.device.apps()) == {app: 4}
+    assert phone.says("document.visibilityState") == "visible"
+
+
 def test_a_browser_that_is_killed_is_told_and_nothing_of_it_is_left(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:

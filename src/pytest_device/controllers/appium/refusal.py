@@ -11,11 +11,16 @@ from pytest_device.sessions.models import AppiumConfig, Session
 
 _AUTOMATION: Final = "appium:automationName"
 _FAKE: Final = "fake"
+_CLIENT: Final = ("appium", "selenium")
 
 _NOT_THERE: Final = (
     "Appium looks for it on its own machine: set the URL of an archive (application_archive_url, or appium:app), or a "
     "path that exists there"
 )
+_CRASHED: Final = r"is not running, possibly crashed|the page has crashed"
+"""What XCUITest says of an app, and the local device of a web app."""
+_CRASHED_IN_TEST: Final = re.compile(rf"{_CRASHED}|\b(tab crashed|page crash)\b")
+"""Also what chromedriver says of a web view; at a start, its browser may be at fault."""
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     (
         (
@@ -52,6 +57,7 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"INSTALL_FAILED_(?!INSUFFICIENT_STORAGE|MEDIA_UNAVAILABLE)", "see the device's own message for the reason"),
     (r"app under test cannot be", "see the cause above"),
+    (_CRASHED, "see the log of the app for what it did at its start"),
 )
 """Messages of Appium or its drivers that blame the app, each with the fix."""
 _OWN_APPS: Final = re.compile(r"io\.appium\.|WebDriverAgent")
@@ -76,6 +82,14 @@ def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], rea
     if fix := _fix_of_options(config, sent, reason):
         return ConfigError(f"{where} rejected the capabilities: {message}\nFix: {fix} {page}")
     return ControllerError(f"{where} did not start a driver: {message} {page}")
+
+
+def crash(session: Session, error: BaseException) -> AppError | None:
+    """Return the error for a driver's report in a test that the app crashed, None for any other."""
+    reason = str(error).partition("\n")[0]
+    if type(error).__module__.partition(".")[0] not in _CLIENT or not _CRASHED_IN_TEST.search(reason):
+        return None
+    return AppError(f"the app crashed: {reason.removeprefix('Message: ')} (session page: {session.url})")
 
 
 def redacted(text: str, address: str) -> str:

@@ -38,18 +38,21 @@ class Pause:
         for name, session in sessions.items():
             preview = session.remote_config.web_preview_url if session.remote_config else None
             shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
-            self._terminal.show(f"{shown}: session page: {session.url}")
+            self._show(f"{shown}: session page: {session.url}")
             if preview:
-                self._terminal.show(f"{shown}: live preview: {preview}")
+                self._show(f"{shown}: live preview: {preview}")
         if keep and not debugger:
             self._wait(min(session.max_duration_minutes for session in sessions.values()))
         return keep
 
+    def _show(self, line: str) -> None:
+        """Write a line, also under ``-q``: a wait that nobody is asked to end is billed."""
+        if self._terminal is not None:
+            self._terminal.show(line, even_if_quiet=True)
+
     def _wait(self, minutes: int) -> None:
         """Wait for the return key, for as long as the session may last at most."""
-        if self._terminal is None:
-            return
-        self._terminal.show(f"kept for up to {minutes} minutes: press Enter to stop it and continue")
+        self._show(f"kept for up to {minutes} minutes: press Enter to stop it and continue")
         with self._keyboard() as keyboard:
             if keyboard and select.select([keyboard], [], [], minutes * 60)[0]:
                 keyboard.readline()

@@ -46,9 +46,9 @@ class Terminal:
         self._seconds: dict[tuple[str, str], float] = {}
         """What tests that are not over have taken so far, by worker and node id."""
 
-    def show(self, text: str, colour: str = "") -> None:
-        """Write one line now, past pytest's capturing; nothing under ``-q``."""
-        with self._reporter() as reporter:
+    def show(self, text: str, colour: str = "", *, even_if_quiet: bool = False) -> None:
+        """Write one line now, past pytest's capturing; under ``-q`` only if the run waits for its reader."""
+        with self._reporter(even_if_quiet=even_if_quiet) as reporter:
             if reporter is None:
                 return
             if self._is_drawn:
@@ -88,10 +88,10 @@ class Terminal:
         self._is_drawn = False
 
     @contextmanager
-    def _reporter(self) -> Generator[Any]:
+    def _reporter(self, *, even_if_quiet: bool = False) -> Generator[Any]:
         """Give what writes to the terminal, past pytest's capturing; None where nothing is to be seen."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None or self._config.get_verbosity() < 0:
+        if reporter is None or (self._config.get_verbosity() < 0 and not even_if_quiet):
             yield None
             return
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")

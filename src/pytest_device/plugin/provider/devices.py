@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.errors import ConfigError, DeviceError, StopFailedError, UnauthorizedError
+from pytest_device.errors import AppError, ConfigError, DeviceError, StopFailedError, UnauthorizedError
 from pytest_device.plugin.provider.factory import Factory, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
@@ -199,12 +199,15 @@ class Devices:
             held.unusable = True
 
     def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
-        """Check the sessions of a failed test once; return what is wrong with one, which no other test gets."""
+        """Check the sessions of a failed test once; return what is wrong with one, which no other test gets then.
+
+        A device whose app has crashed is fine: the next test starts the app anew.
+        """
         if isinstance(error, MemoryError):  # a call needs a thread, which reports its begin only if it finds memory
             return None
         for held in _taken_by(item).values():
             if problem := fault_of(held, error):
-                held.unusable = True
+                held.unusable = held.unusable or not isinstance(problem, AppError)
                 return problem
         return None
 

@@ -10,13 +10,16 @@ _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore
 
 
 def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
-    """Return what is wrong with a session; check its controller if the error may come from its client."""
+    """Return what is wrong with a session or its app; check its controller if the error may come from its client."""
+    from pytest_device.controllers.appium.refusal import crash
     from pytest_device.controllers.health import problem_of
 
     if (over := held.check_alive()) or not _of_client(error):
         return over
     problem = problem_of(held.session)
-    return ControllerError(f"the session is in progress, but {problem} ({held.session.url})") if problem else None
+    if problem:
+        return ControllerError(f"the session is in progress, but {problem} ({held.session.url})")
+    return crash(held.session, error)
 
 
 def _of_client(error: BaseException) -> bool:

@@ -6,11 +6,12 @@ import { util } from 'appium/support.js';
 
 const PREFIX = 'alert:';
 const BUTTONS = { accept: 'OK', dismiss: 'Cancel' };
+const ONE_BUTTON = { accept: 'OK' };
 const ANDROID_IDS = { accept: 'android:id/button1', dismiss: 'android:id/button2', message: 'android:id/message' };
 
 const pageFile = (name) => readFileSync(new URL(name, import.meta.url), 'utf8');
 const { walked, descendants } = new Function(
-  `${pageFile('page-tree.js')}\n${pageFile('page-find.js')}\nreturn { walked, descendants };`,
+  `${['page-tree.js', 'page-fields.js', 'page-find.js'].map(pageFile).join('\n')}\nreturn { walked, descendants };`,
 )();
 
 /** WebDriver does not report the position of an alert. */
@@ -52,7 +53,7 @@ export async function unless(driver, ask, otherwise) {
     return await ask();
   } catch (error) {
     if (!isError(error, errors.UnexpectedAlertOpenError)) throw error;
-    return await otherwise(treeOf(driver.platform, await driver.getAlertText()));
+    return await otherwise(await treeOf(driver));
   }
 }
 
@@ -65,6 +66,27 @@ export async function found(root, query) {
 
 export async function source(root) {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${xmlOf(root)}`;
+}
+
+/** Return the labels of an alert's buttons. */
+export async function labelsOf(driver) {
+  return Object.values(await buttonsOf(driver));
+}
+
+async function buttonsOf(driver) {
+  await driver.getAlertText(); // without an alert, its error
+  return (await driver.device.dialogType()) === 'alert' ? ONE_BUTTON : BUTTONS;
+}
+
+/** Press the button of an alert with a label, else the usual one: `accept` or `dismiss`. */
+export async function pressLabelled(driver, usual, label) {
+  const buttons = await buttonsOf(driver);
+  const part = label ? Object.keys(buttons).find((name) => buttons[name] === label) : usual;
+  if (!part) {
+    const there = Object.values(buttons).map((one) => `'${one}'`).join(', ');
+    throw new errors.InvalidArgumentError(`the alert has no button '${label}': its buttons are ${there}`);
+  }
+  await driver.toBrowser(`/alert/${part}`, 'POST');
 }
 
 export async function press(driver, element) {
@@ -82,31 +104,32 @@ export async function attributeOf(driver, element, name) {
 }
 
 async function partOf(driver, element) {
-  const root = treeOf(driver.platform, await driver.getAlertText());
+  const root = await treeOf(driver);
   return descendants(root).find((node) => node.element === element);
 }
 
-function treeOf(platform, message) {
-  return platform === 'Android' ? androidTree(message) : iosTree(message);
+async function treeOf(driver) {
+  const message = await driver.getAlertText();
+  return (driver.platform === 'Android' ? androidTree : iosTree)(message, await buttonsOf(driver));
 }
 
-function androidTree(message) {
+function androidTree(message, buttons) {
   const widget = (part, type, text) => node(part, `android.widget.${type}`, text, {
     class: `android.widget.${type}`, text, 'resource-id': ANDROID_IDS[part], 'content-desc': '', enabled: 'true',
     clickable: String(type === 'Button'), displayed: 'true',
   });
   const parts = [widget('message', 'TextView', message)];
-  for (const part of ['dismiss', 'accept']) parts.push(widget(part, 'Button', BUTTONS[part]));
+  for (const [part, label] of Object.entries(buttons).toReversed()) parts.push(widget(part, 'Button', label));
   const box = node('', 'android.widget.FrameLayout', '', { class: 'android.widget.FrameLayout' }, parts);
   return node('', 'hierarchy', '', {}, [box]);
 }
 
-function iosTree(message) {
+function iosTree(message, buttons) {
   const widget = (part, type, label, children = []) => node(part, `XCUIElementType${type}`, label, {
     type: `XCUIElementType${type}`, name: label, label, enabled: 'true', visible: 'true', accessible: 'true',
   }, children);
   const parts = [widget('message', 'StaticText', message)];
-  for (const part of ['dismiss', 'accept']) parts.push(widget(part, 'Button', BUTTONS[part]));
+  for (const [part, label] of Object.entries(buttons).toReversed()) parts.push(widget(part, 'Button', label));
   const type = 'XCUIElementTypeApplication';
   return node('', type, '', { type }, [widget('box', 'Alert', message, parts)]);
 }

@@ -1,12 +1,10 @@
 // The app under test: its capabilities, installation, launch, deep links, and device commands.
 
-import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
+import { activityOf } from './activities.js';
+import { follow } from './background.js';
 
-const BACKGROUND = 3;
-const FOREGROUND = 4;
 export const DENSITY = 160;
-const MOST_SECONDS = 600;
 const GRANTED = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'clipboard-write'];
 
 /** Prepare the device as the session's capabilities require. */
@@ -16,11 +14,11 @@ export async function prepare() {
   const named = opts.appPackage ?? opts.bundleId;
   if (opts.app) {
     if (opts.fullReset && named) await this.device.remove(named);
-    this.application = await this.device.install(String(opts.app), named);
+    this.application = await install(this, String(opts.app), named);
   } else if (named) {
     this.application = await installed(this, named);
   }
-  for (const other of listOf(opts.otherApps)) await this.device.install(other);
+  for (const other of listOf(opts.otherApps)) await install(this, other);
   if (opts.orientation) await this.device.rotate(opts.orientation.toUpperCase());
   if (this.application) await start(this);
   else if (opts.browserName) await browse(this);
@@ -43,41 +41,44 @@ export async function facts() {
     statBarHeight: 0,
     viewportRect: { left: 0, top: 0, width, height },
     ...(id ? { [this.platform === 'iOS' ? 'bundleId' : 'appPackage']: id } : {}),
-    ...(id && this.platform === 'Android' ? { appActivity: await this.getCurrentActivity() } : {}),
+    ...(id && this.platform === 'Android' ? { appActivity: activityOf(this, id) } : {}),
   };
 }
 
 export const commands = {
   async installApp(app) {
-    await this.device.install(app);
+    await install(this, app);
   },
 
   /** Bring an app to the front, or start it if it is not running. */
   async activateApp(id) {
     await installed(this, id);
-    await thaw(this);
     await this.device.launch(id);
-    this.application = id;
+    await show(this, id);
   },
 
   async launchApp(id, args = []) {
     await installed(this, id);
-    await thaw(this);
     if (args.length) await this.device.terminate(id);
     await this.device.launch(id, args);
-    this.application = id;
+    await show(this, id);
   },
 
   async terminateApp(id) {
-    return await this.device.terminate(id);
+    const wasRunning = await this.device.terminate(id);
+    await follow(this);
+    return wasRunning;
   },
 
   async removeApp(id) {
-    return await this.device.remove(id);
+    const wasInstalled = await this.device.remove(id);
+    await follow(this);
+    return wasInstalled;
   },
 
   async clearApp(id) {
     await this.device.clear(await installed(this, id));
+    await follow(this);
   },
 
   async isAppInstalled(id) {
@@ -85,33 +86,17 @@ export const commands = {
   },
 
   async queryAppState(id) {
-    const state = (await this.device.apps())[id] ?? 0;
-    return state === FOREGROUND && this.frozen ? BACKGROUND : state;
-  },
-
-  /** Put the app in the background for some seconds, or with a negative number until it is activated. */
-  async backgroundApp(seconds = -1) {
-    const limited = Math.min(Number(seconds ?? -1), MOST_SECONDS);
-    await freeze(this);
-    if (limited < 0) return;
-    await setTimeout(limited * 1000);
-    await thaw(this);
-  },
-
-  async getCurrentPackage() {
-    const front = Object.entries(await this.device.apps()).find(([, state]) => state === FOREGROUND);
-    return front?.[0] ?? null;
+    return (await this.device.apps())[id] ?? 0;
   },
 
   async getCurrentActivity() {
-    return this.opts.appActivity ?? '.MainActivity';
+    return activityOf(this, await this.getCurrentPackage());
   },
 
   /** Open a deep link, or a web address. */
   async deepLink(url, id) {
-    await thaw(this);
     await this.device.openUrl(url, id);
-    if (id) this.application = id;
+    await show(this, id ?? this.application);
   },
 
   async setUrl(url) {
@@ -169,6 +154,20 @@ async function installed(driver, id) {
   throw new errors.UnknownError(`the app ${id} is not installed on this device; installed: ${there}. Give appium:app`);
 }
 
+/** Install an app; one from the same place keeps the id that it was given before. */
+async function install(driver, app, named) {
+  const place = app.replace(/^file:\/\//, '').replace(/\/+$/, '');
+  const id = await driver.device.install(app, named ?? driver.ids.get(place));
+  driver.ids.set(place, id);
+  return id;
+}
+
+/** Go on with an app that was brought to the front. */
+async function show(driver, id) {
+  driver.application = id;
+  await follow(driver);
+}
+
 async function start(driver) {
   const { opts, application } = driver;
   const android = driver.platform === 'Android';
@@ -200,17 +199,6 @@ async function speak(driver) {
   const { userAgent } = await driver.askPage('screen');
   await driver.cdp('Emulation.setLocaleOverride', { locale: spoken });
   await driver.cdp('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: spoken });
-}
-
-async function freeze(driver) {
-  await driver.cdp('Page.setWebLifecycleState', { state: 'frozen' });
-  driver.frozen = true;
-}
-
-async function thaw(driver) {
-  if (!driver.frozen) return;
-  await driver.cdp('Page.setWebLifecycleState', { state: 'active' });
-  driver.frozen = false;
 }
 
 /** Split `--es name value` as a shell does. */

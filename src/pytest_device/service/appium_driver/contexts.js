@@ -1,6 +1,7 @@
 // The contexts: the app as a native one, and as the web page that it is.
 
 import { errors } from 'appium/driver.js';
+import { follow } from './background.js';
 
 export const NATIVE = 'NATIVE_APP';
 const CHROMIUM = 'CHROMIUM';
@@ -12,6 +13,15 @@ export const commands = {
     return [NATIVE, webView(this)];
   },
 
+  /** Return the contexts with their pages, as the driver of the platform describes them. */
+  async describeContexts() {
+    const id = webView(this);
+    const page = { title: await this.title(), url: await this.getUrl() };
+    if (this.platform === 'iOS') return [{ id: NATIVE }, { id, ...page, bundleId: this.application }];
+    const info = { Browser: 'Chrome', 'Android-Package': this.application };
+    return [{ proc: `@${id}`, webview: id, webviewName: id, info, pages: [{ ...page, type: 'page' }] }];
+  },
+
   async getCurrentContext() {
     return this.inApp ? NATIVE : webView(this);
   },
@@ -20,8 +30,12 @@ export const commands = {
     const wanted = name || NATIVE;
     const known = [NATIVE, webView(this), CHROMIUM, 'WEBVIEW'];
     if (!known.includes(wanted)) {
-      throw new errors.NoSuchContextError(`no context ${name}: there are ${known.slice(0, 2).join(', ')}`);
+      // Clients know the error by its own message, so what is there is said in its second text.
+      const error = new errors.NoSuchContextError();
+      error.stacktrace = `no context ${name}: there are ${known.slice(0, 2).join(', ')}`;
+      throw error;
     }
     this.context = wanted === NATIVE ? NATIVE : webView(this);
+    await follow(this);
   },
 };

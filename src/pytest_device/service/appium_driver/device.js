@@ -2,6 +2,7 @@
 
 import { errors } from 'appium/driver.js';
 
+const FOREGROUND = 4;
 const LIMIT_MS = 120_000;
 
 export class Device {
@@ -66,6 +67,20 @@ export class Device {
     return (await this.#ask('GET', 'apps')).apps;
   }
 
+  /** Return the id of the installed app in front, if there is one. */
+  async front() {
+    return Object.entries(await this.apps()).find(([, state]) => state === FOREGROUND)?.[0] ?? null;
+  }
+
+  /** Put the app in front in the background. */
+  async background() {
+    await this.#ask('POST', 'background');
+  }
+
+  async foreground() {
+    await this.#ask('POST', 'foreground');
+  }
+
   /** Close all pages except the app's. */
   async closeOthers() {
     await this.#ask('POST', 'close-others');
@@ -82,6 +97,16 @@ export class Device {
   /** Return a screenshot. */
   async picture() {
     return Buffer.from(await (await this.#reply('GET', 'screenshot')).arrayBuffer());
+  }
+
+  /** Return how the app in front has crashed, null if it has not. */
+  async crash() {
+    return (await this.#ask('GET', 'crash')).crash;
+  }
+
+  /** Return the type of the page's open dialog: alert, confirm, prompt or beforeunload. */
+  async dialogType() {
+    return (await this.#ask('GET', 'dialog')).type;
   }
 
   /** Return the app's console: [{ timestamp, level, message }]. */

@@ -7,7 +7,9 @@ import { util } from 'appium/support.js';
 import { ChromiumDriver } from 'appium-chromium-driver';
 import * as alerts from './alerts.js';
 import * as apps from './apps.js';
+import * as background from './background.js';
 import * as contexts from './contexts.js';
+import * as crash from './crash.js';
 import { Device } from './device.js';
 import * as elements from './elements.js';
 import * as logs from './logs.js';
@@ -16,9 +18,12 @@ import * as recording from './recording.js';
 import { STRATEGIES } from './selectors.js';
 
 const HOST = '127.0.0.1';
+const REFUSALS = {
+  selector: errors.InvalidSelectorError, argument: errors.InvalidArgumentError, state: errors.InvalidElementStateError,
+};
 const SCRIPT_LIMIT_MS = 60_000;
 
-const PAGE_SCRIPT = ['page-tree.js', 'page-find.js', 'page-answer.js']
+const PAGE_SCRIPT = ['page-tree.js', 'page-fields.js', 'page-find.js', 'page-answer.js']
   .map((name) => readFileSync(new URL(name, import.meta.url), 'utf8'))
   .concat('return answer(...arguments);')
   .join('\n');
@@ -74,14 +79,18 @@ export class LocalDriver extends ChromiumDriver {
     // On the instance: the base class sets some of these as fields, which hide methods.
     Object.assign(
       this,
-      ...[alerts, apps, contexts, elements, logs, mobile, recording].map(({ commands }) => commands),
+      ...[alerts, apps, background, contexts, elements, logs, mobile, recording].map(({ commands }) => commands),
     );
     this.locatorStrategies = STRATEGIES;
     this.device = new Device(process.env.PYTEST_DEVICE_DEVICE_URL);
     this.application = null;
     this.context = contexts.NATIVE;
     this.recorder = null;
+    /** The browser's windows of the app in the background and of the launcher, null with the app in front. */
+    this.away = null;
     this.permissions = new Map();
+    /** The ids of the apps by the places that they were installed from. */
+    this.ids = new Map();
   }
 
   get platform() {
@@ -127,7 +136,9 @@ export class LocalDriver extends ChromiumDriver {
       autodownloadEnabled: false,
       disableBuildCheck: true,
     });
-    return await super.startChromedriverSession();
+    const capabilities = await super.startChromedriverSession();
+    crash.explain(this, this.cd.jwproxy);
+    return capabilities;
   }
 
   async getBrowserInfo() {
@@ -144,12 +155,16 @@ export class LocalDriver extends ChromiumDriver {
     };
   }
 
-  /** Query the page's scripts; `element` is an id, or null. Throws InvalidSelector for an invalid selector. */
+  /** Query the page's scripts; `element` is an id, or null. Throws what they refuse. */
   async askPage(ask, request = {}, element = null) {
-    const target = { platform: this.platform, application: this.application ?? '' };
+    const target = {
+      platform: this.platform, application: this.application ?? '', launcher: background.LAUNCHERS[this.platform],
+    };
     const args = [{ ask, target, ...request }, ...(element ? [util.wrapElement(element)] : [])];
-    const { value, selector } = await this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
-    if (selector) throw new errors.InvalidSelectorError(selector);
+    const query = () => this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
+    // A page that goes away meanwhile does not answer, and the next query has the reason.
+    const { value, refused, message } = (await query()) ?? (await query()) ?? {};
+    if (refused) throw new REFUSALS[refused](message);
     return value;
   }
 

@@ -83,6 +83,7 @@ export const commands = {
       await alerts.press(this, element);
       return;
     }
+    await this.askPage('press', {}, element);
     try {
       await this.toBrowser(`/element/${element}/click`, 'POST');
     } catch (error) {
@@ -95,8 +96,10 @@ export const commands = {
     await this.askPage('empty', {}, element);
   },
 
-  async setValue(text, element) {
-    await this.toBrowser(`/element/${element}/value`, 'POST', { text: Array.isArray(text) ? text.join('') : text });
+  async setValue(given, element) {
+    const text = Array.isArray(given) ? given.join('') : String(given);
+    const isTyped = await this.askPage('fill', { text }, element);
+    if (isTyped) await this.toBrowser(`/element/${element}/value`, 'POST', { text });
   },
 
   async getWindowRect() {

@@ -1,6 +1,7 @@
 // Gestures: taps, swipes, drags and pinches as W3C actions of one or two fingers.
 
 import { errors } from 'appium/driver.js';
+import { util } from 'appium/support.js';
 
 const STEP_MS = 16;
 const LONG_MS = 500;
@@ -54,8 +55,7 @@ const pause = (duration) => ({ type: 'pause', duration: Math.min(Math.round(dura
 const between = (from, to, part) => ({ x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part });
 
 /** Return the point of a gesture: an element's center, a given one (in the element if both), or the screen's center. */
-async function pointOf(driver, { elementId, element, x, y }) {
-  const id = elementId ?? element;
+async function pointOf(driver, { elementId: id, x, y }) {
   if (id && x === undefined) return await driver.askPage('middle', {}, id);
   if (id) {
     const box = await driver.askPage('rect', {}, id);
@@ -67,9 +67,8 @@ async function pointOf(driver, { elementId, element, x, y }) {
 }
 
 /** Return the area of a gesture: that of an element, a given one, or the screen, clipped to the screen. */
-async function areaOf(driver, { elementId, element, left, top, width, height }) {
+async function areaOf(driver, { elementId: id, left, top, width, height }) {
   const screen = await driver.askPage('screen');
-  const id = elementId ?? element;
   let box = { x: left ?? 0, y: top ?? 0, width: width ?? screen.width, height: height ?? screen.height };
   if (id) {
     await driver.askPage('middle', {}, id);
@@ -102,7 +101,7 @@ async function scroll(driver, args, { direction, percent = 0.8 }) {
   const at = { x: area.x + area.width / 2, y: area.y + area.height / 2 };
   const part = Number(percent);
   const request = { right: right * part, down: downward * part, at };
-  return await driver.askPage('scroll', request, args.elementId ?? args.element ?? null);
+  return await driver.askPage('scroll', request, args.elementId ?? null);
 }
 
 const BACK = { up: 'down', down: 'up', left: 'right', right: 'left' };
@@ -140,7 +139,7 @@ export const GESTURES = {
   },
   pinch: async (driver, args) => await pinch(driver, args, undefined, args.scale > 1),
   scrollToElement: async (driver, args) => {
-    await driver.askPage('middle', {}, args.elementId ?? args.element);
+    await driver.askPage('middle', {}, args.elementId);
   },
   scroll: async (driver, args) => await scrollAbout(driver, args),
 };
@@ -156,9 +155,9 @@ async function further(driver, args) {
 async function scrollAbout(driver, args) {
   const to = aim(args);
   if (to) {
-    await driver.findElOrEls(...to, false);
+    await driver.askPage('middle', {}, util.unwrapElement(await driver.findElOrEls(...to, false, args.elementId)));
   } else if (args.toVisible) {
-    await driver.askPage('middle', {}, args.elementId ?? args.element);
+    await driver.askPage('middle', {}, args.elementId);
   } else {
     await scroll(driver, args, { direction: args.direction, percent: args.distance ?? 0.8 });
   }

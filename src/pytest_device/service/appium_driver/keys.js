@@ -6,8 +6,11 @@ const SHIFT = '\uE008';
 const SHIFT_MASK = 0x41;
 const CONTROL = '\uE009';
 const CONTROL_MASK = 0x1000;
+const TAB = '\uE004';
+const ENTER = '\uE006';
 const BACK = 4;
 const HOME = 3;
+const LONG_MS = 500;
 
 const SPECIAL = {
   19: '\uE013', 20: '\uE015', 21: '\uE012', 22: '\uE014', 23: '\uE006', 55: ',', 56: '.', 61: '\uE004', 62: ' ',
@@ -23,14 +26,17 @@ function keyOf(code) {
 }
 
 /** Press a key by its Android code. Throws InvalidArgument for one that a page cannot receive. */
-export async function pressKeyCode(driver, { keycode, metastate = 0 }) {
+export async function pressKeyCode(driver, { keycode, metastate = 0, isLongPress = false }) {
   const code = Number(keycode);
+  if (isLongPress && [BACK, HOME].includes(code)) {
+    throw new errors.InvalidArgumentError(`a long press of the key code ${code} has no equivalent in a web page`);
+  }
   if (code === BACK) return await goBack(driver);
   if (code === HOME) return await driver.backgroundApp(-1);
   const key = keyOf(code);
   if (key === undefined) throw new errors.InvalidArgumentError(`the key code ${keycode} has no equivalent in a web page`);
   const held = [...(metastate & SHIFT_MASK ? [SHIFT] : []), ...(metastate & CONTROL_MASK ? [CONTROL] : [])];
-  return await pressKeys(driver, held, [key]);
+  return await pressKeys(driver, held, [key], isLongPress ? LONG_MS : 0);
 }
 
 /** Press a button of an iPhone by its name. */
@@ -39,6 +45,17 @@ export async function pressButton(driver, { name }) {
     throw new errors.InvalidArgumentError(`the local device has only the button home, not ${name}`);
   }
   await driver.backgroundApp(-1);
+}
+
+/** Perform what the action key of a keyboard does: go to another field, or send the Enter key. */
+export async function performEditorAction(driver, { action }) {
+  const known = ['normal', 'unspecified', 'none', 'go', 'search', 'send', 'next', 'done', 'previous'];
+  const name = known[Number(action)] ?? String(action).toLowerCase();
+  if (!known.includes(name)) {
+    throw new errors.InvalidArgumentError(`action must be one of ${known.join(', ')}, not ${action}`);
+  }
+  if (name === 'next' || name === 'previous') await pressKeys(driver, name === 'next' ? [] : [SHIFT], [TAB]);
+  else if (name !== 'none') await pressKeys(driver, [], [ENTER]);
 }
 
 /** Type keys one by one to the focused element. */
@@ -51,9 +68,10 @@ async function goBack(driver) {
   if (!(await driver.askPage('blur'))) await driver.toBrowser('/back', 'POST');
 }
 
-async function pressKeys(driver, held, keys) {
+async function pressKeys(driver, held, keys, ms = 0) {
   const press = (type) => (value) => ({ type, value });
-  const typed = keys.flatMap((value) => [{ type: 'keyDown', value }, { type: 'keyUp', value }]);
+  const pause = ms ? [{ type: 'pause', duration: ms }] : [];
+  const typed = keys.flatMap((value) => [{ type: 'keyDown', value }, ...pause, { type: 'keyUp', value }]);
   const actions = [...held.map(press('keyDown')), ...typed, ...held.map(press('keyUp'))];
   await driver.toBrowser('/actions', 'POST', { actions: [{ type: 'key', id: 'keyboard', actions }] });
 }

@@ -1,12 +1,13 @@
 // The `mobile:` scripts, and the older endpoints for the same commands.
 
 import { errors } from 'appium/driver.js';
+import { startActivity } from './activities.js';
+import * as alerts from './alerts.js';
 import { DENSITY } from './apps.js';
 import { GESTURES } from './gestures.js';
-import { pressButton, pressKeyCode, typeKeys } from './keys.js';
+import { performEditorAction, pressButton, pressKeyCode, typeKeys } from './keys.js';
+import { isMobile, parsed, refusal } from './scripts.js';
 
-const PREFIX = 'mobile:';
-const DOCUMENT = 'docs/local-appium.md';
 const OFFLINE = { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
 const ONLINE = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
 const CLIPBOARD = { permissions: ['clipboardReadWrite', 'clipboardSanitizedWrite'] };
@@ -17,25 +18,25 @@ const PERMISSIONS = {
 };
 const STATES = { yes: 'granted', always: 'granted', inuse: 'granted', no: 'denied', never: 'denied', unset: 'prompt' };
 
-const idOf = ({ appId, bundleId, appPackage, package: name }, otherwise) => {
-  const id = appId ?? bundleId ?? appPackage ?? name ?? otherwise;
-  if (!id) throw new errors.InvalidArgumentError('appId (or bundleId) is missing');
-  return id;
-};
+const idOf = ({ appId, bundleId }) => appId ?? bundleId;
 
 const APPS = {
   installApp: (driver, args) => driver.installApp(args.appPath ?? args.app),
   removeApp: (driver, args) => driver.removeApp(idOf(args)),
   isAppInstalled: (driver, args) => driver.isAppInstalled(idOf(args)),
   activateApp: (driver, args) => driver.activateApp(idOf(args)),
-  launchApp: (driver, args) => driver.launchApp(idOf(args), (args.arguments ?? []).map(String)),
+  launchApp: (driver, args, name) => {
+    if (args.environment) throw refusal(name, 'a web app has no environment: give it arguments');
+    return driver.launchApp(idOf(args), (args.arguments ?? []).map(String));
+  },
   terminateApp: (driver, args) => driver.terminateApp(idOf(args)),
   killApp: (driver, args) => driver.terminateApp(idOf(args)),
   queryAppState: (driver, args) => driver.queryAppState(idOf(args)),
-  clearApp: (driver, args) => driver.clearApp(idOf(args, driver.application)),
+  clearApp: (driver, args) => driver.clearApp(idOf(args)),
   backgroundApp: (driver, { seconds }) => driver.backgroundApp(seconds),
-  startActivity: (driver, args) => driver.launchApp(idOf(args, (args.component ?? args.intent)?.split('/')[0])),
+  startActivity,
   deepLink: (driver, args) => driver.deepLink(args.url, args.package ?? args.bundleId),
+  getContexts: (driver) => driver.describeContexts(),
   getCurrentPackage: (driver) => driver.getCurrentPackage(),
   getCurrentActivity: (driver) => driver.getCurrentActivity(),
   listApps: (driver) => driver.device.apps(),
@@ -57,22 +58,25 @@ const DEVICE = {
   isKeyboardShown: (driver) => driver.isKeyboardShown(),
   pressKey: (driver, args) => pressKeyCode(driver, args),
   pressButton: (driver, args) => pressButton(driver, args),
-  keys: (driver, { keys }) => typeKeys(driver, keys),
+  keys: async (driver, { keys, elementId }) => {
+    if (elementId) await driver.click(elementId);
+    await typeKeys(driver, keys);
+  },
   type: (driver, { text }) => typeKeys(driver, [text]),
-  performEditorAction: (driver) => pressKeyCode(driver, { keycode: 66 }),
+  performEditorAction,
   getClipboard: (driver, args) => driver.getClipboard(args.contentType),
   setClipboard: (driver, args) => driver.setClipboard(args.content, args.contentType),
-  getPasteboard: async (driver) => Buffer.from(await driver.getClipboard(), 'base64').toString(),
-  setPasteboard: (driver, { content }) => driver.setClipboard(Buffer.from(content).toString('base64')),
+  getPasteboard: async (driver, { encoding }) => Buffer.from(await driver.getClipboard(), 'base64').toString(encoding),
+  setPasteboard: (driver, { content, encoding }) => driver.setClipboard(Buffer.from(content, encoding).toString('base64')),
   setGeolocation: (driver, args) => driver.setGeoLocation(args),
   setSimulatedLocation: (driver, args) => driver.setGeoLocation(args),
   getGeolocation: (driver) => driver.getGeoLocation(),
   getSimulatedLocation: (driver) => driver.getGeoLocation(),
-  getConnectivity: (driver) => driver.connectivity ?? { wifi: true, data: true, airplaneMode: false },
+  getConnectivity: (driver, { services }) => connectivityOf(driver, services),
   setConnectivity: (driver, args) => connect(driver, args),
   isLocked: () => false,
-  acceptAlert: (driver) => driver.postAcceptAlert(),
-  dismissAlert: (driver) => driver.postDismissAlert(),
+  acceptAlert: (driver, { buttonLabel }) => alerts.pressLabelled(driver, 'accept', buttonLabel),
+  dismissAlert: (driver, { buttonLabel }) => alerts.pressLabelled(driver, 'dismiss', buttonLabel),
   alert: (driver, args) => alert(driver, args),
   changePermissions: (driver, args) => changePermissions(driver, args),
   getPermissions: (driver, args) => permissionsOf(driver, args),
@@ -116,12 +120,9 @@ const CALLS = { ...APPS, ...DEVICE, ...GESTURES };
 export const commands = {
   /** Execute a `mobile:` script, or in the web context a script of the page. */
   async execute(script, args = []) {
-    if (!script.startsWith(PREFIX)) return await inPage(this, '/execute/sync', { script, args });
-    const name = script.slice(PREFIX.length).trim();
-    const call = Object.hasOwn(CALLS, name) ? CALLS[name] : null;
-    if (!call) throw new errors.UnknownMethodError(`'${script}' is not supported by the local device: see ${DOCUMENT}`);
-    const given = (Array.isArray(args) ? args[0] : args) ?? {};
-    return (await call(this, unwrapped(given), name)) ?? null;
+    if (!isMobile(script)) return await inPage(this, '/execute/sync', { script, args });
+    const [name, given] = parsed(script, args, this.platform);
+    return (await CALLS[name](this, given, name)) ?? null;
   },
 
   async executeAsync(script, args = []) {
@@ -186,15 +187,8 @@ async function inPage(driver, path, body) {
 
 function refuse(why) {
   return (_driver, _args, name) => {
-    throw new errors.UnsupportedOperationError(`the local device does not support '${PREFIX} ${name}': ${why}. See ${DOCUMENT}`);
+    throw refusal(name, why);
   };
-}
-
-/** Elements are accepted in place of their ids. */
-function unwrapped(args) {
-  const isElement = (value) => value && typeof value === 'object' && 'element-6066-11e4-a52e-4f735466cecf' in value;
-  const bare = (value) => (isElement(value) ? value['element-6066-11e4-a52e-4f735466cecf'] : value);
-  return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, bare(value)]));
 }
 
 function plain(contentType) {
@@ -204,18 +198,29 @@ function plain(contentType) {
 }
 
 async function connect(driver, { wifi, data, airplaneMode }) {
-  const before = driver.connectivity ?? { wifi: true, data: true, airplaneMode: false };
+  const before = connectivityOf(driver);
   const now = { wifi: wifi ?? before.wifi, data: data ?? before.data, airplaneMode: airplaneMode ?? before.airplaneMode };
   await driver.cdp('Network.enable');
   await driver.cdp('Network.emulateNetworkConditions', now.airplaneMode || !(now.wifi || now.data) ? OFFLINE : ONLINE);
   driver.connectivity = now;
 }
 
-async function alert(driver, { action }) {
-  if (action === 'accept') return await driver.postAcceptAlert();
-  if (action === 'dismiss') return await driver.postDismissAlert();
-  if (action === 'getButtons') return (await driver.getAlertText(), ['OK', 'Cancel']);
-  throw new errors.InvalidArgumentError(`action must be accept, dismiss or getButtons, not ${action}`);
+function connectivityOf(driver, services) {
+  const all = driver.connectivity ?? { wifi: true, data: true, airplaneMode: false };
+  const wanted = services ? [services].flat() : Object.keys(all);
+  return Object.fromEntries(wanted.map((name) => [oneOf('services', name, Object.keys(all)), all[name]]));
+}
+
+async function alert(driver, { action, buttonLabel }) {
+  if (oneOf('action', action, ['accept', 'dismiss', 'getButtons']) !== 'getButtons') {
+    return await alerts.pressLabelled(driver, action, buttonLabel);
+  }
+  return await alerts.labelsOf(driver);
+}
+
+function oneOf(argument, value, known) {
+  if (known.includes(value)) return value;
+  throw new errors.InvalidArgumentError(`${argument} must be one of ${known.join(', ')}, not ${value}`);
 }
 
 function permissionNamed(name) {
@@ -226,6 +231,7 @@ function permissionNamed(name) {
 }
 
 async function changePermissions(driver, { permissions, action = 'grant' }) {
+  oneOf('action', action, ['grant', 'revoke']);
   const names = permissions === 'all' ? Object.keys(PERMISSIONS) : [permissions].flat();
   for (const name of new Set(names.map(permissionNamed))) {
     await driver.allow(name, action === 'grant' ? 'granted' : 'denied');
@@ -233,7 +239,8 @@ async function changePermissions(driver, { permissions, action = 'grant' }) {
 }
 
 function permissionsOf(driver, { type = 'requested' }) {
-  const wanted = { granted: ['granted'], denied: ['denied'], requested: ['granted', 'denied', 'prompt'] }[type] ?? [];
+  const kinds = { granted: ['granted'], denied: ['denied'], requested: ['granted', 'denied', 'prompt'] };
+  const wanted = kinds[oneOf('type', type, Object.keys(kinds))];
   const names = Object.keys(PERMISSIONS).filter((name) => /^[A-Z_]+$/.test(name));
   return names
     .filter((name) => wanted.includes(driver.permissions.get(PERMISSIONS[name]) ?? 'prompt'))
@@ -242,7 +249,8 @@ function permissionsOf(driver, { type = 'requested' }) {
 
 async function setPermission(driver, access) {
   for (const [name, state] of Object.entries(access)) {
-    await driver.allow(permissionNamed(name), STATES[String(state).toLowerCase()] ?? 'prompt');
+    const wanted = oneOf(`access of ${name}`, String(state).toLowerCase(), Object.keys(STATES));
+    await driver.allow(permissionNamed(name), STATES[wanted]);
   }
 }
 

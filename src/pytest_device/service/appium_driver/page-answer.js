@@ -1,10 +1,10 @@
-// Runs in the page, after page-tree.js and page-find.js. Answers one query of the driver.
+// Runs in the page, after the other scripts. Answers one query of the driver.
 
 function descriptionOf(element, target) {
   const node = nodeOf(element, null, target);
   const { facts } = node;
-  const text = target.platform === 'Android' || facts.edit ? node.attributes.text ?? node.attributes.value : facts.text;
-  const said = text || (target.platform === 'iOS' ? node.attributes.label : '') || '';
+  const { text, value, label } = node.attributes;
+  const said = (target.platform === 'Android' ? text : value || label) ?? '';
   const parent = element.parentElement;
   const index = String(parent ? [...parent.children].indexOf(element) : 0);
   return { type: node.type, attributes: { index, ...node.attributes }, rect: facts.rect, text: said, facts };
@@ -15,15 +15,6 @@ function middleOf(element) {
   if (!onScreen(element)) element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
   const box = element.getBoundingClientRect();
   return { x: Math.round(box.left + box.width / 2), y: Math.round(box.top + box.height / 2) };
-}
-
-/** Clear a field so that frameworks which watch its property notice. */
-function emptied(element) {
-  element.focus();
-  if (element.isContentEditable) element.textContent = '';
-  else Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), 'value').set.call(element, '');
-  element.dispatchEvent(new InputEvent('input', { bubbles: true, inputType: 'deleteContentBackward' }));
-  element.dispatchEvent(new Event('change', { bubbles: true }));
 }
 
 function keyboardShown() {
@@ -44,6 +35,8 @@ const ANSWERS = {
   describe: ({ target }, element) => descriptionOf(element, target),
   middle: (_, element) => middleOf(element),
   empty: (_, element) => emptied(element),
+  fill: ({ text, target }, element) => filled(element, text, target.platform),
+  press: (_, element) => refuseFile(element),
   scroll: async ({ right, down, at }, element) => {
     const box = scrollerOf(element ?? document.elementFromPoint(at.x, at.y));
     scrollBy(box, right, down);
@@ -60,6 +53,7 @@ const ANSWERS = {
     // The user agent no longer has it; this does, in secure contexts.
     system: (await navigator.userAgentData?.getHighEntropyValues(['platformVersion']))?.platformVersion ?? null,
   }),
+  isHome: () => isHome(),
   keyboard: keyboardShown,
   blur: () => {
     const shown = keyboardShown();
@@ -72,11 +66,17 @@ const ANSWERS = {
   },
 };
 
+/** Return whether the page is the home screen, which is the launcher's and no app's. */
+function isHome() {
+  return 'home' in document.documentElement.dataset;
+}
+
 async function answer(request, element) {
+  const target = { ...request.target, ...(isHome() ? { application: request.target.launcher } : {}) };
   try {
-    return { value: (await ANSWERS[request.ask](request, element)) ?? null };
+    return { value: (await ANSWERS[request.ask]({ ...request, target }, element)) ?? null };
   } catch (error) {
-    if (error instanceof SelectorError) return { selector: error.message };
+    if (error instanceof Refusal) return { refused: error.kind, message: error.message };
     throw error;
   }
 }

@@ -1,6 +1,4 @@
-// Runs in the page, after page-tree.js. Finds nodes of the tree, and turns the tree into XML.
-
-class SelectorError extends Error {}
+// Runs in the page, after page-tree.js and page-fields.js. Finds nodes of the tree, and turns the tree into XML.
 
 function bare(id) {
   return id.replace(/^.*:id\//, '');
@@ -22,7 +20,7 @@ function matches(is, { wanted, fold, whole = true }) {
   try {
     return new RegExp(whole ? `^(?:${wanted})$` : wanted, fold ? 'isu' : 'su').test(is);
   } catch (error) {
-    throw new SelectorError(`${JSON.stringify(wanted)} is not a regular expression: ${error.message}`);
+    throw new Refusal('selector', `${JSON.stringify(wanted)} is not a regular expression: ${error.message}`);
   }
 }
 
@@ -99,7 +97,7 @@ function byXPath(xpath, root, from) {
     const context = from === root ? xml.document : from.xml;
     hits = xml.document.evaluate(scoped, context, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE, null);
   } catch (error) {
-    throw new SelectorError(`${xpath} is not a valid XPath for elements: ${error.message}`);
+    throw new Refusal('selector', `${xpath} is not a valid XPath for elements: ${error.message}`);
   }
   const found = Array.from({ length: hits.snapshotLength }, (_, index) => xml.nodes.get(hits.snapshotItem(index)));
   return found.filter((node) => node !== undefined);
@@ -109,7 +107,7 @@ function byCss(css, element) {
   try {
     return [...(element ?? document).querySelectorAll(css)];
   } catch (error) {
-    throw new SelectorError(`${css} is not a CSS selector: ${error.message}`);
+    throw new Refusal('selector', `${css} is not a CSS selector: ${error.message}`);
   }
 }
 

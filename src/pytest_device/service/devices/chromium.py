@@ -30,7 +30,8 @@ Serve = Callable[[Path], AbstractAsyncContextManager[str]]
 """Serves a web build; the value is its URL."""
 
 _HOME: Final = (
-    "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Home</title>"
+    "<!doctype html><html data-home><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    "<title>Home</title>"
     "<style>body{{margin:0;height:100vh;display:grid;place-items:center;font:16px system-ui;"
     "color:#e6e9ef;background:#20242c}}</style><p>{name}"
 )
@@ -87,7 +88,8 @@ class Chromium:
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         """Restart an app with its arguments in ``window.launchArguments``; without any, leave it in front if it is."""
         app = self._app(application_id)
-        if not arguments and await self._front() == application_id:
+        if not arguments and application_id in {await self._front(), await self._behind()}:
+            await self._tabs.uncover()
             return
         await self.go_home()
         await (await self._tabs.main()).start_with(_arguments_script(app.base, arguments))
@@ -129,9 +131,9 @@ class Chromium:
         self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Return the installed apps; only the one in front runs."""
-        front = await self._front()
-        return {name: AppState.FOREGROUND if name == front else AppState.NOT_RUNNING for name in self._apps}
+        """Return the installed apps; only the one in front runs, one in the background waits."""
+        states = {await self._behind(): AppState.BACKGROUND, await self._front(): AppState.FOREGROUND}
+        return {name: states.get(name, AppState.NOT_RUNNING) for name in self._apps}
 
     async def screenshot(self) -> bytes:
         return await (await self._tabs.front()).picture()
@@ -148,7 +150,7 @@ class Chromium:
         await self._tabs.hold(orientation)
 
     async def ended(self) -> str:
-        """Wait until the browser exits or a page crashes; return which and why."""
+        """Wait until the browser exits or its home screen crashes; return which and why. An app may crash."""
         return await first(self._browser.ended(), self._tabs.crashed())
 
     async def close(self) -> None:
@@ -159,9 +161,26 @@ class Chromium:
 
     async def go_home(self) -> None:
         """Show the home screen, without history."""
+        self._tabs.crash = None
         await self._tabs.close_others()
         if await (await self._tabs.main()).address() != self._home:
             await (await self._tabs.main()).leave(self._home)
+
+    async def background(self) -> None:
+        """Put the app in front in the background: it is hidden behind the home screen, and its timers stop."""
+        await self._tabs.cover(self._home)
+
+    async def foreground(self) -> None:
+        """Bring the app in the background to the front again."""
+        await self._tabs.uncover()
+
+    async def crash(self) -> str | None:
+        """Return how the app in front has crashed, until an app or the home screen is shown."""
+        return self._tabs.crash
+
+    async def dialog_type(self) -> str | None:
+        """Return the type of the open dialog: alert, confirm, prompt or beforeunload."""
+        return (await self._tabs.front()).dialog_type
 
     async def close_others(self) -> None:
         await self._tabs.close_others()
@@ -176,12 +195,18 @@ class Chromium:
         """Return the app whose page is shown; of nested apps, the innermost."""
         return await self._at(await self._tabs.front())
 
+    async def _behind(self) -> str | None:
+        """Return the app in the background."""
+        page = self._tabs.behind()
+        return await self._at(page) if page else None
+
     async def _at(self, page: Page) -> str | None:
         address = await page.address()
         fitting = [(app.base, name) for name, app in self._apps.items() if is_within(app.base, address)]
         return max(fitting, key=lambda app: len(app[0]))[1] if fitting else None
 
     async def _show(self, address: str) -> None:
+        self._tabs.crash = None
         await self._tabs.close_others()
         try:
             await (await self._tabs.main()).go(address)

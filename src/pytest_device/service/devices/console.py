@@ -1,5 +1,6 @@
 """The console of a browser's pages: its last lines."""
 
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,10 @@ class Console:
                 self._add(entry["timestamp"], entry["level"], f"{entry['text']} {entry.get('url', '')}".strip())
             case _:
                 pass
+
+    def add_crash(self, how: str) -> None:
+        """Add the crash of a page."""
+        self._add(time.time() * 1000, "error", how)
 
     def _add(self, milliseconds: float, level: str, text: str) -> None:
         shown = Redactor().text(text[:_LINE_LENGTH])

@@ -73,7 +73,10 @@ class Page:
         self._is_settled = asyncio.Event()  # loaded, or a dialog is open
         self._holds_on = asyncio.Event()  # a beforeunload dialog is open
         self._is_another = asyncio.Event()
+        self.dialog_type: str | None = None
+        """That of an open dialog: alert, confirm, prompt or beforeunload."""
         self._dialog: str | None = None
+        self._crash: str | None = None
         self._going = asyncio.Lock()
 
     async def call(
@@ -108,13 +111,18 @@ class Page:
             case "Page.frameNavigated" if "parentId" not in params["frame"]:
                 self._is_another.set()
             case "Page.javascriptDialogOpening":
-                self._dialog = params["message"]
+                self._dialog, self.dialog_type = params["message"], params["type"]
                 (self._holds_on if params["type"] == "beforeunload" else self._is_settled).set()
             case "Page.javascriptDialogClosed":
-                self._dialog = None
+                self._dialog = self.dialog_type = None
                 self._holds_on.clear()
             case _:
                 pass
+
+    def on_crash(self, how: str) -> None:
+        """End the wait for the page to load: it has crashed."""
+        self._crash = how
+        self._is_settled.set()
 
     async def address(self) -> str:
         reply = await self._connection.call("Target.getTargetInfo", {"targetId": self.target})
@@ -149,6 +157,16 @@ class Page:
             await self._forget_visit(LOAD_SECONDS)
         await self.go(url)
         await self.call("Page.resetNavigationHistory")
+
+    async def hide(self) -> None:
+        """Hide the page: it is notified, and its timers stop. Raises ControllerError while a dialog is open."""
+        await self._drawn("Emulation.setFocusEmulationEnabled", {"enabled": False})  # which keeps a page visible
+        await self._drawn("Page.setWebLifecycleState", {"state": "frozen"})
+
+    async def reveal(self) -> None:
+        """Show the page again."""
+        await self.call("Page.setWebLifecycleState", {"state": "active"})
+        await self.call("Emulation.setFocusEmulationEnabled", {"enabled": True})
 
     async def forget(self, origins: Collection[str], *, keep_others: bool) -> None:
         """Clear what origins have stored: cookies, databases, service workers."""
@@ -197,6 +215,8 @@ class Page:
                 await self._is_settled.wait()
         except TimeoutError as error:
             raise ControllerError(f"{_shown(url)} was not loaded within {LOAD_SECONDS:g} s") from error
+        if self._crash:
+            raise ControllerError(f"{_shown(url)} was not loaded: {self._crash}")
         await self._shown_once()
 
     async def _shown_once(self) -> None:

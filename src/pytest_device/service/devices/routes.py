@@ -36,8 +36,12 @@ class Logging(Protocol):
 
 @runtime_checkable
 class Tabbed(Protocol):
-    """A device whose apps can open more pages: ``close_others`` closes all except the one that shows the apps."""
+    """A device whose apps can open more pages and dialogs, be hidden, and crash, see ``chromium.Chromium``."""
 
+    async def background(self) -> None: ...
+    async def foreground(self) -> None: ...
+    async def crash(self) -> str | None: ...
+    async def dialog_type(self) -> str | None: ...
     async def close_others(self) -> None: ...
 
 
@@ -115,9 +119,11 @@ async def _rotate(command: _Command) -> None:
     await command.device.rotate(cast("Orientation", wanted))
 
 
-async def _close_others(command: _Command) -> None:
-    if isinstance(command.device, Tabbed):
-        await command.device.close_others()
+def _tabbed(do: Callable[[Tabbed], Awaitable[object]]) -> _Handler:
+    async def handle(command: _Command) -> object:
+        return await do(command.device) if isinstance(command.device, Tabbed) else None
+
+    return handle
 
 
 async def _log(command: _Command) -> Sequence[Mapping[str, object]]:
@@ -138,7 +144,11 @@ _HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
     ("GET", "apps"): ("apps", lambda asked: asked.device.apps()),
     ("GET", "orientation"): ("orientation", lambda asked: asked.device.orientation()),
     ("POST", "orientation"): ("", _rotate),
-    ("POST", "close-others"): ("", _close_others),
+    ("POST", "close-others"): ("", _tabbed(lambda device: device.close_others())),
+    ("POST", "background"): ("", _tabbed(lambda device: device.background())),
+    ("POST", "foreground"): ("", _tabbed(lambda device: device.foreground())),
+    ("GET", "crash"): ("crash", _tabbed(lambda device: device.crash())),
+    ("GET", "dialog"): ("type", _tabbed(lambda device: device.dialog_type())),
     ("GET", "screenshot"): ("", lambda asked: asked.device.screenshot()),
     ("GET", "log"): ("lines", _log),
 }

@@ -16,6 +16,8 @@ from pytest_device.service.devices.page import Page, Screen, origin_of
 from pytest_device.service.devices.profiles import Profile
 
 _PAGES: Final = [{"type": "page"}]
+_HOME_SCHEMES: Final = frozenset(("about", "data"))
+"""Those of pages that belong to the device itself."""
 
 
 class Tabs:
@@ -26,7 +28,11 @@ class Tabs:
         self.console = Console()
         self.visited: set[str] = set()
         """The origins of all pages and frames that were shown."""
+        self.crash: str | None = None
+        """How the page of an app has crashed, until an app is shown again."""
         self._pages: dict[str, Page] = {}
+        self._cover: Page | None = None
+        self._covered: list[Page] = []
         self._crash: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._opened = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -61,7 +67,7 @@ class Tabs:
             case "Target.detachedFromTarget":
                 self._lose(event.params["sessionId"])
             case "Target.targetCrashed":
-                self._fail(f"the page has crashed ({event.params['status']})")
+                self._begin(self._replace(event.params["targetId"], f"the page has crashed ({event.params['status']})"))
             case method if page := self._pages.get(event.session or ""):
                 page.on_event(method, event.params)
                 self.console.on_event(method, event.params)
@@ -70,7 +76,7 @@ class Tabs:
                 pass
 
     async def crashed(self) -> str:
-        """Wait for the crash of a page; return the reason."""
+        """Wait for the crash of a page that shows no app; return the reason."""
         return await asyncio.shield(self._crash)
 
     async def hold(self, orientation: Orientation) -> None:
@@ -81,9 +87,38 @@ class Tabs:
 
     async def close_others(self) -> None:
         """Close all pages except the first."""
-        for session, page in list(self._pages.items())[1:]:
-            await self._browser().call("Target.closeTarget", {"targetId": page.target})
-            self._pages.pop(session, None)
+        await self.uncover()
+        for page in list(self._pages.values())[1:]:
+            await self._close(page)
+
+    async def cover(self, url: str) -> None:
+        """Hide all pages, and open another one in front of them, unless it is open."""
+        if self._covered:
+            return
+        try:
+            for page in await self._open():
+                await page.hide()
+                self._covered.append(page)
+            self._cover = await self._another()
+            await self._cover.go(url)
+        except ControllerError:
+            await self.uncover()
+            raise
+
+    async def uncover(self) -> None:
+        """Close the page that `cover` has opened, and show those behind it."""
+        covered, self._covered = self._covered, []
+        cover, self._cover = self._cover, None
+        if cover is not None:
+            await self._close(cover)
+        for page in covered:
+            if page in self._pages.values():
+                await page.reveal()
+
+    def behind(self) -> Page | None:
+        """Return the page that was in front before it was covered, None without a cover."""
+        pages = [page for page in self._covered if page in self._pages.values()]
+        return pages[-1] if pages else None
 
     async def detach(self) -> None:
         """Cancel the tasks in progress."""
@@ -105,10 +140,19 @@ class Tabs:
         self._opened.set()
 
     def _lose(self, session: str) -> None:
-        self._pages.pop(session, None)
-        if not self._pages:  # the device needs one page for its home screen
+        if self._pages.pop(session, None) and not self._pages:  # the device needs one page for its home screen
             self._opened.clear()
             self._begin(self._reopen())
+
+    async def _another(self) -> Page:
+        target = (await self._browser().call("Target.createTarget", {"url": "about:blank"}))["targetId"]
+        await asyncio.gather(*self._tasks)
+        return next(page for page in self._pages.values() if page.target == target)
+
+    async def _close(self, page: Page) -> None:
+        for session in [session for session, other in self._pages.items() if other is page]:
+            await self._browser().call("Target.closeTarget", {"targetId": page.target})
+            self._lose(session)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -121,6 +165,19 @@ class Tabs:
         except ControllerError as error:
             if page in self._pages.values():  # a page that was closed before it was ready does no harm
                 self._fail(f"a page cannot emulate the phone: {error}")
+
+    async def _replace(self, target: str, crash: str) -> None:
+        """Close the page of an app that has crashed, or its cover; without either, the browser is broken."""
+        page = next((page for page in self._pages.values() if page.target == target), None)
+        if page is None:
+            return
+        if urlsplit(await page.address()).scheme not in _HOME_SCHEMES:
+            self.crash = crash
+        elif page is not self._cover:
+            self._fail(crash)
+        self.console.add_crash(crash)
+        page.on_crash(crash)
+        await self._close(page)
 
     async def _reopen(self) -> None:
         try:

@@ -1,0 +1,58 @@
+// The app in the background, behind the launcher: the commands go to the browser's window that a person would see.
+
+import { setTimeout } from 'node:timers/promises';
+import { errors } from 'appium/driver.js';
+
+const MOST_SECONDS = 600;
+/** The apps in front when no installed one is: the launcher, and the browser with a web page. */
+export const LAUNCHERS = { Android: 'com.google.android.apps.nexuslauncher', iOS: 'com.apple.springboard' };
+export const BROWSERS = { Android: 'com.android.chrome', iOS: 'com.apple.mobilesafari' };
+
+export const commands = {
+  /** Put the app in the background for some seconds, or with a negative number until it is activated. */
+  async backgroundApp(given) {
+    const seconds = Number(given ?? -1);
+    if (!(seconds <= MOST_SECONDS)) {
+      throw new errors.InvalidArgumentError(`seconds must be a number up to ${MOST_SECONDS}, not ${given}`);
+    }
+    await hide(this);
+    if (seconds < 0) return;
+    await setTimeout(seconds * 1000);
+    await this.device.foreground();
+    await follow(this);
+  },
+
+  async getCurrentPackage() {
+    const front = await this.device.front();
+    if (front) return front;
+    const isLauncher = this.away || (await this.device.crash()) || (await this.askPage('isHome'));
+    return (isLauncher ? LAUNCHERS : BROWSERS)[this.platform];
+  },
+};
+
+async function hide(driver) {
+  if (driver.away) return;
+  const before = await driver.toBrowser('/window/handles', 'GET');
+  const app = await driver.toBrowser('/window', 'GET');
+  await driver.device.background();
+  const launcher = (await driver.toBrowser('/window/handles', 'GET')).find((handle) => !before.includes(handle));
+  driver.away = { app, launcher };
+  await follow(driver);
+}
+
+/** Go to the window that is in front now; the web view stays the app's in the background, too. */
+export async function follow(driver) {
+  const { app, launcher } = driver.away ?? {};
+  const open = await driver.toBrowser('/window/handles', 'GET');
+  if (open.includes(launcher)) {
+    await enter(driver, driver.inApp ? launcher : app);
+    return;
+  }
+  driver.away = null;
+  const current = app ?? (await driver.toBrowser('/window', 'GET').catch(() => null)); // none after a crash
+  if (app || !current) await enter(driver, open.includes(current) ? current : open.at(-1));
+}
+
+async function enter(driver, handle) {
+  await driver.toBrowser('/window', 'POST', { handle });
+}

@@ -1,0 +1,209 @@
+// Which `mobile:` scripts the driver of each platform has, and with which arguments.
+//
+// In a list of arguments, `name` is mandatory and `name?` is optional; of `one|two+three`, one alternative is mandatory:
+// `one`, or `two` with `three`. The names are those that UiAutomator2 and XCUITest document.
+
+import { errors } from 'appium/driver.js';
+
+const PREFIX = 'mobile:';
+const DOCUMENT = 'docs/local-appium.md';
+const FARTHEST = 2;
+const ELEMENT_KEY = 'element-6066-11e4-a52e-4f735466cecf';
+
+const android = (list = '') => ({ Android: list });
+const ios = (list = '') => ({ iOS: list });
+const both = (list = '') => ({ Android: list, iOS: list });
+/** Of a script that is refused anyway, no arguments are checked. */
+const REFUSED = null;
+
+// The client sends both names to either driver.
+const app = (more = '') => ({ Android: `appId bundleId? ${more}`, iOS: `bundleId appId? ${more}` });
+const AREA = 'elementId|left+top+width+height speed?';
+const POINT = 'elementId|x+y';
+
+const SCRIPTS = {
+  acceptAlert: android('buttonLabel?'),
+  activateApp: app(),
+  activeAppInfo: ios(),
+  alert: ios('action buttonLabel?'),
+  backgroundApp: both('seconds?'),
+  batteryInfo: both(REFUSED),
+  changePermissions: android('permissions appPackage? action?'),
+  clearApp: app(),
+  clickGesture: android(POINT),
+  deepLink: { Android: 'url package? waitForLaunch?', iOS: 'url bundleId?' },
+  deviceInfo: both(),
+  deviceScreenInfo: ios(),
+  dismissAlert: android('buttonLabel?'),
+  doubleClickGesture: android(POINT),
+  doubleTap: ios('elementId? x? y?'),
+  dragFromToForDuration: ios('duration fromX fromY toX toY elementId?'),
+  dragGesture: android('endX endY elementId|startX+startY speed?'),
+  enrollBiometric: ios(REFUSED),
+  execEmuConsoleCommand: android(REFUSED),
+  fingerprint: android(REFUSED),
+  flingGesture: android(`direction ${AREA}`),
+  getAppStrings: both(REFUSED),
+  getClipboard: both('contentType?'),
+  getConnectivity: android('services?'),
+  getContexts: both('waitForWebviewMs?'),
+  getCurrentActivity: android(),
+  getCurrentPackage: android(),
+  getDeviceTime: both('format?'),
+  getDisplayDensity: android(),
+  getGeolocation: android(),
+  getOrientation: both(),
+  getPasteboard: ios('encoding?'),
+  getPerformanceData: android(REFUSED),
+  getPerformanceDataTypes: android(),
+  getPermission: ios('service bundleId'),
+  getPermissions: android('type? appPackage?'),
+  getSimulatedLocation: ios(),
+  getSystemBars: android(REFUSED),
+  gsmCall: android(REFUSED),
+  gsmSignal: android(REFUSED),
+  gsmVoice: android(REFUSED),
+  hideKeyboard: both('keys?'),
+  installApp: {
+    Android: 'appPath app? timeout? allowTestPackages? useSdcard? grantPermissions? replace? checkVersion? noIncremental?',
+    iOS: 'app appPath? strategy? timeoutMs? checkVersion?',
+  },
+  isAppInstalled: app(),
+  isBiometricEnrolled: ios(),
+  isKeyboardShown: both(),
+  isLocked: both(),
+  keys: ios('keys elementId?'),
+  killApp: ios('bundleId'),
+  launchApp: ios('bundleId arguments? environment?'),
+  listApps: { Android: '', iOS: 'applicationType?' },
+  lock: both(REFUSED),
+  longClickGesture: android(`${POINT} duration?`),
+  networkSpeed: android(REFUSED),
+  openNotifications: android(REFUSED),
+  performEditorAction: android('action'),
+  pinch: ios('scale velocity elementId?'),
+  pinchCloseGesture: android(`percent ${AREA}`),
+  pinchOpenGesture: android(`percent ${AREA}`),
+  powerAc: android(REFUSED),
+  powerCapacity: android(REFUSED),
+  pressButton: ios('name durationSeconds?'),
+  pressKey: android('keycode metastate? flags? isLongPress?'),
+  pullFile: both(REFUSED),
+  pullFolder: both(REFUSED),
+  pushFile: both(REFUSED),
+  queryAppState: app(),
+  removeApp: app('timeout? keepData?'),
+  scroll: {
+    Android: 'strategy selector elementId? maxSwipes?',
+    iOS: 'name|direction|predicateString|toVisible distance? elementId?',
+  },
+  scrollGesture: android(`direction percent ${AREA}`),
+  scrollToElement: ios('elementId'),
+  selectPickerWheelValue: ios(REFUSED),
+  sendBiometricMatch: ios(REFUSED),
+  sendSms: android(REFUSED),
+  setClipboard: both('content contentType? label?'),
+  setConnectivity: android('wifi|data|airplaneMode'),
+  setGeolocation: android('latitude longitude altitude?'),
+  setPasteboard: ios('content encoding?'),
+  setPermission: ios('access bundleId'),
+  setSimulatedLocation: ios('latitude longitude'),
+  shake: ios(REFUSED),
+  shell: android(REFUSED),
+  startActivity: android('intent|component|uri action? package? extras? categories? stop? wait?'),
+  startLogsBroadcast: both(REFUSED),
+  startMediaProjectionRecording: android(REFUSED),
+  startXCTestScreenRecording: ios(REFUSED),
+  statusBar: android(REFUSED),
+  swipe: ios('direction velocity? elementId?'),
+  swipeGesture: android(`direction percent ${AREA}`),
+  tap: ios('x y elementId?'),
+  terminateApp: app('timeout?'),
+  toggleGps: android(REFUSED),
+  touchAndHold: ios('duration elementId? x? y?'),
+  twoFingerTap: ios('elementId?'),
+  type: android('text'),
+  unlock: both(REFUSED),
+  viewportRect: both(),
+  viewportScreenshot: both(),
+};
+
+export const isMobile = (script) => script.startsWith(PREFIX);
+export const shown = (name) => `'${PREFIX} ${name}'`;
+
+/** Return the error for a script that the device cannot execute. */
+export function refusal(name, why) {
+  return new errors.UnsupportedOperationError(`the local device does not support ${shown(name)}: ${why}. See ${DOCUMENT}`);
+}
+
+/** Return the name of a script and its arguments, with elements as their ids; throw what is wrong with them. */
+export function parsed(script, args, platform) {
+  const name = script.slice(PREFIX.length).trim();
+  const list = argumentsOf(name, platform);
+  const given = objectIn(name, args);
+  if (list !== REFUSED) check(name, list, given);
+  return [name, Object.fromEntries(Object.entries(given).map(([key, value]) => [key, value?.[ELEMENT_KEY] ?? value]))];
+}
+
+function argumentsOf(name, platform) {
+  if (!Object.hasOwn(SCRIPTS, name)) {
+    const near = nearest(name, Object.keys(SCRIPTS).filter((one) => platform in SCRIPTS[one]));
+    const hint = near ? `did you mean ${shown(near)}? See ${DOCUMENT}` : `see ${DOCUMENT}`;
+    throw new errors.UnknownMethodError(`${shown(name)} is not supported by the local device: ${hint}`);
+  }
+  const script = SCRIPTS[name];
+  if (platform in script) return script[platform];
+  throw new errors.UnknownMethodError(`${shown(name)} is a script of ${Object.keys(script)[0]}, this is ${platform}`);
+}
+
+function objectIn(name, args) {
+  const [given = {}, ...more] = Array.isArray(args) ? args : [args];
+  if (more.length || typeof given !== 'object' || Array.isArray(given)) {
+    throw new errors.InvalidArgumentError(`the arguments of ${shown(name)} must be an object, not ${JSON.stringify(args)}`);
+  }
+  return given ?? {};
+}
+
+function check(name, list, given) {
+  const words = list.split(' ').filter(Boolean);
+  const known = words.flatMap((word) => word.replace('?', '').split(/[|+]/));
+  const unknown = Object.keys(given).find((key) => !known.includes(key));
+  if (unknown !== undefined) {
+    const near = nearest(unknown, known);
+    const all = known.length ? `its arguments are ${quoted(known)}` : 'it has no arguments';
+    const hint = near ? `did you mean '${near}'?` : all;
+    throw new errors.InvalidArgumentError(`${shown(name)} has no argument '${unknown}': ${hint}`);
+  }
+  const isGiven = (key) => (given[key] ?? null) !== null;
+  for (const word of words.filter((one) => !one.endsWith('?'))) {
+    const ways = word.split('|').map((way) => way.split('+'));
+    if (ways.some((way) => way.every(isGiven))) continue;
+    const missing = ways.length > 1 ? `needs ${ways.map(quoted).join(' or ')}` : `does not work: '${word}' is missing`;
+    throw new errors.InvalidArgumentError(`${shown(name)} ${missing}`);
+  }
+}
+
+function quoted(names) {
+  return names.map((name) => `'${name}'`).join(', ');
+}
+
+/** Return the name that was probably meant, if there is one. */
+function nearest(name, names) {
+  const [wanted, ...all] = [name, ...names].map((one) => one.toLowerCase());
+  const distances = all.map((one) => (wanted.length > 2 && one.includes(wanted) ? 1 : distance(wanted, one)));
+  const least = Math.min(...distances);
+  return least <= FARTHEST ? names[distances.indexOf(least)] : null;
+}
+
+/** Return how many letters differ between two words (Levenshtein). */
+function distance(one, other) {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (const [above, letter] of [...one].entries()) {
+    const next = [above + 1];
+    for (const [index, sign] of [...other].entries()) {
+      next.push(Math.min(next[index] + 1, row[index + 1] + 1, row[index] + (letter === sign ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1);
+}

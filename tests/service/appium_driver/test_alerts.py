@@ -1,0 +1,63 @@
+"""The buttons of an alert, by the labels that a suite names."""
+
+from typing import Any
+
+import pytest
+from appium.webdriver import Remote
+from appium.webdriver.common.appiumby import AppiumBy
+from selenium.common.exceptions import InvalidArgumentException, NoAlertPresentException
+
+from tests.service.appium_driver.conftest import seen
+
+
+@pytest.fixture(params=["phone", "iphone"])
+def driver(request: pytest.FixtureRequest) -> Remote:
+    driver: Remote = request.getfixturevalue(request.param)
+    seen(driver, "text").send_keys("Buy milk")
+    seen(driver, "add").click()
+    seen(driver, "delete").click()
+    return driver
+
+
+def press(driver: Remote, action: str, **label: str) -> None:
+    if driver.capabilities["platformName"].lower() == "ios":
+        driver.execute_script("mobile: alert", {"action": action, **label})
+    else:
+        driver.execute_script(f"mobile: {action}Alert", label)
+
+
+@pytest.mark.parametrize(
+    ("action", "label", "left"),
+    [("accept", "Cancel", 1), ("dismiss", "OK", 0), ("accept", "OK", 0), ("dismiss", "Cancel", 1)],
+)
+def test_the_button_that_is_named_is_pressed(driver: Remote, action: str, label: str, left: int) -> None:
+    press(driver, action, buttonLabel=label)
+    assert seen(driver, "count").text == f"You have {left} notes"
+
+
+@pytest.mark.parametrize("action", ["accept", "dismiss"])
+def test_a_button_that_is_not_there_is_refused_with_those_that_are(driver: Remote, action: str) -> None:
+    with pytest.raises(InvalidArgumentException, match=r"no button 'Later': its buttons are 'OK', 'Cancel'"):
+        press(driver, action, buttonLabel="Later")
+    assert driver.switch_to.alert.text == "Delete all notes?"
+    driver.switch_to.alert.dismiss()
+
+
+def test_an_alert_that_informs_has_one_button(driver: Remote) -> None:
+    driver.switch_to.alert.dismiss()
+    driver.switch_to.context(driver.contexts[1])
+    driver.execute_script("setTimeout(() => alert('Saved'), 0)")
+    driver.switch_to.context("NATIVE_APP")
+    button = {"ios": "XCUIElementTypeButton"}.get(driver.capabilities["platformName"].lower(), "android.widget.Button")
+    assert [one.text for one in driver.find_elements(AppiumBy.CLASS_NAME, button)] == ["OK"]
+    with pytest.raises(InvalidArgumentException, match=r"no button 'Cancel': its buttons are 'OK'\n"):
+        press(driver, "accept", buttonLabel="Cancel")
+    press(driver, "accept", buttonLabel="OK")
+    assert seen(driver, "title").text == "Notes"
+
+
+def test_without_an_alert_there_is_no_button(driver: Remote) -> None:
+    driver.switch_to.alert.dismiss()
+    arguments: dict[str, Any] = {"buttonLabel": "OK"}
+    with pytest.raises(NoAlertPresentException):
+        press(driver, "accept", **arguments)

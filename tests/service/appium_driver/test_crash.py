@@ -1,0 +1,93 @@
+"""A crash of the app's page: the app's fault, and the device stays."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from appium.webdriver import Remote
+from selenium.common.exceptions import WebDriverException
+
+from pytest_device.local import LocalService
+from pytest_device.service.config import cache_directory
+from pytest_device.spec import Platform
+from tests.service.appium_driver.conftest import APP, APP_ID, booted, driven, fresh, seen
+
+CRASHED: Final = f"The application under test with bundle id '{APP_ID}' is not running, possibly crashed"
+SUITE: Final = """
+import pytest
+pytestmark = pytest.mark.device(platform="{platform}", type="appium", share="run")
+seen = []
+
+@pytest.fixture
+def device_appium_options():
+    return {{"appium:app": {app!r}, "{id}": "{app_id}"}}
+
+def crash(driver):
+    driver.command_executor.add_command("cdp", "POST", "/session/$sessionId/goog/cdp/execute")
+    driver.execute("cdp", {{"cmd": "Page.crash", "params": {{}}}})
+
+def test_crashes(device_driver, device_session):
+    seen.append(device_session.id)
+    crash(device_driver)
+
+def test_uses_it_after(device_driver, device_session):
+    device_driver.implicitly_wait(10)
+    assert device_driver.find_element("accessibility id", "title").text == "Notes"
+    assert seen == [device_session.id]
+"""
+
+
+@pytest.fixture(params=list(Platform))
+def driver(request: pytest.FixtureRequest, service: LocalService) -> Generator[Remote]:
+    named = "bundleId" if request.param is Platform.IOS else "appPackage"
+    with booted(service, request.param) as session, driven(session, {"app": str(APP), named: APP_ID}) as driver:
+        yield fresh(driver)
+
+
+def crash(driver: Remote) -> None:
+    commands: Any = driver.command_executor
+    commands.add_command("cdp", "POST", "/session/$sessionId/goog/cdp/execute")
+    with pytest.raises(WebDriverException, match="crashed"):
+        driver.execute("cdp", {"cmd": "Page.crash", "params": {}})
+
+
+def test_a_crash_is_reported_until_the_app_is_launched_anew(driver: Remote) -> None:
+    crash(driver)
+
+    for ask in (lambda: seen(driver, "title"), driver.get_screenshot_as_png, lambda: driver.tap([(9, 9)])):
+        with pytest.raises(WebDriverException, match=CRASHED):
+            ask()
+    assert driver.query_app_state(APP_ID) == 1
+    log = driver.get_log("crashlog" if driver.capabilities["platformName"].lower() == "ios" else "logcat")
+    assert "the page has crashed (crashed)" in [line["message"] for line in log]
+
+    driver.activate_app(APP_ID)
+    assert (seen(driver, "title").text, driver.query_app_state(APP_ID)) == ("Notes", 4)
+
+
+def test_a_crash_in_the_background_is_noticed_when_the_app_is_back(phone: Remote) -> None:
+    phone.background_app(-1)
+    phone.switch_to.context(f"WEBVIEW_{APP_ID}")
+    crash(phone)
+    phone.switch_to.context("NATIVE_APP")
+    assert phone.query_app_state(APP_ID) == 1
+    phone.activate_app(APP_ID)
+    assert seen(phone, "title").text == "Notes"
+
+
+@pytest.mark.parametrize(("platform", "id_"), [("android", "appium:appPackage"), ("ios", "appium:bundleId")])
+def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, platform: str, id_: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_directory(os.environ, Path.home()).parent))
+    pytester.makepyfile(SUITE.format(platform=platform, app=str(APP), id=id_, app_id=APP_ID))
+
+    result = pytester.runpytest_subprocess("--device-local")
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        ["app: the app crashed: * (session page: http*)", "devices: 1 created, 1 stopped (confirmed); *"]
+    )
+    assert "infrastructure:" not in result.stdout.str()
