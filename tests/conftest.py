@@ -53,6 +53,17 @@ def _default_signals_in_children() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _own_temporary_directories_of_runs(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Keep runs within tests away from the temporary directories of other runs.
+
+    Each run of pytest removes those of earlier ones at its end, which can hold a gigabyte: it looked like a hang.
+    """
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", str(tmp_path_factory.mktemp("runs")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _no_service_from_outside() -> Generator[None]:
     """Keep the developer's own configuration out of the tests."""
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -106,7 +106,7 @@ def python(*args: str, cwd: Path) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-B", *args],
         cwd=cwd,
-        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_DEBUG_TEMPROOT": str(cwd)},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -40,6 +40,7 @@ class World:
         (self._bin / "python3").symlink_to(python)
         inherited = {name: value for name, value in os.environ.items() if REGISTRIES.fullmatch(name)}
         own = {"PATH": str(self._bin), "HOME": str(self.home), "LANG": "C.UTF-8"}
+        own["PYTEST_DEBUG_TEMPROOT"] = str(directory)  # else its runs remove what others left: that takes a while
         self._environ = {**_registries_of_user(), **inherited, **own}
 
     def run(self, command: str, where: Path, *, online: bool = True) -> str:

@@ -90,6 +90,7 @@ class Room:
             "DEVICE_APP_ID": self.service.app_id,
             "DEVICE_STATE_DIR": str(self.state),
             "FAULT_ROOM": str(self.directory),
+            "PYTEST_DEBUG_TEMPROOT": str(self.directory),  # a run removes what earlier ones left there
             **{name: value.format(room=self.directory) for name, value in self._row.settings.items()},
         }  # fmt: skip
 
