@@ -155,13 +155,13 @@ def spoiler(random: Random) -> Spoil:
 def names_it(reply: Reply, session_id: str) -> bool:
     """Tell whether an answer, as far as it arrives, names this session and no other, in a form that can be read.
 
-    What refuses a request is an answer about a session only if it has the form of one.
+    What refuses or redirects a request is an answer about a session only if it has the form of one.
     """
     if reply.headers.get("Content-Encoding", "identity") != "identity" or len(reply.body) > MAX_REPLY_BYTES:
         return False
     if reply.chunks and any(isinstance(chunk, httpx.HTTPError) for chunk in reply.chunks):
         return False
-    if reply.status in range(400, 600) and not url_in(reply.body):
+    if reply.status in range(300, 600) and not url_in(reply.body):
         return False
     ids = set(re.findall(r'"id"\s*:\s*("[^"]*"|[^",}\s]*)', reply.body.decode("latin-1")))
     return ids == {f'"{session_id}"'}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pytest_device.errors import NoCapacityError, ServiceError, SessionFailedError, UnexpectedReplyError
-from pytest_device.sessions.client import SessionClient, is_passing, retry_after_of
+from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.events import Created, CreateUnknown, Ready, SessionRef, StateChanged, TakenOver
 from pytest_device.sessions.lifecycle import (
     RETRY_AFTER_MOST_SECONDS,
@@ -17,8 +17,10 @@ from pytest_device.sessions.lifecycle import (
     timed_out,
 )
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.replies import is_odd, is_passing, retry_after_of
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.retry_policy import GONE_SECONDS
 from pytest_device.sessions.states import State
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
@@ -75,6 +77,8 @@ class Attempt:
         """Since when it is waited for; when it was created; when it was last seen not to be ready."""
         self._is_answered = True
         """Whether the last poll was."""
+        self._odd_since: float | None = None
+        """Since when polls are answered so oddly that it may not exist."""
         self._not_before = self.started
         """Until then the service does not want to be asked."""
         self._checked_since: float | None = None
@@ -142,14 +146,21 @@ class Attempt:
         try:
             session = self._config.client.get(known.id)
         except ServiceError as error:
-            if not is_passing(error):
+            if not is_passing(error) and not self._is_borne(error):
                 raise
             self._tolerate(error, known)
             return
         if session.id != known.id:
             raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
         self.is_known = self._is_answered = True
+        self._odd_since = None
         self.session = session
+
+    def _is_borne(self, error: ServiceError) -> bool:
+        """Return whether an answer may be that of a replica which lags behind, or of something on the way."""
+        now = self._config.clock()
+        self._odd_since = now if self._odd_since is None else self._odd_since
+        return is_odd(error) and now - self._odd_since < GONE_SECONDS
 
     def _tolerate(self, error: ServiceError, known: Session) -> None:
         """Pause as long as the service asks, but not beyond the wait limit."""

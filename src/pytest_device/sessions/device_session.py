@@ -12,6 +12,7 @@ from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
+from pytest_device.sessions.replies import A_PAGE
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.states import Outcome, State, moved
@@ -174,17 +175,23 @@ class DeviceSession:
     def _stop_created(self) -> None:
         if not self.is_created or self.outcome is not None:
             return
-        of, client = self.ref(), self._config.client
+        of = self.ref()
         try:
-            event = events.stop_event(of, lambda: client.stop(of.session_id))
+            event = events.stop_event(of, self._send_stop)
         except BaseException:  # an interrupt in the middle of the stop: the session comes first
-            self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
+            self._config.relay.event(events.stop_event(of, self._send_stop))
             raise
         self._conclude(of, self._counted(event))
 
+    def _send_stop(self) -> Session:
+        try:
+            return self._config.client.stop(self.ref().session_id)
+        except NotFoundError as error:
+            if self._attempt.is_known:
+                raise
+            raise ServiceError(NEVER_THERE) from error
+
     def _conclude(self, of: events.SessionRef, event: events.StopEvent) -> None:
-        if isinstance(event, events.Gone) and not self._attempt.is_known:
-            event = events.StopFailed(of, NEVER_THERE)
         self.outcome = events.outcome_of(event)
         self._config.relay.event(event)
         if isinstance(event, events.StopFailed):
@@ -246,6 +253,8 @@ class DeviceSession:
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)
         except NotFoundError as error:
+            if error.detail.startswith(A_PAGE):
+                return None
             answer = error
         except ServiceError:
             return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_device.sessions.events import detail_of, is_proof
-from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
+from pytest_device.sessions.ledger import ENDED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, past_runs
 from pytest_device.sessions.sweep import Findings, asked_after, counted, is_free, is_over, proven_in, stop_all
@@ -111,7 +111,7 @@ def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seco
     """Stop sessions of this service side by side, and remove what is proven stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
         chosen = [one for one in known if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)]
-        here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == endpoint.url]
+        here = [one for one in chosen if one.entry.state not in ENDED and one.entry.service == endpoint.url]
         running = [one.entry for one in here if one.entry.state not in UNKNOWN]
         strangers = choice.ids - {one.entry.session_id.lower() for one in known}
         # Of a mistyped id, 404 to a stop would be no proof.
@@ -121,10 +121,10 @@ def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seco
         _forget(chosen, proven_in(events))
         return Outcome(
             events,
-            already=[one.entry for one in chosen if one.entry.state == STOPPED],
+            already=[one.entry for one in chosen if one.entry.state in ENDED],
             spared=0 if choice.ids else len(known) - len(chosen),
             unknown=[one.entry for one in here if one.entry.state in UNKNOWN and not is_over(one.entry)],
-            elsewhere=[one.entry for one in chosen if one.entry.state != STOPPED and one not in here],
+            elsewhere=[one.entry for one in chosen if one.entry.state not in ENDED and one not in here],
             strangers=sorted(unknown),
             damaged={} if choice.ids else damaged,
         )
@@ -137,6 +137,6 @@ def _is_free_at(service_url: str, one: Known) -> bool:
 def _forget(chosen: list[Known], proven: set[str]) -> None:
     """Remove what is stopped; of what a live run's processes stopped it keeps account itself."""
     for one in chosen:
-        is_past = one.entry.state == STOPPED or (one.entry.state in UNKNOWN and is_over(one.entry))
+        is_past = one.entry.state in ENDED or (one.entry.state in UNKNOWN and is_over(one.entry))
         is_done = one.entry.session_id in proven or (is_past and not one.is_alive)
         one.run.clear([one.entry] if is_done else [])

@@ -32,7 +32,10 @@ WARM: Final = "warm"
 STOPPED: Final = "stopped"
 """A tombstone: stopped when no process could read the report, for the next sweep."""
 UNKNOWN: Final = frozenset({ASKED, LOST})
-STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, STOPPED})
+GONE: Final = "gone"
+"""A tombstone, too: the service no longer knew it."""
+ENDED: Final = frozenset({STOPPED, GONE})
+STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, *ENDED})
 
 _VERSION: Final = 2
 _ENTRY: Final = ".json"

@@ -39,7 +39,7 @@ class Findings:
     stopped: list[events.StopEvent] = field(default_factory=list[events.StopEvent])
     """One event for each session that was stopped now, or could not be."""
     already: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Those that had been stopped before."""
+    """Those that had been stopped before, or were gone."""
     unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Create calls whose answer was lost, and whose time is not over."""
     elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
@@ -68,8 +68,9 @@ class Swept(Findings):
                 of = event.session
                 where = of.url or of.session_id
                 yield f"could not stop a session left by an earlier run: {of.label} {where}: {events.detail_of(event)}"
-        if self.already:
-            yield f"already stopped: {counted(len(self.already))} of interrupted runs"
+        for what, state in (("already stopped", ledger.STOPPED), ("no longer known to the service", ledger.GONE)):
+            if number := sum(entry.state == state for entry in self.already):
+                yield f"{what}: {counted(number)} of interrupted runs"
         for entry in self.unknown:
             yield (
                 f"an earlier run lost the response to a create call: {entry.label} named {entry.name!r}, created "
@@ -112,7 +113,8 @@ def _stopped(left: Iterable[Left], swept: Swept, endpoint: Endpoint, timeout_sec
     """Stop what is to be stopped; return what the ledger need not remember any more."""
     done, kept, live = _sorted(left, swept, endpoint.url)
     found = asked_after(endpoint, [entry.session_id for _, entry in kept])
-    ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
+    ended = {session_id for session_id, one in found.items() if one and one.status in TERMINAL}
+    ended |= {entry.session_id for _, entry in kept if is_over(entry) and found.get(entry.session_id, entry) is None}
     swept.kept.extend(entry for _, entry in kept if entry.session_id not in ended)
     swept.stopped.extend(stop_all(endpoint, [entry for _, entry in live], timeout_seconds))
     proven = proven_in(swept.stopped)
@@ -125,7 +127,7 @@ def _sorted(left: Iterable[Left], swept: Swept, service_url: str) -> tuple[list[
     """Return which sessions are done with, left up, and to be stopped; note the others."""
     done, kept, live = list[Left](), list[Left](), list[Left]()
     for run, entry in left:
-        if entry.state == ledger.STOPPED:
+        if entry.state in ledger.ENDED:
             swept.already.append(entry)
             done.append((run, entry))
         elif entry.service != service_url or entry.state in ledger.UNKNOWN:
@@ -181,7 +183,7 @@ def stop_all(endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_second
     if not entries:
         return []
     client = DeviceClient(endpoint.url, endpoint.token)
-    config = ReaperConfig(detached=False)
+    config = ReaperConfig(detached=False, gone_seconds=None)
     reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter())
     for entry in entries:
         reaper.register(entry)
@@ -232,6 +234,8 @@ def _found(entry: ledger.Entry) -> events.SessionEvent:
     match entry.state:
         case ledger.STOPPED:
             return events.Stopped(of, Status.STOPPED.value)
+        case ledger.GONE:
+            return events.Gone(of)
         case ledger.KEPT:
             return events.Kept(of)
         case ledger.WARM:
