@@ -13,7 +13,7 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import CreateUnknown, Kept, StopFailed, Stopped, detail_of, session_id_of
 from pytest_device.sessions.ledger import ASKED, GONE, KEPT, LIVE, STOPPED, Entry
 from pytest_device.sessions.reaper.messages import Endpoint
-from pytest_device.sessions.runs import OwnRun, past_runs
+from pytest_device.sessions.runs import OwnRun, account_of, past_runs
 from pytest_device.sessions.sweep import Swept, reconcile, stop_all, sweep
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import entry_of, request_at
@@ -210,6 +210,22 @@ def test_a_session_that_the_service_no_longer_knows_is_forgotten(past: Past) -> 
     past.sweep()
 
     assert past_runs(past.state_dir) == []
+
+
+@pytest.mark.parametrize("state", [LIVE, KEPT])
+def test_a_session_of_another_token_is_named_and_left_alone(past: Past, state: str) -> None:
+    account = account_of(past.state_dir, "another token")
+    past.left(entry := past.entry(state=state, asked_at=RECENTLY, account=account))
+    past.left(mine := past.entry(account=account_of(past.state_dir, past.faults.token)))
+
+    notes = list(past.sweep().notes())
+
+    assert notes == [
+        f"stopped 1 session left by earlier runs: {mine.session_id}",
+        f"skipped 1 session of earlier runs that another access token created: {entry.session_id}",
+    ]
+    assert past.entries() == [entry]
+    assert past.faults.statuses().count("stopped") == 1
 
 
 @pytest.mark.parametrize("state", [LIVE, KEPT])

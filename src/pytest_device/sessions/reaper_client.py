@@ -21,7 +21,7 @@ from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.retry_policy import GONE_SECONDS
-from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.runs import OwnRun, account_of
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0
@@ -64,6 +64,8 @@ class ReaperClient:
     ) -> None:
         self.base_url = client.base_url
         self.pid = os.getpid()
+        self.account = account_of(run.state_dir, endpoint.token) if run else ""
+        """What the entries of this token's sessions are known by."""
         self._stop_seconds = config.stop_seconds
         self._client, self._vendor, self._run, self._reporter = client, vendor, run, reporter
         self._sessions: dict[str, PendingSession] = {}
@@ -194,6 +196,7 @@ class ReaperClient:
             name=request.name or "",
             asked_at=_in_utc(datetime.now(UTC)),
             minutes=longest + CLEANUP_MINUTES,
+            account=self.account,
         )
 
     def _add(self, entry: Entry, *, is_claim: bool = False) -> PendingSession:

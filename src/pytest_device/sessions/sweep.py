@@ -15,7 +15,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import SilentReporter
-from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
+from pytest_device.sessions.runs import OwnRun, PastRun, account_of, past_runs
 from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
@@ -44,6 +44,8 @@ class Findings:
     """Create calls whose answer was lost, and whose time is not over."""
     elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions of other services."""
+    foreign: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    """Sessions of another access token."""
     damaged: dict[str, str] = field(default_factory=dict[str, str])
 
     def damages(self) -> Iterator[str]:
@@ -61,8 +63,7 @@ class Swept(Findings):
         """Yield what a person should know."""
         proven = [event.session.session_id for event in self.stopped if events.is_proof(event)]
         if proven:
-            ids = ", ".join([*proven[:NAMED], *("…" for _ in proven[NAMED : NAMED + 1])])
-            yield f"stopped {counted(len(proven))} left by earlier runs: {ids}"
+            yield f"stopped {counted(len(proven))} left by earlier runs: {named(proven)}"
         for event in self.stopped:
             if not events.is_proof(event):
                 of = event.session
@@ -76,10 +77,22 @@ class Swept(Findings):
                 f"an earlier run lost the response to a create call: {entry.label} named {entry.name!r}, created "
                 f"{ledger.date_and_time(entry.asked_at)}, may be running; it ends after at most {entry.minutes} minutes"
             )
+        yield from self._skipped()
+        yield from self.damages()
+
+    def _skipped(self) -> Iterator[str]:
         if self.elsewhere:
             services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
             yield f"skipped {counted(len(self.elsewhere))} of earlier runs at another service ({services})"
-        yield from self.damages()
+        if self.foreign:
+            ids = named(entry.session_id for entry in self.foreign)
+            yield f"skipped {counted(len(self.foreign))} of earlier runs that another access token created: {ids}"
+
+
+def named(ids: Iterable[str]) -> str:
+    """Return the first of some ids, as many as a line holds."""
+    ids = list(ids)
+    return ", ".join([*ids[:NAMED], *("…" for _ in ids[NAMED : NAMED + 1])])
 
 
 def counted(number: int) -> str:
@@ -103,15 +116,18 @@ def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: flo
                     left += [(run, entry) for entry in entries]
             except OSError as error:
                 swept.damaged[str(run.directory)] = str(error)
-        done = _stopped(left, swept, endpoint, timeout_seconds)
+        account = account_of(state_dir, endpoint.token) if left else ""
+        done = _stopped(left, swept, endpoint, account, timeout_seconds)
         for run in runs:
             run.clear([entry for of, entry in done if of is run])
     return swept
 
 
-def _stopped(left: Iterable[Left], swept: Swept, endpoint: Endpoint, timeout_seconds: float) -> list[Left]:
+def _stopped(
+    left: Iterable[Left], swept: Swept, endpoint: Endpoint, account: str, timeout_seconds: float
+) -> list[Left]:
     """Stop what is to be stopped; return what the ledger need not remember any more."""
-    done, kept, live = _sorted(left, swept, endpoint.url)
+    done, kept, live = _sorted(left, swept, endpoint.url, account)
     found = asked_after(endpoint, [entry.session_id for _, entry in kept])
     ended = {session_id for session_id, one in found.items() if one and one.status in TERMINAL}
     ended |= {entry.session_id for _, entry in kept if is_over(entry) and found.get(entry.session_id, entry) is None}
@@ -123,9 +139,11 @@ def _stopped(left: Iterable[Left], swept: Swept, endpoint: Endpoint, timeout_sec
     return done
 
 
-def _sorted(left: Iterable[Left], swept: Swept, service_url: str) -> tuple[list[Left], list[Left], list[Left]]:
+def _sorted(
+    left: Iterable[Left], swept: Swept, service_url: str, account: str
+) -> tuple[list[Left], list[Left], list[Left]]:
     """Return which sessions are done with, left up, and to be stopped; note the others."""
-    done, kept, live = list[Left](), list[Left](), list[Left]()
+    done, kept, live, foreign = list[Left](), list[Left](), list[Left](), list[Left]()
     for run, entry in left:
         if entry.state in ledger.ENDED:
             swept.already.append(entry)
@@ -136,10 +154,13 @@ def _sorted(left: Iterable[Left], swept: Swept, service_url: str) -> tuple[list[
                 done.append((run, entry))
             else:
                 (swept.unknown if is_here else swept.elsewhere).append(entry)
+        elif not entry.is_of(account):
+            (done if is_over(entry, OLD) else foreign).append((run, entry))
         elif entry.state == ledger.KEPT or _is_warm(entry):
             kept.append((run, entry))
         elif is_free(run, entry):
             live.append((run, entry))
+    swept.foreign.extend(entry for _, entry in foreign)
     return done, kept, live
 
 
