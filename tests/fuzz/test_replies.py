@@ -19,7 +19,7 @@ from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.sessions.client import MAX_REPLY_BYTES, DeviceClient
-from pytest_device.sessions.events import Event, detail_of, session_id_of
+from pytest_device.sessions.events import Event, Note, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
@@ -104,7 +104,9 @@ class Outcome:
 
     def told(self) -> Iterator[str]:
         for event in self.events:
-            yield from (detail_of(event), ref_of(event).url, session_id_of(event))
+            yield from (detail_of(event), session_id_of(event))
+            if not isinstance(event, Note):
+                yield ref_of(event).url
         if self.error:
             yield from (str(self.error), repr(self.error), *getattr(self.error, "__notes__", ()))
         if self.session:

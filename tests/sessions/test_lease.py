@@ -24,6 +24,7 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
+    Note,
     Ready,
     StateChanged,
     StopFailed,
@@ -298,12 +299,43 @@ def test_a_create_that_certainly_never_left_is_repeated(client: DeviceClient, wo
 
 
 def test_a_session_whose_create_answer_is_not_readable_is_stopped_by_its_id(client: DeviceClient, world: World) -> None:
-    world.faults["create"] = [changed(createdAt="yesterday", jobRunId=None)]
+    world.faults["create"] = [changed(status=7)]
 
-    with pytest.raises(UnexpectedReplyError, match=r"jobRunId.*createdAt"):
+    with pytest.raises(UnexpectedReplyError, match="status"):
         leased(client, world)
 
     assert world.statuses() == ["stopped"]
+
+
+def test_fields_that_nobody_needs_may_be_odd_and_are_named(client: DeviceClient, world: World) -> None:
+    odd = changed(createdAt="yesterday", jobRunId=None, url="/relative", maxDurationMinutes=None, platform=None, type=7)
+    world.faults = {"create": [odd], "get": [odd] * 3, "stop": [odd]}
+
+    session = leased(client, world)
+
+    assert isinstance(session.remote_config, AppiumConfig)
+    assert (session.type, session.platform, session.max_duration_minutes) == ("appium", "android", 20)
+    assert isinstance(world.events[-1], Stopped)
+    odd_fields = "createdAt, jobRunId, maxDurationMinutes, platform, type, url"
+    assert {event.text for event in world.events if isinstance(event, Note)} == {
+        f"the service's sessions have no usable {odd_fields}: done without"
+    }
+
+
+def test_a_wait_for_a_missing_connection_detail_ends_with_its_name(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [changed(status="in-progress", remoteConfig={"capabilities": {}})] * 100
+
+    with pytest.raises(SessionTimeoutError, match=r"in-progress without remoteConfig\.appiumUrl"):
+        leased(client, world, timeout_seconds=60)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_the_reason_of_an_errored_session_is_told(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [changed(status="errored", remoteConfig=None, failureReason="no disk")]
+
+    with pytest.raises(SessionFailedError, match="failed to start: no disk"):
+        leased(client, world)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from pytest_device.errors import NoCapacityError, ServiceError, SessionFailedError, UnexpectedReplyError
 from pytest_device.sessions.client import SessionClient
-from pytest_device.sessions.events import Created, CreateUnknown, Ready, SessionRef, StateChanged, TakenOver
+from pytest_device.sessions.events import Created, CreateUnknown, Note, Ready, SessionRef, StateChanged, TakenOver
 from pytest_device.sessions.lifecycle import (
     RETRY_AFTER_MOST_SECONDS,
     CapacityBackoff,
@@ -29,6 +29,8 @@ HEARTBEAT_SECONDS: Final = 30.0
 
 CONTROLLER_DELAY_SECONDS: Final = 1.0
 """How long a controller that cannot be reached is left alone, at most: it costs the service nothing to be asked."""
+
+_REQUESTED: Final = ("type", "platform", "max_duration_minutes")
 
 ProblemOf = Callable[[Session], str | None]
 """What is wrong with the controller of a session in progress, None when nothing is."""
@@ -114,7 +116,7 @@ class Attempt:
         if self._backoff and not self._backoff.is_due(self._waited()):
             return None
         try:
-            self.session = self._config.client.create(self._request)
+            self.session = self._as_requested(self._config.client.create(self._request))
             self.session_id = str(self.session.id)
             check_kind(self._request, self.session)
         except NoCapacityError as refusal:
@@ -154,7 +156,15 @@ class Attempt:
             raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
         self.is_known = self._is_answered = True
         self._odd_since = None
-        self.session = session
+        self.session = self._as_requested(session)
+
+    def _as_requested(self, session: Session) -> Session:
+        """Take from the request what the service does not say of a session, and report that once in a run."""
+        if odd := [name for name in session.odd_fields if session.remote_config or not name.startswith("remoteConfig")]:
+            text = f"the service's sessions have no usable {', '.join(odd)}: done without"
+            self._config.relay.event(Note(text))
+        asked = {name: getattr(self._request, name) for name in _REQUESTED if getattr(session, name) is None}
+        return session.model_copy(update=asked)
 
     def _is_borne(self, error: ServiceError) -> bool:
         """Return whether an answer may be that of a replica which lags behind, or of something on the way."""
@@ -165,7 +175,7 @@ class Attempt:
     def _tolerate(self, error: ServiceError, known: Session) -> None:
         """Pause as long as the service asks, but not beyond the wait limit."""
         if self._waited() >= self._policy.timeout_seconds:
-            raise timed_out(known, self._waited(), f" ({known.url}). Last answer: {error}") from error
+            raise timed_out(known, self._waited(), f" ({known.page}). Last answer: {error}") from error
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
@@ -199,7 +209,7 @@ class Attempt:
             self._config.relay.event(ready)
             return 0.0
         if self._config.clock() - self._checked_since >= limit:
-            what = f"the session is in progress, but {problem} ({session.url})"
+            what = f"the session is in progress, but {problem} ({session.page})"
             raise SessionFailedError(what, session_id=str(session.id), url=session.url)
         self._report_state(f"in-progress, but {problem}")
         return min(CONTROLLER_DELAY_SECONDS, self._policy.poll_interval_seconds)
@@ -215,7 +225,7 @@ class Attempt:
         return SessionRef(
             label=f"{self._request.platform} {self._request.type}",
             session_id=self.session_id or "",
-            url=self.session.url if self.session else "",
+            url=(self.session.url or "") if self.session else "",
             minutes=max(0, round(self._bound_minutes() - (self._config.clock() - self._created) / 60)),
             waited_seconds=self._waited(),
         )

@@ -105,7 +105,7 @@ class DeviceSession:
     def has_left(self, minutes: int) -> bool:
         """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
         used = 0.0 if self.ready_at is None else self._config.clock() - self.ready_at
-        return self.session.max_duration_minutes * 60 - used >= minutes * 60
+        return self.session.limit_minutes * 60 - used >= minutes * 60
 
     # Its start.
 

@@ -128,7 +128,7 @@ class WarmStore:
             return None
         if not owner.take_over(left.entry, left.ledger):
             return None
-        return WarmSession(session, self._config.clock() + seconds - session.max_duration_minutes * 60)
+        return WarmSession(session, self._config.clock() + seconds - session.limit_minutes * 60)
 
     def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
         """Return the session if it matches; leave one alone that has ended or is hidden from this run."""
@@ -163,7 +163,7 @@ class WarmStore:
         if not self.may_stay(held.requirement):
             return None
         ready_at = self._config.clock() if held.ready_at is None else held.ready_at
-        left_seconds = held.session.max_duration_minutes * 60 - (self._config.clock() - ready_at)
+        left_seconds = held.session.limit_minutes * 60 - (self._config.clock() - ready_at)
         idle_minutes = held.session.max_idle_time_minutes or self._config.minutes
         seconds = min(
             60.0 * self._config.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.requirement.minutes, 1)
@@ -196,7 +196,7 @@ class Left(NamedTuple):
         """Return how long it may still run, by this machine's clock and the service's times: the shorter one."""
         ends = [time_of(self.entry.ends)]
         if session.started_at is not None:
-            ends.append(session.started_at + timedelta(minutes=session.max_duration_minutes))
+            ends.append(session.started_at + timedelta(minutes=session.limit_minutes))
         return (min(ends) - now).total_seconds()
 
 

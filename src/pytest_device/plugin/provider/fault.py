@@ -16,7 +16,7 @@ def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
     if (over := held.check_alive()) or not _of_client(error):
         return over
     problem = problem_of(held.session)
-    return ControllerError(f"the session is in progress, but {problem} ({held.session.url})") if problem else None
+    return ControllerError(f"the session is in progress, but {problem} ({held.session.page})") if problem else None
 
 
 def _of_client(error: BaseException) -> bool:
