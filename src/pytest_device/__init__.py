@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import ServiceError as ServiceError
     from pytest_device.errors import SessionError as SessionError
     from pytest_device.errors import SessionFailedError as SessionFailedError
+    from pytest_device.errors import SessionGoneError as SessionGoneError
     from pytest_device.errors import SessionStoppedError as SessionStoppedError
     from pytest_device.errors import SessionTimeoutError as SessionTimeoutError
     from pytest_device.errors import StatusError as StatusError
@@ -59,8 +60,8 @@ _NAMES_OF: Final = {
     "errors": (
         "AgentDeviceError AppError ArgentError ConfigError ControllerError ControllerLostError DeviceError "
         "ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError NotFoundError ServiceError "
-        "SessionError SessionFailedError SessionStoppedError SessionTimeoutError StatusError StopDelayedError "
-        "StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
+        "SessionError SessionFailedError SessionGoneError SessionStoppedError SessionTimeoutError StatusError "
+        "StopDelayedError StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
     ),
     "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",

@@ -11,6 +11,7 @@ DeviceError
 │       ├── UnauthorizedError   401, or 400 with the code UNAUTHORIZED_ERROR
 │       ├── ForbiddenError      403
 │       ├── NotFoundError       404
+│       │   └── SessionGoneError
 │       └── NoCapacityError     429 or 503 to a create call: nothing was created, later it may be
 ├── LeaseTimeoutError           the session limit is reached, or the service has no capacity
 ├── SessionError                a session that failed; has its ID and session page
@@ -87,7 +88,7 @@ class StatusError(ServiceError):
 
 
 class InvalidRequestError(StatusError):
-    """400: a rule of the document is broken, or the account has no simulator access."""
+    """400, 422: a rule of the document is broken, or the account has no simulator access."""
 
 
 class UnauthorizedError(StatusError):
@@ -100,6 +101,10 @@ class ForbiddenError(StatusError):
 
 class NotFoundError(StatusError):
     """404: no project or session with this identifier."""
+
+
+class SessionGoneError(NotFoundError):
+    """404 for a minute, to a stop and to a lookup: the service no longer knows a session that it knew."""
 
 
 class NoCapacityError(StatusError):

@@ -113,7 +113,7 @@ class Options:
     polling = Option(
         "fixed", "when to poll a starting session: fixed, or learned from past boots", "choice", "fixed", "learned"
     )
-    stop_timeout_seconds = Option(60.0, "timeout for stopping sessions at the end of the run", "seconds")
+    stop_timeout_seconds = Option(75.0, "timeout for stopping sessions at the end of the run", "seconds")
     keep_on_failure = Option(
         False,
         "keep the session of a failed test until Enter is pressed, or without a terminal until it expires",

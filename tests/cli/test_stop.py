@@ -109,10 +109,10 @@ def test_stop_sends_the_token_to_no_other_service(ledgers: Ledgers) -> None:
 
 
 def test_stop_fails_for_what_cannot_be_stopped_and_goes_on_knowing_it(ledgers: Ledgers) -> None:
-    ledgers.run(entry := ledgers.entry(), ledgers.entry())
-    ledgers.service.add_fault("stop", "reply", status=403, body=json.dumps({"echo": ledgers.service.token}))
+    ledgers.run(entry := ledgers.entry())
+    ledgers.service.add_fault("stop", "reply", status=403, body=json.dumps({"echo": ledgers.service.token}), times=None)
 
-    result = ledgers.stop()
+    result = ledgers.stop("--timeout-seconds", "1")
 
     assert result.returncode == 1
     assert "not stopped: android appium" in result.stderr

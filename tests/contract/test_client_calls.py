@@ -48,7 +48,8 @@ def sent_by(operation: str) -> httpx.Request:
     def answer(request: httpx.Request) -> httpx.Response:
         request.read()
         sent.append(request)
-        return reply(200, json.dumps({"data": example_session()}))
+        ended = {"status": "stopped", "remoteConfig": None} if operation == "stop" else {}
+        return reply(200, json.dumps({"data": example_session(**ended)}))
 
     call(operation, answer)
     (request,) = sent
@@ -74,7 +75,7 @@ def test_a_call_carries_the_headers_of_the_document(row: Row, operation: str) ->
 
 @pytest.mark.parametrize("operation", ["create", "get", "stop"])
 @each("envelopes")
-def test_only_status_200_with_a_session_in_data_is_a_success(row: Row, operation: str) -> None:
+def test_only_a_success_with_a_session_in_data_is_read(row: Row, operation: str) -> None:
     body = json.dumps(row["reply"]).replace('"<Session>"', json.dumps(example_session()))
 
     if row["readable"]:

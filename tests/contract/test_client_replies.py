@@ -19,6 +19,7 @@ MEANING: Final[dict[str, Callable[[Any], object]]] = {
     "url": str,
     "integer": int,
 }
+REQUIRED: Final = ("id", "status")
 WRONG: Final[dict[str, object]] = {"string": 17, "url": 17, "object": "a text"}
 
 
@@ -38,19 +39,25 @@ def test_a_nullable_field_may_be_null(row: Row) -> None:
     assert getattr(session, snake_case(row["field"])) is None
 
 
-@each("session_fields", where=lambda row: not row["nullable"])
-def test_another_field_must_not_be_null(row: Row) -> None:
-    with pytest.raises(UnexpectedReplyError, match=row["field"]):
-        Session.from_wire(example_session(**{row["field"]: None}))
+@each("session_fields", where=lambda row: row["field"] in REQUIRED)
+def test_without_id_or_status_there_is_no_session(row: Row) -> None:
+    without = {name: value for name, value in example_session().items() if name != row["field"]}
+
+    for wire in (without, example_session(**{row["field"]: None})):
+        with pytest.raises(UnexpectedReplyError, match=row["field"]):
+            Session.from_wire(wire)
 
 
-@each("session_fields", where=lambda row: not row["nullable"])
-def test_a_field_that_is_never_null_is_missed(row: Row) -> None:
-    wire = example_session()
-    del wire[row["field"]]
+@each("session_fields", where=lambda row: not row["nullable"] and row["field"] not in REQUIRED)
+def test_any_other_field_is_done_without_and_named(row: Row) -> None:
+    without = {name: value for name, value in example_session().items() if name != row["field"]}
 
-    with pytest.raises(UnexpectedReplyError, match=row["field"]):
-        Session.from_wire(wire)
+    for wire in (without, example_session(**{row["field"]: None}), example_session(**{row["field"]: [object()]})):
+        session = Session.from_wire(wire)
+
+        assert getattr(session, snake_case(row["field"])) is None
+        assert session.odd_fields == [row["field"]]
+        assert str(session.id) == wire["id"]
 
 
 @each("session_values", where=lambda row: row["readable"])
@@ -62,20 +69,38 @@ def test_a_value_of_the_document_is_read(row: Row) -> None:
     assert str(read) == str(datetime.fromisoformat(row["value"]) if row["field"].endswith("At") else row["value"])
 
 
-@each("session_values", where=lambda row: not row["readable"])
-def test_any_other_value_is_an_unexpected_reply(row: Row) -> None:
-    with pytest.raises(UnexpectedReplyError, match=row.get("at_fault", row["field"])):
+@each("session_values", where=lambda row: not row["readable"] and row["field"] not in REQUIRED)
+def test_any_other_value_is_done_without_and_named(row: Row) -> None:
+    at_fault = row.get("at_fault", row["field"])
+
+    session = Session.from_wire(example_session(**{row["field"]: row["value"]}))
+
+    assert getattr(session, snake_case(at_fault)) is None
+    assert {name.partition(".")[0] for name in session.odd_fields} == {at_fault}
+
+
+@each("session_values", where=lambda row: not row["readable"] and row["field"] in REQUIRED)
+def test_any_other_id_or_status_is_an_unexpected_reply(row: Row) -> None:
+    with pytest.raises(UnexpectedReplyError, match=row["field"]):
         Session.from_wire(example_session(**{row["field"]: row["value"]}))
 
 
-@each("session_fields", where=lambda row: row["field"] != "id")
-def test_the_id_survives_what_is_wrong_with_another_field(row: Row) -> None:
-    wire = example_session(**{row["field"]: [object()]})
+def test_the_id_survives_what_is_wrong_with_the_status() -> None:
+    wire = example_session(status=[object()])
 
     with pytest.raises(UnexpectedReplyError) as caught:
         Session.from_wire(wire)
 
     assert caught.value.session_id == wire["id"]
+
+
+@pytest.mark.parametrize("name", ["error", "errorMessage", "failureReason", "reason", "message"])
+@pytest.mark.parametrize("value", ["no\x1b disk", {"code": 7, "message": "no\x1b disk"}])
+def test_the_reason_of_an_errored_session_is_read_from_whatever_field_gives_it(name: str, value: object) -> None:
+    wire = example_session(status="errored", remoteConfig=None, **{name: value})
+
+    assert Session.from_wire(wire).reason == "no? disk"
+    assert Session.from_wire(example_session()).reason == ""
 
 
 def test_a_field_the_document_does_not_know_is_kept() -> None:
@@ -92,11 +117,14 @@ def test_a_connection_detail_is_read(row: Row) -> None:
 
 
 @each("remote_config", where=lambda row: row["required"])
-def test_a_connection_detail_that_must_be_there_is_missed(row: Row) -> None:
+def test_a_session_is_not_ready_without_a_connection_detail_that_must_be_there(row: Row) -> None:
     config = example_config(row["type"], without=row["field"]) or {}
 
-    with pytest.raises(UnexpectedReplyError, match=row["field"]):
-        Session.from_wire(example_session(type=row["type"], remoteConfig=config))
+    for details in (config, {**config, row["field"]: None}, {**config, row["field"]: WRONG[row["json"]]}):
+        session = Session.from_wire(example_session(type=row["type"], status="in-progress", remoteConfig=details))
+
+        assert session.remote_config is None
+        assert session.described_status == f"in-progress without remoteConfig.{row['field']}"
 
 
 @each("remote_config", where=lambda row: not row["required"])
@@ -108,12 +136,22 @@ def test_an_optional_connection_detail_may_be_missing(row: Row) -> None:
     assert getattr(session.remote_config, snake_case(row["field"])) is None
 
 
-@each("remote_config")
-def test_a_connection_detail_of_the_wrong_type_is_an_unexpected_reply(row: Row) -> None:
+@each("remote_config", where=lambda row: not row["required"])
+def test_an_optional_connection_detail_of_the_wrong_type_is_done_without(row: Row) -> None:
     config = {**(example_config(row["type"]) or {}), row["field"]: WRONG[row["json"]]}
 
-    with pytest.raises(UnexpectedReplyError, match=row["field"]):
-        Session.from_wire(example_session(type=row["type"], remoteConfig=config))
+    session = Session.from_wire(example_session(type=row["type"], remoteConfig=config))
+
+    assert session.remote_config is not None
+    assert getattr(session.remote_config, snake_case(row["field"])) is None
+    assert session.odd_fields == [f"remoteConfig.{row['field']}"]
+
+
+@pytest.mark.parametrize("session_type", sorted({row["type"] for row in table("remote_config")}))
+def test_connection_details_have_their_class_although_the_type_is_not_said(session_type: str) -> None:
+    wire = example_session(type=session_type, remoteConfig=example_config(session_type))
+
+    assert type(Session.from_wire({**wire, "type": None}).remote_config) is type(Session.from_wire(wire).remote_config)
 
 
 @each("remote_config", where=lambda row: row["secret"])

@@ -19,7 +19,7 @@ from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.sessions.client import MAX_REPLY_BYTES, DeviceClient
-from pytest_device.sessions.events import Event, detail_of, session_id_of
+from pytest_device.sessions.events import Event, Note, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
@@ -104,7 +104,9 @@ class Outcome:
 
     def told(self) -> Iterator[str]:
         for event in self.events:
-            yield from (detail_of(event), ref_of(event).url, session_id_of(event))
+            yield from (detail_of(event), session_id_of(event))
+            if not isinstance(event, Note):
+                yield ref_of(event).url
         if self.error:
             yield from (str(self.error), repr(self.error), *getattr(self.error, "__notes__", ()))
         if self.session:
@@ -155,13 +157,13 @@ def spoiler(random: Random) -> Spoil:
 def names_it(reply: Reply, session_id: str) -> bool:
     """Tell whether an answer, as far as it arrives, names this session and no other, in a form that can be read.
 
-    What refuses a request is an answer about a session only if it has the form of one.
+    What refuses or redirects a request is an answer about a session only if it has the form of one.
     """
     if reply.headers.get("Content-Encoding", "identity") != "identity" or len(reply.body) > MAX_REPLY_BYTES:
         return False
     if reply.chunks and any(isinstance(chunk, httpx.HTTPError) for chunk in reply.chunks):
         return False
-    if reply.status in range(400, 600) and not url_in(reply.body):
+    if reply.status in range(300, 600) and not url_in(reply.body):
         return False
     ids = set(re.findall(r'"id"\s*:\s*("[^"]*"|[^",}\s]*)', reply.body.decode("latin-1")))
     return ids == {f'"{session_id}"'}

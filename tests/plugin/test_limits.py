@@ -54,7 +54,7 @@ def run_side_by_side(pytester: pytest.Pytester, *state_dirs: Path) -> list[int]:
 def were_one_after_the_other(service: FaultyService, count: int) -> bool:
     with DeviceClient(service.url, service.token) as client:
         sessions = [client.get(session["id"]) for session in service.sessions()]
-    spans = sorted((one.created_at, one.finished_at) for one in sessions if one.finished_at)
+    spans = sorted((one.created_at, one.finished_at) for one in sessions if one.created_at and one.finished_at)
     return len(spans) == count and all(later >= end for (_, end), (later, _) in pairwise(spans))
 
 

@@ -1,5 +1,6 @@
 """How far a session is shared, in which order tests run, and when a session is replaced."""
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -35,14 +36,21 @@ def told(service: FaultyService) -> list[Session]:
 
 
 def one_after_the_other(sessions: list[Session]) -> bool:
-    spans = sorted((session.created_at, session.finished_at) for session in sessions if session.finished_at)
+    spans = sorted(
+        (session.created_at, session.finished_at) for session in sessions if session.created_at and session.finished_at
+    )
     assert len(spans) == len(sessions)
     return all(later >= end for (_, end), (later, _) in pairwise(spans))
 
 
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
 def at_most_one_ahead(sessions: list[Session], *, stopping: int = 0) -> bool:
     """Tell whether no session was created before the last but one had ended, or ``stopping`` more were about to."""
-    spans = sorted((session.created_at, session.finished_at) for session in sessions if session.finished_at)
+    spans = sorted(
+        (session.created_at, session.finished_at) for session in sessions if session.created_at and session.finished_at
+    )
     assert len(spans) == len(sessions)
     return all(later >= end for (_, end), (later, _) in zip(spans, spans[2 + stopping :], strict=False))
 
@@ -403,7 +411,7 @@ def test_no_more_equal_sessions_are_held_than_a_test_to_come_needs_at_once(
 
     pytester.runpytest().assert_outcomes(passed=3)
 
-    first, second = sorted(told(sharing), key=lambda session: session.finished_at or session.created_at)
+    first, second = sorted(told(sharing), key=lambda session: session.finished_at or session.created_at or NEVER)
     assert first.finished_at
     assert second.finished_at
     assert (second.finished_at - first.finished_at).total_seconds() > 0

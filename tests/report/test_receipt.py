@@ -10,6 +10,7 @@ from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
     Event,
+    Gone,
     Kept,
     KeptWarm,
     Note,
@@ -64,6 +65,14 @@ def test_sessions_that_are_all_stopped_are_told_in_one_green_line() -> None:
 
     text = "devices: 1 created, 1 stopped (confirmed); 1 min 6 s of device time, 4 s waiting for devices"
     assert list(receipt.lines()) == [(text, "green")]
+
+
+def test_what_the_service_no_longer_knows_is_counted_apart_from_what_it_stopped() -> None:
+    receipt = receipt_of(Created(ref()), Gone(ref()), Created(ref("two")), Stopped(ref("two"), "stopped"))
+
+    (line,) = receipt.lines()
+    assert line.text.startswith("devices: 2 created, 1 stopped (confirmed), 1 gone; ")
+    assert (receipt.to_json()["gone"], receipt.to_json()["not_stopped"]) == (1, [])
 
 
 def test_what_may_still_run_is_red() -> None:
@@ -213,6 +222,7 @@ def test_the_receipt_is_also_plain_values() -> None:
         "created": 4,
         "taken_over": 0,
         "stopped": 2,
+        "gone": 0,
         "kept": 1,
         "kept_warm": 0,
         "unknown": 1,

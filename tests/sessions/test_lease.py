@@ -24,6 +24,7 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
+    Note,
     Ready,
     StateChanged,
     StopFailed,
@@ -68,6 +69,20 @@ def lost(error: type[httpx.TransportError], *, carried_out: bool) -> Fault:
         raise error("lost on the way")
 
     return fault
+
+
+def done(status: int) -> Fault:
+    """Carry the call out, and answer without saying so."""
+
+    def fault(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        carry_out()
+        return httpx.Response(status)
+
+    return fault
+
+
+def passed() -> Fault:
+    return lambda _request, carry_out: carry_out()
 
 
 def changed(**fields: Any) -> Fault:
@@ -185,10 +200,7 @@ def test_what_does_not_pass_is_told_as_a_wait_that_was_too_long(client: DeviceCl
     ("fault", "error"),
     [
         (answer(403, "no"), StatusError),
-        (answer(404, "no"), NotFoundError),
-        (answer(200, "<html>Welcome</html>"), UnexpectedReplyError),
-        (answer(200, '{"data": {}}'), UnexpectedReplyError),
-        (answer(302), UnexpectedReplyError),
+        (answer(302, "<html>Moved</html>"), StatusError),
         (changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"), UnexpectedReplyError),
     ],
 )
@@ -200,6 +212,41 @@ def test_an_answer_that_waiting_cannot_cure_ends_it_and_the_session(
     with pytest.raises(error):
         leased(client, world)
 
+    assert world.statuses() == ["stopped"]
+
+
+ODD = [
+    (answer(404, '{"errors": [{"code": "NOT_FOUND"}]}'), NotFoundError),
+    (answer(404, "<html>no such page</html>"), NotFoundError),
+    (answer(403, "<html>blocked</html>"), StatusError),
+    (answer(200, "<html>Welcome</html>"), UnexpectedReplyError),
+    (answer(200, '{"data": {}}'), UnexpectedReplyError),
+]
+
+
+@pytest.mark.parametrize("fault", [fault for fault, _ in ODD])
+def test_a_poll_that_a_lagging_replica_or_a_gateway_answers_is_borne(
+    client: DeviceClient, world: World, fault: Fault
+) -> None:
+    world.faults["get"] = [fault] * 3
+
+    leased(client, world)
+
+    assert world.requests == ["create", *["get"] * 4, "stop"]
+    assert world.kinds().count(Ready) == 1
+
+
+@pytest.mark.parametrize(("fault", "error"), ODD)
+def test_a_poll_that_is_answered_so_for_a_minute_ends_the_wait_and_the_session(
+    client: DeviceClient, world: World, fault: Fault, error: type[ServiceError]
+) -> None:
+    world.faults["get"] = [fault] * 100
+    began = world.clock()
+
+    with pytest.raises(error):
+        leased(client, world)
+
+    assert 60 <= world.clock() - began < 70
     assert world.statuses() == ["stopped"]
 
 
@@ -252,30 +299,80 @@ def test_a_create_that_certainly_never_left_is_repeated(client: DeviceClient, wo
 
 
 def test_a_session_whose_create_answer_is_not_readable_is_stopped_by_its_id(client: DeviceClient, world: World) -> None:
-    world.faults["create"] = [changed(createdAt="yesterday", jobRunId=None)]
+    world.faults["create"] = [changed(status=7)]
 
-    with pytest.raises(UnexpectedReplyError, match=r"jobRunId.*createdAt"):
+    with pytest.raises(UnexpectedReplyError, match="status"):
         leased(client, world)
 
     assert world.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize("fault", [answer(500), answer(429), lost(httpx.ReadTimeout, carried_out=False)])
+def test_fields_that_nobody_needs_may_be_odd_and_are_named(client: DeviceClient, world: World) -> None:
+    odd = changed(createdAt="yesterday", jobRunId=None, url="/relative", maxDurationMinutes=None, platform=None, type=7)
+    world.faults = {"create": [odd], "get": [odd] * 3, "stop": [odd]}
+
+    session = leased(client, world)
+
+    assert isinstance(session.remote_config, AppiumConfig)
+    assert (session.type, session.platform, session.max_duration_minutes) == ("appium", "android", 20)
+    assert isinstance(world.events[-1], Stopped)
+    odd_fields = "createdAt, jobRunId, maxDurationMinutes, platform, type, url"
+    assert {event.text for event in world.events if isinstance(event, Note)} == {
+        f"the service's sessions have no usable {odd_fields}: done without"
+    }
+
+
+def test_a_wait_for_a_missing_connection_detail_ends_with_its_name(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [changed(status="in-progress", remoteConfig={"capabilities": {}})] * 100
+
+    with pytest.raises(SessionTimeoutError, match=r"in-progress without remoteConfig\.appiumUrl"):
+        leased(client, world, timeout_seconds=60)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_the_reason_of_an_errored_session_is_told(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [changed(status="errored", remoteConfig=None, failureReason="no disk")]
+
+    with pytest.raises(SessionFailedError, match="failed to start: no disk"):
+        leased(client, world)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [answer(status) for status in (429, 500, 400, 401, 403, 404, 409, 422, 423, 302)]
+    + [answer(403, "<html>blocked"), lost(httpx.ReadTimeout, carried_out=False)],
+)
 def test_a_stop_is_repeated(client: DeviceClient, world: World, fault: Fault) -> None:
     world.faults["stop"] = [fault] * 2
 
     leased(client, world)
 
     assert world.statuses() == ["stopped"]
-    assert world.requests[-3:] == ["stop"] * 3
+    assert world.requests[-5:] == ["stop", "get", "stop", "get", "stop"]
+    assert is_proof(world.events[-1])
 
 
-def test_a_session_that_the_service_no_longer_knows_counts_as_stopped(client: DeviceClient, world: World) -> None:
-    world.faults["stop"] = [answer(404)]
+@pytest.mark.parametrize("fault", [done(204), done(202), done(500), done(404), changed(status="in-progress")])
+def test_a_session_is_asked_for_before_its_stop_is_called_unconfirmed(
+    client: DeviceClient, world: World, fault: Fault
+) -> None:
+    world.faults["stop"] = [fault] * 100
 
     leased(client, world)
 
-    assert is_proof(world.events[-1])
+    assert world.requests[-2:] == ["stop", "get"]
+    assert isinstance(world.events[-1], Stopped)
+
+
+def test_a_stop_that_the_service_answers_with_404_proves_nothing(client: DeviceClient, world: World) -> None:
+    world.faults["stop"] = [answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100
+    world.faults["get"] = [passed(), passed(), passed(), *[answer(404, '{"errors": [{"code": "NOT_FOUND"}]}')] * 100]
+
+    with pytest.raises(StopFailedError, match="404"):
+        leased(client, world)
+
+    assert world.kinds()[-1] is StopFailed
 
 
 def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client: DeviceClient, world: World) -> None:
@@ -289,7 +386,7 @@ def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client:
     assert "under another id" in caught.value.__notes__[0]
 
 
-@pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403), changed(status="in-progress")])
+@pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403)])
 def test_a_session_that_cannot_be_stopped_is_told_with_page_bound_and_the_call_that_stops_it(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
@@ -404,7 +501,7 @@ def test_a_stop_that_answers_with_another_session_proves_nothing(client: DeviceC
 
 
 def test_a_packed_answer_is_refused_before_it_is_unpacked(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [lambda _request, _carry_out: httpx.Response(200, headers={"Content-Encoding": "br"})]
+    world.faults["get"] = [lambda _request, _carry_out: httpx.Response(200, headers={"Content-Encoding": "br"})] * 100
 
     with pytest.raises(UnexpectedReplyError, match="compressed"):
         leased(client, world)
@@ -421,7 +518,7 @@ def test_a_wait_in_which_nothing_changes_says_so_from_time_to_time(client: Devic
 
 
 def test_no_connection_detail_of_an_unreadable_answer_is_shown(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [answer(200, '{"data": {"remoteConfig": {"toolsAuthToken": "sesame-open"}}} x')]
+    world.faults["get"] = [answer(200, '{"data": {"remoteConfig": {"toolsAuthToken": "sesame-open"}}} x')] * 100
 
     with pytest.raises(UnexpectedReplyError) as caught:
         leased(client, world)

@@ -21,6 +21,7 @@ from pytest_device.sessions.reaper.messages import (
     LedgerFailed,
     Message,
     MessageError,
+    Missing,
     NoReply,
     Ready,
     Register,
@@ -37,8 +38,8 @@ from pytest_device.sessions.reaper.messages import (
 ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a\ntest", "2026-01-01T00:00:00+00:00", 35)
 BODY = bytes(range(256))
 MESSAGES: list[Message] = [
-    Start(Endpoint("https://devices.example", "s3cret", cafile="/a"), None, (1, 2), leaves_tombstones=True),
-    Start(Endpoint("https://devices.example", "s3cret"), "/ledger", (), leaves_tombstones=False),
+    Start(Endpoint("https://devices.example", "s3cret", cafile="/a"), None, (1, 2), True, None),
+    Start(Endpoint("https://devices.example", "s3cret"), "/ledger", (), False, 60.0),
     Create(ENTRY, json.dumps({"type": "Stop", "intent": "é"})),
     Register(ENTRY),
     Stop("1"),
@@ -49,7 +50,8 @@ MESSAGES: list[Message] = [
     LedgerFailed("no space"),
     Answered("1", Reply(200, BODY, 1.5), "id", "https://devices.example/1"),
     Answered("1", NoReply("reset", sent=True, body=BODY)),
-    Stopped("1", Reply(404, b"")),
+    Stopped("1", Reply(200, BODY)),
+    Missing("1", Reply(404, b"")),
     Delayed("1", NoReply("reset", sent=False)),
     GaveUp("1", Reply(503, b"", 60.0)),
     Kept("1"),

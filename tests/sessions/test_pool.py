@@ -216,7 +216,12 @@ def test_all_are_stopped_though_a_hook_raises(house: House, world: World) -> Non
 
 def test_all_are_asked_to_stop_though_one_cannot_be(house: House, world: World) -> None:
     taken = house.take(ANDROID, IOS)
-    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
+    refused = str(taken[0].session.id)
+
+    def refuse(request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+        return httpx.Response(403) if refused in request.url.path else carry_out()
+
+    world.faults["stop"] = [refuse] * 10
 
     with pytest.raises(StopFailedError):
         house.pool.release(taken, lambda _need: False)

@@ -4,14 +4,16 @@ import os
 import shutil
 import signal
 import threading
+import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_device.errors import ForbiddenError, StopDelayedError, TransportError, UnexpectedReplyError
+from pytest_device.errors import ForbiddenError, NotFoundError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.events import StopFailed, Stopped, detail_of, session_id_of
+from pytest_device.sessions.events import Gone, StopFailed, Stopped, detail_of, session_id_of
 from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
@@ -30,6 +32,7 @@ from tests.sessions.world import ref_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
+NOT_FOUND = '{"errors": [{"code": "NOT_FOUND"}]}'
 either_way = pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"])
 
 
@@ -217,17 +220,91 @@ def test_a_stop_that_takes_longer_goes_on_beside_the_next_test(service: FaultySe
 
 
 @either_way
-def test_a_refused_stop_is_not_repeated(service: FaultyService, tmp_path: Path, config: ReaperConfig) -> None:
-    service.add_fault("stop", "reply", status=403, body="{}")
+@pytest.mark.parametrize("status", [401, 409])
+def test_a_refused_stop_delays_no_test_and_is_tried_again(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
+) -> None:
+    service.add_fault("stop", "reply", status=status, body="{}")
+    with reaper_client(service, tmp_path, config) as client:
+        session = client.create(request_at(service))
+        began = time.monotonic()
+
+        with pytest.raises(StopDelayedError, match=f"status {status}"):
+            client.stop(session.id)
+
+        assert time.monotonic() - began < 4  # not the patience of a test's end
+        assert [type(event) for event in client.close(20)] == [Stopped]
+    assert service.statuses() == ["stopped"]
+    assert entries(tmp_path) == []
+
+
+@either_way
+@pytest.mark.parametrize("status", [204, 404, 500])
+def test_a_session_is_asked_for_before_its_stop_is_called_unconfirmed(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int
+) -> None:
+    service.add_fault("stop", "reply", status=status, carried_out=True, times=None)
     with reaper_client(service, tmp_path, config) as client:
         session = client.create(request_at(service))
 
-        with pytest.raises(ForbiddenError):
-            client.stop(session.id)
+        assert client.stop(session.id).status == "stopped"
+
+        assert [operation for operation, _ in service.requests()] == ["create", "stop", "get"]
+        assert entries(tmp_path) == []
+
+
+@either_way
+@pytest.mark.parametrize(("gone_seconds", "expected"), [(0.2, [Gone]), (60.0, [StopFailed, LIVE])])
+def test_a_session_that_was_known_is_gone_once_the_service_has_not_known_it_for_long(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig, gone_seconds: float, expected: list[object]
+) -> None:
+    client = reaper_client_at(service, tmp_path, replace(config, gone_seconds=gone_seconds))
+    client.get(client.create(request_at(service)).id)
+    for operation in ("stop", "get"):
+        service.add_fault(operation, "reply", status=404, body=NOT_FOUND, times=None)
+
+    (event,) = client.close(2)
+
+    assert [type(event), *(entry.state for entry in entries(tmp_path))] == expected
+
+
+@either_way
+@pytest.mark.parametrize(("status", "body"), [(404, "<html>no such page</html>"), (404, "{}")])
+def test_what_the_service_does_not_say_itself_makes_no_session_gone(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig, status: int, body: str
+) -> None:
+    with reaper_client(service, tmp_path, replace(config, gone_seconds=0)) as client:
+        client.get(client.create(request_at(service)).id)
+        service.add_fault("stop", "reply", status=status, body=body)
+        service.add_fault("get", "reply", status=status, body=body)
+
+        assert [type(event) for event in client.close(10)] == [Stopped]
+    assert service.statuses() == ["stopped"]
+
+
+@either_way
+def test_a_session_that_no_poll_has_seen_is_never_gone(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
+    service.add_fault("create", "change", fields={"id": "9a9a9a9a-0f4c-4f2e-9b0a-0c9d6a1f2b3c"})
+    with reaper_client(service, tmp_path, replace(config, gone_seconds=0)) as client:
+        client.create(request_at(service))
+
+        (event,) = client.close(5)
+
+    assert isinstance(event, StopFailed)
+    assert "under another id" in event.reason
+
+
+@either_way
+def test_an_id_that_nobody_has_seen_is_refused_as_the_service_refuses_it(
+    service: FaultyService, tmp_path: Path, config: ReaperConfig
+) -> None:
+    with reaper_client(service, tmp_path, config) as client:
+        with pytest.raises(NotFoundError):
+            client.stop("9a9a9a9a-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 
         assert client.close(5) == []
-        assert service.requests().count(("stop", 403)) == 1
-        assert [entry.session_id for entry in entries(tmp_path)] == [str(session.id)]
 
 
 def test_what_cannot_be_stopped_in_time_is_told_with_what_it_may_cost(service: FaultyService, tmp_path: Path) -> None:

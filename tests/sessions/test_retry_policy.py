@@ -75,13 +75,14 @@ def test_a_503_that_a_gateway_may_have_given_proves_nothing(body: bytes, seconds
     assert not created_nothing(503, body, seconds)
 
 
-@pytest.mark.parametrize("status", [200, 302, 500, 502, 504])
+@pytest.mark.parametrize("status", [200, 500, 502, 504])
 def test_no_other_status_is_a_lack_of_capacity(status: int) -> None:
     assert not created_nothing(status, b'{"code": "NO_CAPACITY"}', 5.0)
 
 
 def test_a_refusal_of_another_kind_has_created_nothing_and_is_no_lack_of_capacity() -> None:
     assert created_nothing(400, b"", 5.0)
+    assert created_nothing(302, b"<html>Moved</html>", None)
     assert not has_no_capacity(400, b"", 5.0)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import CreateUnknown, Kept, StopFailed, Stopped, detail_of, session_id_of
-from pytest_device.sessions.ledger import ASKED, KEPT, STOPPED, Entry
+from pytest_device.sessions.ledger import ASKED, GONE, KEPT, LIVE, STOPPED, Entry
 from pytest_device.sessions.reaper.messages import Endpoint
-from pytest_device.sessions.runs import OwnRun, past_runs
+from pytest_device.sessions.runs import OwnRun, account_of, past_runs
 from pytest_device.sessions.sweep import Swept, reconcile, stop_all, sweep
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import entry_of, request_at
@@ -157,16 +157,19 @@ def test_a_create_call_without_an_answer_is_told_of_until_its_time_is_over(past:
 
 
 def test_what_a_reaper_stopped_after_its_run_is_told_once(past: Past) -> None:
-    past.left(past.entry(state=STOPPED))
+    past.left(past.entry(state=STOPPED), past.entry(state=GONE))
 
-    assert list(past.sweep().notes()) == ["already stopped: 1 session of interrupted runs"]
+    assert list(past.sweep().notes()) == [
+        "already stopped: 1 session of interrupted runs",
+        "no longer known to the service: 1 session of interrupted runs",
+    ]
 
     assert list(past.sweep().notes()) == []
 
 
 def test_a_session_that_cannot_be_stopped_is_named_and_stays_known(past: Past) -> None:
     past.left(entry := past.entry(url="https://devices.example/1", asked_at=RECENTLY))
-    past.faults.add_fault("stop", "reply", status=403, body="{}")
+    past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
 
     (note,) = past.sweep().notes()
 
@@ -181,7 +184,7 @@ def test_what_cannot_be_stopped_is_told_of_no_longer_when_it_must_have_ended_lon
     past: Past, *, elsewhere: bool
 ) -> None:
     past.left(past.entry(service="https://other.example" if elsewhere else past.service.url))
-    past.faults.add_fault("stop", "reply", status=403, body="{}")
+    past.faults.add_fault("stop", "reply", status=403, body="{}", times=None)
 
     past.sweep()
 
@@ -209,6 +212,32 @@ def test_a_session_that_the_service_no_longer_knows_is_forgotten(past: Past) -> 
     assert past_runs(past.state_dir) == []
 
 
+@pytest.mark.parametrize("state", [LIVE, KEPT])
+def test_a_session_of_another_token_is_named_and_left_alone(past: Past, state: str) -> None:
+    account = account_of(past.state_dir, "another token")
+    past.left(entry := past.entry(state=state, asked_at=RECENTLY, account=account))
+    past.left(mine := past.entry(account=account_of(past.state_dir, past.faults.token)))
+
+    notes = list(past.sweep().notes())
+
+    assert notes == [
+        f"stopped 1 session left by earlier runs: {mine.session_id}",
+        f"skipped 1 session of earlier runs that another access token created: {entry.session_id}",
+    ]
+    assert past.entries() == [entry]
+    assert past.faults.statuses().count("stopped") == 1
+
+
+@pytest.mark.parametrize("state", [LIVE, KEPT])
+def test_a_session_that_the_service_does_not_know_stays_known_until_its_time_is_over(past: Past, state: str) -> None:
+    past.left(entry := past.entry(state=state, asked_at=RECENTLY)._replace(session_id=str(uuid4())))
+
+    notes = list(past.sweep().notes())
+
+    assert past.entries() == [entry]
+    assert ["404" in note for note in notes] == ([True] if state == LIVE else [])
+
+
 def test_a_damaged_file_is_named_in_every_sweep(past: Past) -> None:
     run = past.live(past.entry())
     broken = run.directory / "broken.json"
@@ -222,8 +251,7 @@ def test_a_damaged_file_is_named_in_every_sweep(past: Past) -> None:
 
 
 def test_sessions_are_stopped_although_one_of_them_cannot_be(past: Past) -> None:
-    entries = [past.entry() for _ in range(3)]
-    past.faults.add_fault("stop", "reply", status=403, body="{}")
+    entries = [*[past.entry() for _ in range(2)], past.entry()._replace(session_id=str(uuid4()))]
 
     events = stop_all(past.service, entries, 5)
 

@@ -52,7 +52,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs 
 
 ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
 SOON = timedelta(seconds=0.3)
-REFUSAL = {"effect": "reply", "status": 403, "body": "{}"}
+REFUSAL = {"effect": "reply", "status": 403, "body": "{}", "times": None}
 
 
 class Run:

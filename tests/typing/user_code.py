@@ -61,7 +61,7 @@ def test_shows_its_picture(device_session: Session) -> None:
 @pytest.mark.device("bob", platform="ios", type="appium", share=Share.TEST)
 def test_chats(device_sessions: Mapping[str, Session], device_drivers: Mapping[str, WebDriver]) -> None:
     assert device_drivers["alice"].page_source != device_drivers["bob"].page_source
-    assert device_sessions["alice"].url.startswith("https://")
+    assert (device_sessions["alice"].url or "").startswith("https://")
 
 
 @pytest.mark.device(platform=["android", "ios"])
@@ -85,7 +85,7 @@ def tablet(device_lease: DeviceLease) -> Iterator[Session]:
 @pytest.fixture(scope="session")
 def page(device_client: SessionClient, app_id: UUID) -> str:
     session = device_client.create(request(app_id))
-    return device_client.get(session.id).url
+    return device_client.get(session.id).url or ""
 
 
 @pytest.fixture

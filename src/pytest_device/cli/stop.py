@@ -102,6 +102,8 @@ def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
         yield {**_facts(entry), "reason": "its ID is unknown: the response to its create call was lost"}
     for entry in outcome.elsewhere:
         yield {**_facts(entry), "reason": f"belongs to {entry.service}"}
+    for entry in outcome.foreign:
+        yield {**_facts(entry), "reason": "created with another access token"}
     for session_id in outcome.strangers:
         reason = "unknown to both the ledger and the service"
         yield {"session_id": session_id, "label": "", "page": "", "reason": reason}

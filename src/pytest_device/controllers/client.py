@@ -43,7 +43,7 @@ class Client:
         self.platform = str(session.platform)
         self._timeout_seconds, self._sleep = timeout_seconds, sleep
         self._transport = Transport(
-            self.controller, url, token, page=session.url, timeout_seconds=timeout_seconds, sleep=sleep
+            self.controller, url, token, page=session.page, timeout_seconds=timeout_seconds, sleep=sleep
         )
 
     def __enter__(self) -> Self:

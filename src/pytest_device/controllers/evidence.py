@@ -25,7 +25,7 @@ def evidence_on(session: Session, environment: Mapping[str, str]) -> Iterator[tu
 
     ``environment`` names the agent-device session of the test.
     """
-    if kind := _CLIENTS.get(session.type):
+    if kind := _CLIENTS.get(str(session.type)):
         with kind(session, environment, timeout_seconds=EVIDENCE_SECONDS) as client:
             yield from _collected(client)
 

@@ -96,7 +96,7 @@ def device_platform(device_session: "Session") -> "Platform":
     """Provide the platform of the test's device: ``Platform.ANDROID`` or ``Platform.IOS``."""
     from pytest_device.spec import Platform
 
-    return Platform(device_session.platform)
+    return Platform(str(device_session.platform))
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from pytest_device.sessions.events import (
     detail_of,
     outcome_of,
 )
-from pytest_device.sessions.states import OVER, PROVEN, RETRIABLE, Outcome, final_outcome, is_left_by_all
+from pytest_device.sessions.states import OVER, RETRIABLE, Outcome, final_outcome, is_left_by_all
 
 MOST_LISTED: Final = 10
 """So many things of one kind are listed: more would push the test results off the screen."""
@@ -215,7 +215,8 @@ class Receipt:
         return {
             "created": len(own) - taken_over,
             "taken_over": taken_over,
-            "stopped": sum(record.outcome in PROVEN for record in own),
+            "stopped": sum(record.outcome is Outcome.STOPPED for record in own),
+            "gone": sum(record.outcome is Outcome.GONE for record in own),
             "kept": len(self._of_outcome(Outcome.KEPT, Kept)),
             "kept_warm": len(self._of_outcome(Outcome.WARM, KeptWarm)),
             "unknown": len(self.lost),

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pytest_device.errors import NoCapacityError, ServiceError, SessionFailedError, UnexpectedReplyError
-from pytest_device.sessions.client import SessionClient, is_passing, retry_after_of
-from pytest_device.sessions.events import Created, CreateUnknown, Ready, SessionRef, StateChanged, TakenOver
+from pytest_device.sessions.client import SessionClient
+from pytest_device.sessions.events import Created, CreateUnknown, Note, Ready, SessionRef, StateChanged, TakenOver
 from pytest_device.sessions.lifecycle import (
     RETRY_AFTER_MOST_SECONDS,
     CapacityBackoff,
@@ -17,8 +17,10 @@ from pytest_device.sessions.lifecycle import (
     timed_out,
 )
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.replies import is_odd, is_passing, retry_after_of
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.retry_policy import GONE_SECONDS
 from pytest_device.sessions.states import State
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
@@ -27,6 +29,8 @@ HEARTBEAT_SECONDS: Final = 30.0
 
 CONTROLLER_DELAY_SECONDS: Final = 1.0
 """How long a controller that cannot be reached is left alone, at most: it costs the service nothing to be asked."""
+
+_REQUESTED: Final = ("type", "platform", "max_duration_minutes")
 
 ProblemOf = Callable[[Session], str | None]
 """What is wrong with the controller of a session in progress, None when nothing is."""
@@ -75,6 +79,8 @@ class Attempt:
         """Since when it is waited for; when it was created; when it was last seen not to be ready."""
         self._is_answered = True
         """Whether the last poll was."""
+        self._odd_since: float | None = None
+        """Since when polls are answered so oddly that it may not exist."""
         self._not_before = self.started
         """Until then the service does not want to be asked."""
         self._checked_since: float | None = None
@@ -110,7 +116,7 @@ class Attempt:
         if self._backoff and not self._backoff.is_due(self._waited()):
             return None
         try:
-            self.session = self._config.client.create(self._request)
+            self.session = self._as_requested(self._config.client.create(self._request))
             self.session_id = str(self.session.id)
             check_kind(self._request, self.session)
         except NoCapacityError as refusal:
@@ -142,19 +148,34 @@ class Attempt:
         try:
             session = self._config.client.get(known.id)
         except ServiceError as error:
-            if not is_passing(error):
+            if not is_passing(error) and not self._is_borne(error):
                 raise
             self._tolerate(error, known)
             return
         if session.id != known.id:
             raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
         self.is_known = self._is_answered = True
-        self.session = session
+        self._odd_since = None
+        self.session = self._as_requested(session)
+
+    def _as_requested(self, session: Session) -> Session:
+        """Take from the request what the service does not say of a session, and report that once in a run."""
+        if odd := [name for name in session.odd_fields if session.remote_config or not name.startswith("remoteConfig")]:
+            text = f"the service's sessions have no usable {', '.join(odd)}: done without"
+            self._config.relay.event(Note(text))
+        asked = {name: getattr(self._request, name) for name in _REQUESTED if getattr(session, name) is None}
+        return session.model_copy(update=asked)
+
+    def _is_borne(self, error: ServiceError) -> bool:
+        """Return whether an answer may be that of a replica which lags behind, or of something on the way."""
+        now = self._config.clock()
+        self._odd_since = now if self._odd_since is None else self._odd_since
+        return is_odd(error) and now - self._odd_since < GONE_SECONDS
 
     def _tolerate(self, error: ServiceError, known: Session) -> None:
         """Pause as long as the service asks, but not beyond the wait limit."""
         if self._waited() >= self._policy.timeout_seconds:
-            raise timed_out(known, self._waited(), f" ({known.url}). Last answer: {error}") from error
+            raise timed_out(known, self._waited(), f" ({known.page}). Last answer: {error}") from error
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
@@ -188,7 +209,7 @@ class Attempt:
             self._config.relay.event(ready)
             return 0.0
         if self._config.clock() - self._checked_since >= limit:
-            what = f"the session is in progress, but {problem} ({session.url})"
+            what = f"the session is in progress, but {problem} ({session.page})"
             raise SessionFailedError(what, session_id=str(session.id), url=session.url)
         self._report_state(f"in-progress, but {problem}")
         return min(CONTROLLER_DELAY_SECONDS, self._policy.poll_interval_seconds)
@@ -204,7 +225,7 @@ class Attempt:
         return SessionRef(
             label=f"{self._request.platform} {self._request.type}",
             session_id=self.session_id or "",
-            url=self.session.url if self.session else "",
+            url=(self.session.url or "") if self.session else "",
             minutes=max(0, round(self._bound_minutes() - (self._config.clock() - self._created) / 60)),
             waited_seconds=self._waited(),
         )

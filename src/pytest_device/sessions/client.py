@@ -26,10 +26,10 @@ from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import session_id_in
-from pytest_device.sessions.replies import no_answer, read_session
+from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import checked_token
-from pytest_device.spec import SESSIONS_PATH, VENDOR
+from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
 
 MAX_REPLY_BYTES: Final = 1024 * 1024
 REPLY_SECONDS: Final = 30.0
@@ -64,8 +64,9 @@ class SessionClient(Protocol):
 class DeviceClient:
     """Create, get and stop sessions over one kept-alive connection pool.
 
-    ``get`` and ``stop`` are safe to repeat and are tried again after transport errors and passing refusals, not sooner
-    than a ``Retry-After`` says: within bounds for ``stop``, while ``get`` leaves a long one to its caller. ``create``
+    ``get`` and ``stop`` are safe to repeat. ``get`` is tried again after transport errors and passing refusals, not
+    sooner than a ``Retry-After`` says, while it leaves a long one to its caller; ``stop`` after whatever does not prove
+    the end, also when the session itself is asked for, and not sooner than a ``Retry-After`` within bounds. ``create``
     is tried again only when the request certainly never left: a lost answer may have made a session, and the document
     has no call that lists them. ``now`` gives Unix seconds.
 
@@ -133,7 +134,22 @@ class DeviceClient:
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; one that is stopped or errored already is returned unchanged."""
-        return self._call("stop", "POST", f"{_path(session_id)}/stop", is_passing)
+        path = _path(session_id)
+        answer = self._stopped(path)
+        for attempts in range(1, retry_policy.ATTEMPTS):
+            if _has_ended(answer):
+                break
+            self._sleep(retry_policy.pause_after(attempts, retry_after_of(answer)))
+            answer = self._stopped(path)
+        if isinstance(answer, ServiceError):
+            raise answer
+        return answer
+
+    def _stopped(self, path: str) -> Session | ServiceError:
+        """Return what proves the end: the answer to a stop, or to a lookup. Without a proof, the former."""
+        answer = self._tried("stop", "POST", f"{path}/stop")
+        found = answer if _has_ended(answer) else self._tried("get", "GET", path)
+        return found if _has_ended(found) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
         """Return whether the answer is lost: not so when the call never left, or was refused."""
@@ -159,6 +175,12 @@ class DeviceClient:
                 asked = retry_after_of(error)
             self._sleep(retry_policy.pause_after(attempts, asked))
         return self._once(operation, method, path, body)
+
+    def _tried(self, operation: str, method: str, path: str) -> Session | ServiceError:
+        try:
+            return self._once(operation, method, path, None)
+        except ServiceError as error:
+            return error
 
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
         try:
@@ -261,20 +283,8 @@ def _path(session_id: UUID | str) -> str:
         raise ConfigError(f"session id {str(session_id)!r} must be a UUID") from None
 
 
-def is_passing(error: ServiceError) -> bool:
-    """Return whether the same call may succeed later: no answer, or one that says so."""
-    match error:
-        case TransportError():
-            return True
-        case StatusError():
-            return retry_policy.is_passing_status(error.status)
-        case _:
-            return False
-
-
-def retry_after_of(error: ServiceError) -> float:
-    """Return in how many seconds an error asks to be asked again, 0 when it does not say."""
-    return (error.retry_after_seconds or 0.0) if isinstance(error, StatusError) else 0.0
+def _has_ended(answer: Session | ServiceError) -> bool:
+    return isinstance(answer, Session) and answer.status in TERMINAL
 
 
 def _is_soon(error: ServiceError) -> bool:

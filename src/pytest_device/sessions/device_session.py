@@ -12,6 +12,7 @@ from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
+from pytest_device.sessions.replies import A_PAGE
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.states import Outcome, State, moved
@@ -104,7 +105,7 @@ class DeviceSession:
     def has_left(self, minutes: int) -> bool:
         """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
         used = 0.0 if self.ready_at is None else self._config.clock() - self.ready_at
-        return self.session.max_duration_minutes * 60 - used >= minutes * 60
+        return self.session.limit_minutes * 60 - used >= minutes * 60
 
     # Its start.
 
@@ -182,9 +183,9 @@ class DeviceSession:
             self._move(then)
 
     def _conclude(self, of: events.SessionRef, answer: Session | ServiceError) -> None:
+        if isinstance(answer, NotFoundError) and not self._attempt.is_known:
+            answer = ServiceError(NEVER_THERE)
         event = self._counted(events.stop_event_of(of, answer))
-        if isinstance(event, events.Gone) and not self._attempt.is_known:
-            event = events.StopFailed(of, NEVER_THERE)
         self.outcome = events.outcome_of(event)
         self._config.relay.event(event)
         if isinstance(event, events.StopFailed):
@@ -246,6 +247,8 @@ class DeviceSession:
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)
         except NotFoundError as error:
+            if error.detail.startswith(A_PAGE):
+                return None
             answer = error
         except ServiceError:
             return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, assert_never, cast, get_args
 
-from pytest_device.errors import NotFoundError, ServiceError, StopDelayedError
+from pytest_device.errors import ServiceError, SessionGoneError, StopDelayedError
 from pytest_device.sessions.states import PROVEN, Outcome
 from pytest_device.spec import TERMINAL
 
@@ -87,7 +87,7 @@ class Stopped(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class Gone(_OfSession):
-    """The service no longer knows a session that it knew."""
+    """The service has not known a session that it knew for a minute."""
 
     status: ClassVar[str] = "the service no longer knows it"
 
@@ -241,7 +241,7 @@ def stop_event(of: SessionRef, stop: Callable[[], "Session"]) -> StopEvent:
 def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent:
     """Return what the answer to a stop call, or its error, makes of a session."""
     match answer:
-        case NotFoundError():
+        case SessionGoneError():
             return Gone(of)
         case StopDelayedError():
             return StopDelayed(of, str(answer))

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_device.sessions.events import detail_of, is_proof
-from pytest_device.sessions.ledger import STOPPED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
+from pytest_device.sessions.ledger import ENDED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
 from pytest_device.sessions.reaper.messages import Endpoint
-from pytest_device.sessions.runs import PastRun, past_runs
+from pytest_device.sessions.runs import PastRun, account_of, past_runs
 from pytest_device.sessions.sweep import Findings, asked_after, counted, is_free, is_over, proven_in, stop_all
 from pytest_device.spec import CLEANUP_MINUTES
 
@@ -24,7 +24,7 @@ class Known(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         facts = self.entry._asdict()
-        del facts["intent"], facts["owner"], facts["request_digest"], facts["ends"]
+        del facts["intent"], facts["owner"], facts["request_digest"], facts["ends"], facts["account"]
         facts["page"] = facts.pop("url")
         facts["until"] = self.entry.until or None
         return {**facts, "run": self.run.directory.name, "run_alive": self.is_alive}
@@ -95,6 +95,11 @@ class Outcome(Findings):
             yield f"skipped: {entry.label} {entry.session_id or repr(entry.name)} belongs to {entry.service}"
         for session_id in self.strangers:
             yield f"not stopped: session {session_id} is unknown to both the ledger and the service"
+        for entry in self.foreign:
+            yield (
+                f"skipped: {entry.label} {entry.session_id} was created with another access token; "
+                f"pytest-device stop {entry.session_id} tries this one"
+            )
         yield from self.damages()
 
     def lines(self) -> Iterator[str]:
@@ -111,8 +116,10 @@ def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seco
     """Stop sessions of this service side by side, and remove what is proven stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
         chosen = [one for one in known if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)]
-        here = [one for one in chosen if one.entry.state != STOPPED and one.entry.service == endpoint.url]
-        running = [one.entry for one in here if one.entry.state not in UNKNOWN]
+        here = [one for one in chosen if one.entry.state not in ENDED and one.entry.service == endpoint.url]
+        account = account_of(state_dir, endpoint.token) if here else ""
+        foreign = [one.entry for one in here if not (one.entry.is_of(account) or choice.ids)]
+        running = [one.entry for one in here if one.entry.state not in UNKNOWN and one.entry not in foreign]
         strangers = choice.ids - {one.entry.session_id.lower() for one in known}
         # Of a mistyped id, 404 to a stop would be no proof.
         unknown = {session_id for session_id, found in asked_after(endpoint, strangers).items() if found is None}
@@ -121,11 +128,12 @@ def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seco
         _forget(chosen, proven_in(events))
         return Outcome(
             events,
-            already=[one.entry for one in chosen if one.entry.state == STOPPED],
+            already=[one.entry for one in chosen if one.entry.state in ENDED],
             spared=0 if choice.ids else len(known) - len(chosen),
             unknown=[one.entry for one in here if one.entry.state in UNKNOWN and not is_over(one.entry)],
-            elsewhere=[one.entry for one in chosen if one.entry.state != STOPPED and one not in here],
+            elsewhere=[one.entry for one in chosen if one.entry.state not in ENDED and one not in here],
             strangers=sorted(unknown),
+            foreign=[entry for entry in foreign if entry.state not in UNKNOWN],
             damaged={} if choice.ids else damaged,
         )
 
@@ -137,6 +145,6 @@ def _is_free_at(service_url: str, one: Known) -> bool:
 def _forget(chosen: list[Known], proven: set[str]) -> None:
     """Remove what is stopped; of what a live run's processes stopped it keeps account itself."""
     for one in chosen:
-        is_past = one.entry.state == STOPPED or (one.entry.state in UNKNOWN and is_over(one.entry))
+        is_past = one.entry.state in ENDED or (one.entry.state in UNKNOWN and is_over(one.entry))
         is_done = one.entry.session_id in proven or (is_past and not one.is_alive)
         one.run.clear([one.entry] if is_done else [])

@@ -32,7 +32,10 @@ WARM: Final = "warm"
 STOPPED: Final = "stopped"
 """A tombstone: stopped when no process could read the report, for the next sweep."""
 UNKNOWN: Final = frozenset({ASKED, LOST})
-STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, STOPPED})
+GONE: Final = "gone"
+"""A tombstone, too: the service no longer knew it."""
+ENDED: Final = frozenset({STOPPED, GONE})
+STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, *ENDED})
 
 _VERSION: Final = 2
 _ENTRY: Final = ".json"
@@ -71,11 +74,17 @@ class Entry(NamedTuple):
     """UTC, by this machine's clock: when a session that is kept warm has run for its maximum duration."""
     request_digest: str = ""
     """Identifies the requirement that a warm session meets: a keyed digest, since requests may hold credentials."""
+    account: str = ""
+    """Identifies the token that it was created with: a keyed digest; empty where that is not known."""
 
     @classmethod
     def of_session(cls, session_id: str, *, label: str = "", url: str = "", minutes: int = LONGEST_MINUTES) -> Self:
         """Return an entry for a running session that no ledger here knows."""
         return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
+
+    def is_of(self, account: str) -> bool:
+        """Return whether it may be stopped with the token of this account."""
+        return not self.account or self.account == account
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

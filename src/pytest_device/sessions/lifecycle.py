@@ -87,7 +87,7 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
             if left <= 0:
                 hint = "It may be queued or still booting. Increase device_wait_timeout_seconds"
                 raise timed_out(
-                    session, waited_seconds, f", its status is {session.described_status} ({session.url}). {hint}"
+                    session, waited_seconds, f", its status is {session.described_status} ({session.page}). {hint}"
                 )
             return min(policy.delay(booting_seconds), left)
 
@@ -99,7 +99,8 @@ def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTi
 
 
 def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
-    message = f"the session {what}, see the session page for the reason: {session.url}"
+    hint = f", see the session page for the reason: {session.page}"
+    message = f"the session {what}{f': {session.reason} ({session.page})' if session.reason else hint}"
     return kind(message, session_id=str(session.id), url=session.url)
 
 
@@ -108,12 +109,12 @@ def loss_of(of: SessionRef, answer: Session | NotFoundError) -> SessionError | N
     if isinstance(answer, NotFoundError):
         return _lost(SessionStoppedError, of, Gone.status)
     seconds = answer.running_seconds
-    ran = "" if seconds is None else f" after {seconds / 60:.1f} of at most {answer.max_duration_minutes} minutes"
+    ran = "" if seconds is None else f" after {seconds / 60:.1f} of at most {answer.limit_minutes} minutes"
     match answer.status:
         case Status.STOPPED:
             return _lost(SessionStoppedError, of, f"it was stopped{ran}")
         case Status.ERRORED:
-            return _lost(SessionFailedError, of, f"it failed{ran}")
+            return _lost(SessionFailedError, of, f"it failed{ran}{f': {answer.reason}' if answer.reason else ''}")
         case _ if answer.remote_config is None:
             return _lost(SessionFailedError, of, f"its status is {answer.described_status}")
         case _:
@@ -146,7 +147,8 @@ def lost_answer(name: str | None, minutes: int) -> str:
 
 def check_kind(request: SessionRequest, session: Session) -> None:
     """Raise UnexpectedReplyError where the service created something else than was requested."""
-    asked, got = [f"{one.platform} {one.type}" for one in (request, session)]
+    asked = f"{request.platform} {request.type}"
+    got = f"{session.platform or request.platform} {session.type or request.type}"
     if got != asked:
         raise UnexpectedReplyError(f"create: requested {asked}, the service returned {got}")
 

@@ -1,8 +1,9 @@
 """What the service reports: a session and its connection details."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Annotated, Any, Final, Self, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     SecretStr,
     SerializeAsAny,
     StrictInt,
@@ -26,7 +28,7 @@ from pydantic.alias_generators import to_camel
 from pytest_device.errors import UnexpectedReplyError
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions.partial import nodes_of, session_id_of
-from pytest_device.spec import Platform, SessionType, Status
+from pytest_device.spec import DURATION_MAX_MINUTES, Platform, SessionType, Status
 
 _WORD_MAX_LENGTH: Final = 80
 """Of a word that the document does not know: it is shown, so a hostile one must not fill the terminal."""
@@ -124,6 +126,54 @@ _CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {
 }
 
 
+_NEVER_NULL: Final = (
+    "app_id",
+    "url",
+    "job_run_id",
+    "type",
+    "platform",
+    "max_duration_minutes",
+    "created_at",
+    "updated_at",
+)
+_REASONS: Final = ("error", "errorMessage", "failureReason", "reason", "message")
+_REASON_MAX_LENGTH: Final = 500
+_CONFIG: Final = "remoteConfig"
+
+
+def _config_class(kind: object, details: object) -> type[RemoteConfig]:
+    """Return the class of connection details, by their own members where the session's type is not known."""
+    if kind is not None or not isinstance(details, dict):
+        return _CONFIG_OF_TYPE.get(str(kind), RemoteConfig)
+    return next((one for one in _CONFIG_OF_TYPE.values() if _required(one) <= details.keys()), RemoteConfig)
+
+
+def _required(kind: type[RemoteConfig]) -> AbstractSet[str]:
+    return {to_camel(name) for name, field in kind.model_fields.items() if field.is_required()}
+
+
+def _without(data: object, at_fault: Iterable[tuple[int | str, ...]]) -> dict[str, object] | None:
+    """Return a session's fields without those at fault, None where there is no session without them."""
+    if not isinstance(data, dict):
+        return None
+    rest = dict(cast("dict[str, object]", data))
+    for name, *inner in at_fault:
+        if name in {"id", "status"}:
+            return None
+        rest[str(name)] = _without_member(rest.get("type"), rest.get(_CONFIG), inner) if name == _CONFIG else None
+    return rest
+
+
+def _without_member(kind: object, details: object, place: Sequence[int | str]) -> object:
+    """Return connection details without what is at fault in them, None where that is required."""
+    if not isinstance(details, dict):
+        return None
+    members = cast("dict[str, object]", details)
+    if not place or place[0] in _required(_config_class(kind, members)):
+        return None
+    return {name: value for name, value in members.items() if name != place[0]}
+
+
 def _text_only(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError("not a text")  # noqa: TRY004  # pydantic collects ValueError only
@@ -146,44 +196,72 @@ class Session(BaseModel, frozen=True):
     """A device session as the service reported it ("Resources and their fields").
 
     ``type``, ``platform`` and ``status`` stay plain text when the document does not know them; fields it does not
-    know are kept in ``model_extra``. ``remote_config`` has the class that belongs to ``type``. A nullable field that
-    is left out counts as null.
+    know are kept in ``model_extra``. ``remote_config`` has the class that belongs to ``type``. What is not as the
+    document says is None, but for ``id`` and ``status``, without which there is no session to speak of.
     """
 
     model_config = _WIRE
 
     id: _Uuid
-    app_id: _Uuid
-    url: _PageUrl
-    job_run_id: StrictStr
+    app_id: _Uuid | None = None
+    url: _PageUrl | None = None
+    job_run_id: StrictStr | None = None
     name: StrictStr | None = None
-    type: SessionType | StrictStr
+    type: SessionType | StrictStr | None = None
     package_version: StrictStr | None = None
     build_id: _Uuid | None = None
     application_archive_url: StrictStr | None = None
-    platform: Platform | StrictStr
+    platform: Platform | StrictStr | None = None
     status: Status | StrictStr
     remote_config: SerializeAsAny[RemoteConfig] | None = None
-    max_duration_minutes: _Minutes
+    max_duration_minutes: _Minutes | None = None
     max_idle_time_minutes: _Minutes | None = None
     started_at: _Timestamp | None = None
     finished_at: _Timestamp | None = None
-    created_at: _Timestamp
-    updated_at: _Timestamp
+    created_at: _Timestamp | None = None
+    updated_at: _Timestamp | None = None
+    _dropped: tuple[str, ...] = PrivateAttr(default=())
 
     @field_validator("type", "platform", "status", mode="before")
     @classmethod
     def _known_word(cls, value: object, info: ValidationInfo) -> object:
         words = {"type": SessionType, "platform": Platform, "status": Status}[str(info.field_name)]
-        return words(str(value)) if value in list(words) else _showable(value)
+        return words(str(value)) if value in list(words) else value if value is None else _showable(value)
 
     @field_validator("remote_config", mode="before")
     @classmethod
     def _config_of_type(cls, value: object, info: ValidationInfo) -> object:
         if value is None:
             return None
-        kind = _CONFIG_OF_TYPE.get(str(info.data.get("type")), RemoteConfig)
-        return kind.model_validate(value)
+        return _config_class(info.data.get("type"), value).model_validate(value)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Note what was dropped because it is not as the document says."""
+        self._dropped = tuple(context or ())  # type: ignore[misc]  # frozen are the fields
+
+    @property
+    def page(self) -> str:
+        """Return where its page is, in words where the service does not say."""
+        return self.url or "the service gave no session page"
+
+    @property
+    def limit_minutes(self) -> int:
+        """Return for how long it may run, the document's limit where the service does not say."""
+        return DURATION_MAX_MINUTES if self.max_duration_minutes is None else self.max_duration_minutes
+
+    @property
+    def odd_fields(self) -> Sequence[str]:
+        """Return the names of the fields that are not as the document says, in its spelling."""
+        missing = [to_camel(name) for name in _NEVER_NULL if getattr(self, name) is None]
+        return sorted({*missing, *self._dropped})
+
+    @property
+    def reason(self) -> str:
+        """Return why it errored, by whichever field the service says so in; empty when it does not."""
+        extra = self.model_extra or {}
+        texts = (text for name in _REASONS for _, text in nodes_of(extra.get(name)) if isinstance(text, str))
+        line = " ".join(Redactor().text(next(texts, "")).split())
+        return "".join(char if char.isprintable() else "?" for char in line)[:_REASON_MAX_LENGTH]
 
     @property
     def device_name(self) -> str:
@@ -196,14 +274,15 @@ class Session(BaseModel, frozen=True):
     def described_status(self) -> str:
         """Return the status in words, saying so when it is not complete or not in the document."""
         if self.status == Status.IN_PROGRESS and self.remote_config is None:
-            return "in-progress without connection details"
+            missing = [name for name in self._dropped if name.startswith("remoteConfig.")]
+            return f"in-progress without {', '.join(missing) or 'connection details'}"
         known = isinstance(self.status, Status)
         return str(self.status) if known else f"{self.status!r}, which the document does not know"
 
     @property
     def boot_seconds(self) -> float | None:
         """Return how long it took to be ready by the service's own times, None where it gave none that can be."""
-        if self.started_at is None:
+        if self.started_at is None or self.created_at is None:
             return None
         seconds = (self.started_at - self.created_at).total_seconds()
         return seconds if seconds >= 0 else None
@@ -221,14 +300,23 @@ class Session(BaseModel, frozen=True):
 
     @classmethod
     def from_wire(cls, data: object) -> Self:
-        """Read the ``data`` of a reply.
+        """Read the ``data`` of a reply, without what is not as the document says.
 
-        Raises UnexpectedReplyError that names every field at fault but shows no value, since any of them may be a
-        credential; it carries the session's id when that could be read.
+        Raises UnexpectedReplyError where that leaves no session. It names every field at fault but shows no value,
+        since any of them may be a credential; it carries the session's id when that could be read.
         """
+        return cls._read(data, ())
+
+    @classmethod
+    def _read(cls, data: object, dropped: tuple[str, ...]) -> Self:
         try:
-            return cls.model_validate(data)
+            return cls.model_validate(data, context=dropped)
         except ValidationError as error:
+            at_fault = [detail["loc"] for detail in error.errors(include_url=False, include_input=False)]
+            rest = _without(data, at_fault)
+            if rest is not None:
+                names = (".".join(map(str, place[:2])) for place in at_fault)
+                return cls._read(rest, (*dropped, *names))
             faults = "; ".join(
                 f"{'.'.join(map(str, detail['loc'])) or 'data'}: {detail['msg']}"
                 for detail in error.errors(include_url=False, include_input=False, include_context=False)

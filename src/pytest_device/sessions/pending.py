@@ -5,12 +5,14 @@ import time
 from collections.abc import Iterator
 from typing import assert_never
 
-from pytest_device.errors import ServiceError, UnexpectedReplyError
-from pytest_device.sessions.events import CreateUnknown, Event, Note, SessionRef, StopFailed, stop_event
+from pytest_device.errors import ServiceError, SessionGoneError, StopDelayedError, UnexpectedReplyError
+from pytest_device.sessions.events import CreateUnknown, Event, Gone, Note, SessionRef, StopFailed, stop_event
 from pytest_device.sessions.ledger import Entry
+from pytest_device.sessions.lifecycle import NEVER_THERE
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper import messages
-from pytest_device.sessions.replies import no_answer, read_session
+from pytest_device.sessions.replies import no_answer, read_session, shown
+from pytest_device.sessions.retry_policy import is_refusal
 
 
 class PendingSession:
@@ -25,6 +27,8 @@ class PendingSession:
         self.wanted = True
         self.is_reported = False
         """Whether its end has been reported."""
+        self.is_seen = is_claim
+        """Whether the service has answered by its id."""
         self._since = time.monotonic()
         self._reports: queue.SimpleQueue[messages.SessionReport] = queue.SimpleQueue()
 
@@ -57,7 +61,7 @@ class PendingSession:
         if not self.sent and (self.is_claim or not self.entry.session_id):
             return True
         match self.last:
-            case messages.Stopped() | messages.Refused() | messages.GaveUp() | messages.Kept() | messages.Gone():
+            case messages.Stopped() | messages.Missing() | messages.GaveUp() | messages.Kept() | messages.Gone():
                 return True
             case messages.Answered():
                 return not self.entry.session_id
@@ -80,8 +84,8 @@ class PendingSession:
             yield Note(text, session_id=entry.session_id)
         of = SessionRef(entry.label, entry.session_id, entry.url, minutes=self._minutes_left())
         match self.last:
-            case messages.Stopped(_, answer) | messages.Refused(_, answer) if entry.session_id:
-                yield stop_event(of, lambda: read_stop(answer))
+            case messages.Stopped() | messages.Missing() if entry.session_id:
+                yield stop_event(of, self.stopped)
             case _ if entry.session_id:
                 yield StopFailed(of, self.reason())
             case messages.Answered(refused=True):
@@ -90,6 +94,21 @@ class PendingSession:
                 yield CreateUnknown(of, entry.name)
             case _:  # it was never requested
                 return
+
+    def stopped(self) -> Session:
+        """Return how it was stopped; raises a ServiceError when that is not certain."""
+        match self.last:
+            case messages.Stopped(_, answer):
+                return read_session("stop", answer.status, answer.body)
+            case messages.Missing() if not self.is_seen:
+                raise ServiceError(NEVER_THERE)
+            case messages.Missing(_, messages.Reply(status, body)):
+                raise SessionGoneError(f"stop: {Gone.status}", status=status, detail=shown(body))
+            case messages.GaveUp(_, messages.Reply(status, body)):
+                read_session("stop", status, body)
+            case _:
+                pass
+        raise StopDelayedError(self.reason())
 
     def reason(self) -> str:
         match self.last:
@@ -100,6 +119,15 @@ class PendingSession:
 
     def _minutes_left(self) -> int:
         return max(0, round(self.entry.minutes - (time.monotonic() - self._since) / 60))
+
+
+def is_refused(report: messages.SessionReport) -> bool:
+    """Return whether the service itself refuses to stop a session for now: to wait a moment would be in vain."""
+    match report:
+        case messages.Delayed(_, messages.Reply(status, body)):
+            return is_refusal(status, body)
+        case _:
+            return False
 
 
 def read_created(report: messages.Answered, base_url: str) -> Session:
@@ -116,16 +144,11 @@ def read_created(report: messages.Answered, base_url: str) -> Session:
         raise UnexpectedReplyError(str(error), session_id=report.session_id) from None
 
 
-def read_stop(answer: messages.Reply) -> Session:
-    """Return what the service answered to a stop call; raises a ServiceError."""
-    return read_session("stop", answer.status, answer.body, answer.retry_after)
-
-
 def _shown(answer: messages.Reply | messages.NoReply) -> str:
     if isinstance(answer, messages.NoReply):
         return answer.problem
     try:
-        session = read_stop(answer)
+        session = read_session("stop", answer.status, answer.body)
     except ServiceError as error:
         return str(error)
     return f"its status is {session.status}"

@@ -10,17 +10,18 @@ from datetime import UTC, datetime
 from typing import Final, TypeVar
 from uuid import UUID, uuid4
 
-from pytest_device.errors import ServiceError, StopDelayedError, TransportError
+from pytest_device.errors import ServiceError, TransportError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import LIVE, Entry, Ledger
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.pending import PendingSession, read_created, read_stop
+from pytest_device.sessions.pending import PendingSession, is_refused, read_created
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.runs import OwnRun
+from pytest_device.sessions.retry_policy import GONE_SECONDS
+from pytest_device.sessions.runs import OwnRun, account_of
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0
@@ -41,6 +42,8 @@ class ReaperConfig:
     leaves_tombstones: bool = False
     """Leave stopped sessions in the ledger, for the process that reconciles the run at its end."""
     stop_seconds: float = STOP_SECONDS
+    gone_seconds: float | None = GONE_SECONDS
+    """For how long the service must not know a session that it knew, until it is gone; None: that proves nothing."""
 
 
 class ReaperClient:
@@ -61,6 +64,8 @@ class ReaperClient:
     ) -> None:
         self.base_url = client.base_url
         self.pid = os.getpid()
+        self.account = account_of(run.state_dir, endpoint.token) if run else ""
+        """What the entries of this token's sessions are known by."""
         self._stop_seconds = config.stop_seconds
         self._client, self._vendor, self._run, self._reporter = client, vendor, run, reporter
         self._sessions: dict[str, PendingSession] = {}
@@ -69,7 +74,7 @@ class ReaperClient:
         self._is_ending = False
         ledger = run.ledger.directory if run else None
         self._channel = ReaperChannel(
-            messages.Start(endpoint, ledger, (self.pid, *config.follow), config.leaves_tombstones),
+            messages.Start(endpoint, ledger, (self.pid, *config.follow), config.leaves_tombstones, config.gone_seconds),
             detached=config.detached,
             on_report=self._on_report,
             restore=self._restore,
@@ -88,19 +93,21 @@ class ReaperClient:
         return read_created(report, self.base_url)
 
     def get(self, session_id: UUID | str) -> Session:
-        return self._client.get(session_id)
+        session = self._client.get(session_id)
+        for pending in list(self._sessions.values()):
+            pending.is_seen |= pending.entry.session_id == str(session.id)
+        return session
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; raises StopDelayedError when that takes longer and continues in the background."""
         pending = self._of(session_id)
-        if isinstance(pending.last, messages.Stopped):  # by an earlier call
-            return read_stop(pending.last.answer)
-        self._request_stop(pending)
-        for report in pending.reports(self._stop_seconds):
-            if isinstance(report, messages.Stopped | messages.Refused):
-                pending.is_reported = True
-                return read_stop(report.answer)
-        raise StopDelayedError(pending.reason())
+        if not isinstance(pending.last, messages.Stopped):  # by an earlier call
+            self._request_stop(pending)
+            for report in pending.reports(self._stop_seconds):
+                pending.is_reported = isinstance(report, messages.Stopped | messages.Missing | messages.GaveUp)
+                if pending.is_reported or is_refused(report):
+                    break
+        return pending.stopped()
 
     def keep(self, session_id: UUID | str) -> None:
         """Leave a session running until its own limits, on purpose."""
@@ -189,6 +196,7 @@ class ReaperClient:
             name=request.name or "",
             asked_at=_in_utc(datetime.now(UTC)),
             minutes=longest + CLEANUP_MINUTES,
+            account=self.account,
         )
 
     def _add(self, entry: Entry, *, is_claim: bool = False) -> PendingSession:

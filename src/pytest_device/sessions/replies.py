@@ -10,6 +10,7 @@ from pytest_device.errors import (
     InvalidRequestError,
     NoCapacityError,
     NotFoundError,
+    ServiceError,
     StatusError,
     TransportError,
     UnauthorizedError,
@@ -17,25 +18,33 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import nodes_of, session_id_in, url_in
-from pytest_device.sessions.retry_policy import has_no_capacity
+from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_passing_status, is_success
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
 DETAIL_MAX_LENGTH: Final = 500
+A_PAGE: Final = "a page of HTML"
+"""How a detail begins that something on the way to the service sent."""
 
 _DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
 _MEMBER: Final = re.compile(rb'"\s*:')
 """In what is no JSON: a rest of some, whose names may be broken."""
 _MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error")
 
-_OK: Final = 200
 _REDIRECT: Final = range(300, 400)
-_REFUSED: Final = range(400, 600)
+_REFUSED: Final = range(300, 600)
 _REFUSALS: Final[dict[int, tuple[type[StatusError], str]]] = {
     400: (InvalidRequestError, "the request breaks a rule, or the account has no simulator access"),
     401: (UnauthorizedError, "the access token is not valid: check DEVICE_TOKEN"),
     403: (ForbiddenError, "the access token may not do this on the project: a robot needs the Developer role at least"),
     404: (NotFoundError, "the service knows no such project or session"),
+    422: (InvalidRequestError, "the request breaks a rule"),
 }
+
+
+_REDIRECTS: Final = (
+    "the service redirects. Redirects are not followed, since the access token would go with them: set the service's "
+    "final address"
+)
 
 
 def read_session(operation: str, status: int, body: bytes, retry_after_seconds: float | None = None) -> Session:
@@ -48,13 +57,7 @@ def read_session(operation: str, status: int, body: bytes, retry_after_seconds: 
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
     if status in _REFUSED:
         raise _refusal(operation, status, body, retry_after_seconds)
-    if status in _REDIRECT:
-        raise UnexpectedReplyError(
-            f"{operation}: the service redirects (status {status}). Redirects are not followed, since the access token "
-            "would go with them: set the service's final address",
-            session_id=session_id_in(body),
-        )
-    if status != _OK:
+    if not is_success(status):
         raise UnexpectedReplyError(
             f"{operation}: status {status} is not in the document", session_id=session_id_in(body)
         )
@@ -73,6 +76,29 @@ def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> Tran
     return TransportError(message, sent=False)
 
 
+def is_passing(error: ServiceError) -> bool:
+    """Return whether the same call may succeed later: no answer, or one that says so."""
+    match error:
+        case TransportError():
+            return True
+        case StatusError():
+            return is_passing_status(error.status)
+        case _:
+            return False
+
+
+def is_odd(error: ServiceError) -> bool:
+    """Return whether an answer may not be the service's own, or be too early: a page of HTML, or a 404."""
+    if isinstance(error, StatusError):
+        return isinstance(error, NotFoundError) or (error.status >= 400 and error.detail.startswith(A_PAGE))  # noqa: PLR2004
+    return isinstance(error, UnexpectedReplyError)
+
+
+def retry_after_of(error: Session | ServiceError) -> float:
+    """Return in how many seconds an error asks to be asked again, 0 when it does not say."""
+    return (error.retry_after_seconds or 0.0) if isinstance(error, StatusError) else 0.0
+
+
 def _data_of(operation: str, body: bytes) -> object:
     try:
         reply: object = json.loads(body)
@@ -87,12 +113,14 @@ def _data_of(operation: str, body: bytes) -> object:
 
 def _kind(body: bytes) -> str:
     """Describe the body of a success that is none, without showing what may be connection details."""
-    return shown(body) if body.lstrip()[:1] == b"<" else f"{len(body)} bytes"
+    return shown(body) if is_page(body) else f"{len(body)} bytes"
 
 
 def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: float | None) -> StatusError:
     detail = shown(body)
     kind, meaning = _REFUSALS.get(status, (StatusError, "the service failed" if status >= 500 else "refused"))  # noqa: PLR2004
+    if status in _REDIRECT:
+        meaning = _REDIRECTS
     if status == 404 and operation == "create":  # noqa: PLR2004
         meaning = "there is no such project: check the app id (--device-app-id)"
     if status == 400 and UNAUTHORIZED_ERROR.encode() in body:  # noqa: PLR2004
@@ -133,5 +161,5 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":
         words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
-        return f"a page of HTML: {unescape(words)}"
+        return f"{A_PAGE}: {unescape(words)}"
     return text

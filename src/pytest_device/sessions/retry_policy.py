@@ -20,12 +20,17 @@ minute at most services, while a stop that comes too early costs one call."""
 GET_PAUSE_MOST_SECONDS: Final = 5.0
 """The longest ``Retry-After`` that ``get`` waits for by itself, as long as polls are apart: its caller has a limit."""
 RETRY_AFTER_MOST_SECONDS: Final = 86_400.0
+GONE_SECONDS: Final = 60.0
+"""How long the service has to go on saying that it knows no such session before it is believed: a deployment and a
+replica that lags behind are over sooner."""
 
 _TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
 _PASSING: Final = frozenset({408, 425, _TOO_MANY_REQUESTS})
 _SERVER_ERRORS: Final = 500
-_REFUSED: Final = range(400, 500)
+_NOT_FOUND: Final = 404
+_SUCCEEDED: Final = range(200, 300)
+_REFUSED: Final = range(300, 500)
 _SECONDS: Final = re.compile(r"[0-9]{1,300}(\.[0-9]{1,300})?")
 
 
@@ -40,20 +45,40 @@ def is_passing_status(status: int) -> bool:
     return status in _PASSING or status >= _SERVER_ERRORS
 
 
+def is_success(status: int) -> bool:
+    """Return whether a call succeeded; the document shows 200 only."""
+    return status in _SUCCEEDED
+
+
+def is_page(body: bytes) -> bool:
+    """Return whether an answer is a page of HTML: something on the way sent it, whatever its status says."""
+    return body.lstrip()[:1] == b"<"
+
+
+def is_missing(status: int, body: bytes) -> bool:
+    """Return whether the service itself says that it knows no such session."""
+    return status == _NOT_FOUND and _has_code(body)
+
+
+def is_refusal(status: int, body: bytes) -> bool:
+    """Return whether the service itself refuses a call, which waiting a moment is not likely to change."""
+    return status in _REFUSED and not is_passing_status(status) and not is_page(body)
+
+
 def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
     """Return whether a whole answer to a create call refuses it, so that there is no session.
 
-    A status of the 4xx is the service's own. A gateway has lost the service's good answer with 502, 504, and 503 too:
-    those of AWS and Envoy say 503 when the service took too long, in JSON or plain text, and Varnish adds a
-    ``Retry-After`` to its page of HTML. So 503 is a refusal only where it says when to come back and is no page of
-    HTML, or where it has an error code of the service's own, a text, as the document shows one. What cannot be kept
-    apart counts as unknown, and is never repeated.
+    A redirect carries nothing out, and a status of the 4xx is the service's own. A gateway has lost the service's good
+    answer with 502, 504, and 503 too: those of AWS and Envoy say 503 when the service took too long, in JSON or plain
+    text, and Varnish adds a ``Retry-After`` to its page of HTML. So 503 is a refusal only where it says when to come
+    back and is no page of HTML, or where it has an error code of the service's own, a text, as the document shows one.
+    What cannot be kept apart counts as unknown, and is never repeated.
     """
     if url_in(body):
         return False
     if status != _UNAVAILABLE:
         return status in _REFUSED
-    if session_id_in(body) is not None or body.lstrip()[:1] == b"<":
+    if session_id_in(body) is not None or is_page(body):
         return False
     return retry_after_seconds is not None or _has_code(body)
 

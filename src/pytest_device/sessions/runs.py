@@ -1,5 +1,7 @@
 """The runs in the state directory: one of them is alive as long as one of its owners holds its lock."""
 
+import hashlib
+import hmac
 import os
 import re
 import secrets
@@ -19,6 +21,42 @@ _GONE: Final = (FileNotFoundError, FileExistsError)
 """What reaching into a run's directory raises while somebody removes it, or makes it anew."""
 
 
+_KEY: Final = "warm.salt"
+_KEY_BYTES: Final = 32
+
+
+def keyed_digest(state_dir: Path, text: str) -> str:
+    """Return a digest of a text that nobody can guess the text from who has not the key of this state directory.
+
+    Raises OSError where the key cannot be kept.
+    """
+    return hmac.new(_key(state_dir), text.encode(), hashlib.sha256).hexdigest()
+
+
+def account_of(state_dir: Path, token: str) -> str:
+    """Return by what a ledger knows the token that its sessions belong to, empty where that cannot be kept."""
+    try:
+        return keyed_digest(state_dir, f"token {token}")
+    except OSError:
+        return ""
+
+
+def _key(state_dir: Path) -> bytes:
+    """Return the key of this state directory, created on first use."""
+    path = state_dir / _KEY
+    with suppress(FileNotFoundError):
+        return path.read_bytes()
+    draft = state_dir / f"{_KEY}.{secrets.token_hex(8)}.tmp"
+    with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+        file.write(secrets.token_bytes(_KEY_BYTES))
+    try:
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()
+    return path.read_bytes()
+
+
 def new_run() -> str:
     """Return a name for a run that no other has."""
     return secrets.token_hex(8)
@@ -31,6 +69,10 @@ class PastRun:
         self.directory = directory
         self.ledger = Ledger(str(directory))
         self._remains: list[Path] = []
+
+    @property
+    def state_dir(self) -> Path:
+        return self.directory.parents[1]
 
     @contextmanager
     def claimed(self) -> Generator[bool]:

@@ -51,7 +51,7 @@ class Outcome(StrEnum):
     STOPPED = "stopped"
     """The service said that it stopped or errored."""
     GONE = "gone"
-    """The service no longer knows a session that it knew."""
+    """The service has not known a session that it knew for a minute."""
     DELAYED = "delayed"
     """Not stopped yet; its stop is retried in the background."""
     REFUSED = "refused"

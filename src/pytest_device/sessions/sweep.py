@@ -15,7 +15,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperClient, ReaperConfig
 from pytest_device.sessions.reporter import SilentReporter
-from pytest_device.sessions.runs import OwnRun, PastRun, past_runs
+from pytest_device.sessions.runs import OwnRun, PastRun, account_of, past_runs
 from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
@@ -39,11 +39,13 @@ class Findings:
     stopped: list[events.StopEvent] = field(default_factory=list[events.StopEvent])
     """One event for each session that was stopped now, or could not be."""
     already: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Those that had been stopped before."""
+    """Those that had been stopped before, or were gone."""
     unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Create calls whose answer was lost, and whose time is not over."""
     elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions of other services."""
+    foreign: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    """Sessions of another access token."""
     damaged: dict[str, str] = field(default_factory=dict[str, str])
 
     def damages(self) -> Iterator[str]:
@@ -61,24 +63,36 @@ class Swept(Findings):
         """Yield what a person should know."""
         proven = [event.session.session_id for event in self.stopped if events.is_proof(event)]
         if proven:
-            ids = ", ".join([*proven[:NAMED], *("…" for _ in proven[NAMED : NAMED + 1])])
-            yield f"stopped {counted(len(proven))} left by earlier runs: {ids}"
+            yield f"stopped {counted(len(proven))} left by earlier runs: {named(proven)}"
         for event in self.stopped:
             if not events.is_proof(event):
                 of = event.session
                 where = of.url or of.session_id
                 yield f"could not stop a session left by an earlier run: {of.label} {where}: {events.detail_of(event)}"
-        if self.already:
-            yield f"already stopped: {counted(len(self.already))} of interrupted runs"
+        for what, state in (("already stopped", ledger.STOPPED), ("no longer known to the service", ledger.GONE)):
+            if number := sum(entry.state == state for entry in self.already):
+                yield f"{what}: {counted(number)} of interrupted runs"
         for entry in self.unknown:
             yield (
                 f"an earlier run lost the response to a create call: {entry.label} named {entry.name!r}, created "
                 f"{ledger.date_and_time(entry.asked_at)}, may be running; it ends after at most {entry.minutes} minutes"
             )
+        yield from self._skipped()
+        yield from self.damages()
+
+    def _skipped(self) -> Iterator[str]:
         if self.elsewhere:
             services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
             yield f"skipped {counted(len(self.elsewhere))} of earlier runs at another service ({services})"
-        yield from self.damages()
+        if self.foreign:
+            ids = named(entry.session_id for entry in self.foreign)
+            yield f"skipped {counted(len(self.foreign))} of earlier runs that another access token created: {ids}"
+
+
+def named(ids: Iterable[str]) -> str:
+    """Return the first of some ids, as many as a line holds."""
+    ids = list(ids)
+    return ", ".join([*ids[:NAMED], *("…" for _ in ids[NAMED : NAMED + 1])])
 
 
 def counted(number: int) -> str:
@@ -102,17 +116,21 @@ def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: flo
                     left += [(run, entry) for entry in entries]
             except OSError as error:
                 swept.damaged[str(run.directory)] = str(error)
-        done = _stopped(left, swept, endpoint, timeout_seconds)
+        account = account_of(state_dir, endpoint.token) if left else ""
+        done = _stopped(left, swept, endpoint, account, timeout_seconds)
         for run in runs:
             run.clear([entry for of, entry in done if of is run])
     return swept
 
 
-def _stopped(left: Iterable[Left], swept: Swept, endpoint: Endpoint, timeout_seconds: float) -> list[Left]:
+def _stopped(
+    left: Iterable[Left], swept: Swept, endpoint: Endpoint, account: str, timeout_seconds: float
+) -> list[Left]:
     """Stop what is to be stopped; return what the ledger need not remember any more."""
-    done, kept, live = _sorted(left, swept, endpoint.url)
+    done, kept, live = _sorted(left, swept, endpoint.url, account)
     found = asked_after(endpoint, [entry.session_id for _, entry in kept])
-    ended = {session_id for session_id, one in found.items() if one is None or one.status in TERMINAL}
+    ended = {session_id for session_id, one in found.items() if one and one.status in TERMINAL}
+    ended |= {entry.session_id for _, entry in kept if is_over(entry) and found.get(entry.session_id, entry) is None}
     swept.kept.extend(entry for _, entry in kept if entry.session_id not in ended)
     swept.stopped.extend(stop_all(endpoint, [entry for _, entry in live], timeout_seconds))
     proven = proven_in(swept.stopped)
@@ -121,11 +139,13 @@ def _stopped(left: Iterable[Left], swept: Swept, endpoint: Endpoint, timeout_sec
     return done
 
 
-def _sorted(left: Iterable[Left], swept: Swept, service_url: str) -> tuple[list[Left], list[Left], list[Left]]:
+def _sorted(
+    left: Iterable[Left], swept: Swept, service_url: str, account: str
+) -> tuple[list[Left], list[Left], list[Left]]:
     """Return which sessions are done with, left up, and to be stopped; note the others."""
-    done, kept, live = list[Left](), list[Left](), list[Left]()
+    done, kept, live, foreign = list[Left](), list[Left](), list[Left](), list[Left]()
     for run, entry in left:
-        if entry.state == ledger.STOPPED:
+        if entry.state in ledger.ENDED:
             swept.already.append(entry)
             done.append((run, entry))
         elif entry.service != service_url or entry.state in ledger.UNKNOWN:
@@ -134,10 +154,13 @@ def _sorted(left: Iterable[Left], swept: Swept, service_url: str) -> tuple[list[
                 done.append((run, entry))
             else:
                 (swept.unknown if is_here else swept.elsewhere).append(entry)
+        elif not entry.is_of(account):
+            (done if is_over(entry, OLD) else foreign).append((run, entry))
         elif entry.state == ledger.KEPT or _is_warm(entry):
             kept.append((run, entry))
         elif is_free(run, entry):
             live.append((run, entry))
+    swept.foreign.extend(entry for _, entry in foreign)
     return done, kept, live
 
 
@@ -181,7 +204,7 @@ def stop_all(endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_second
     if not entries:
         return []
     client = DeviceClient(endpoint.url, endpoint.token)
-    config = ReaperConfig(detached=False)
+    config = ReaperConfig(detached=False, gone_seconds=None)
     reaper = ReaperClient(client, endpoint, vendor="", run=None, config=config, reporter=SilentReporter())
     for entry in entries:
         reaper.register(entry)
@@ -232,6 +255,8 @@ def _found(entry: ledger.Entry) -> events.SessionEvent:
     match entry.state:
         case ledger.STOPPED:
             return events.Stopped(of, Status.STOPPED.value)
+        case ledger.GONE:
+            return events.Gone(of)
         case ledger.KEPT:
             return events.Kept(of)
         case ledger.WARM:

@@ -14,12 +14,8 @@ A process that claims an entry and dies leaves a file without ``.warm`` in its n
 as any other. An unclaimed session ends by its own limits.
 """
 
-import hashlib
-import hmac
 import json
-import os
 import random
-import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -39,15 +35,13 @@ from pytest_device.sessions.reaper_client import ReaperClient
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.runs import past_runs
+from pytest_device.sessions.runs import keyed_digest, past_runs
 from pytest_device.spec import Share, Status
 
 LEAST_SECONDS: Final = 30.0
 """A session that could be of use for less is stopped."""
 LIMITS: Final = frozenset({"max_duration_minutes", "max_idle_time_minutes"})
 """Say nothing of the device: they are compared with what the session has left."""
-_SALT: Final = "warm.salt"
-_SALT_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +107,9 @@ class WarmStore:
                 yield one
 
     def _all_left(self) -> list["Left"]:
-        return left_warm(self._config.state_dir, self._config.owner().base_url, self._config.now())
+        owner = self._config.owner()
+        left = left_warm(self._config.state_dir, owner.base_url, self._config.now())
+        return [one for one in left if one.entry.is_of(owner.account)]
 
     def _digest(self, need: DeviceRequirement) -> str | None:
         with suppress(OSError):  # nothing can be found or left then, which costs boots only
@@ -132,7 +128,7 @@ class WarmStore:
             return None
         if not owner.take_over(left.entry, left.ledger):
             return None
-        return WarmSession(session, self._config.clock() + seconds - session.max_duration_minutes * 60)
+        return WarmSession(session, self._config.clock() + seconds - session.limit_minutes * 60)
 
     def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
         """Return the session if it matches; leave one alone that has ended or is hidden from this run."""
@@ -167,7 +163,7 @@ class WarmStore:
         if not self.may_stay(held.requirement):
             return None
         ready_at = self._config.clock() if held.ready_at is None else held.ready_at
-        left_seconds = held.session.max_duration_minutes * 60 - (self._config.clock() - ready_at)
+        left_seconds = held.session.limit_minutes * 60 - (self._config.clock() - ready_at)
         idle_minutes = held.session.max_idle_time_minutes or self._config.minutes
         seconds = min(
             60.0 * self._config.minutes, 60.0 * idle_minutes, left_seconds - 60.0 * max(held.requirement.minutes, 1)
@@ -200,7 +196,7 @@ class Left(NamedTuple):
         """Return how long it may still run, by this machine's clock and the service's times: the shorter one."""
         ends = [time_of(self.entry.ends)]
         if session.started_at is not None:
-            ends.append(session.started_at + timedelta(minutes=session.max_duration_minutes))
+            ends.append(session.started_at + timedelta(minutes=session.limit_minutes))
         return (min(ends) - now).total_seconds()
 
 
@@ -220,23 +216,7 @@ def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
     """
     fields = need.request.model_dump(mode="json", exclude={"name", *LIMITS}, exclude_none=True)
     text = json.dumps([need.sharing_key, fields], sort_keys=True)
-    return hmac.new(_salt(state_dir), text.encode(), hashlib.sha256).hexdigest()
-
-
-def _salt(state_dir: Path) -> bytes:
-    """Return the key of this state directory, created on first use."""
-    path = state_dir / _SALT
-    with suppress(FileNotFoundError):
-        return path.read_bytes()
-    draft = state_dir / f"{_SALT}.{secrets.token_hex(8)}.tmp"
-    with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
-        file.write(secrets.token_bytes(_SALT_BYTES))
-    try:
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink()
-    return path.read_bytes()
+    return keyed_digest(state_dir, text)
 
 
 def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[Left]:

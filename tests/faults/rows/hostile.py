@@ -74,6 +74,7 @@ ROWS: Final = (
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("create", "change", fields={"id": _STRANGER}),
+        settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2", "DEVICE_STOP_TIMEOUT_SECONDS": "2"},
         told="1 unknown|NOT CONFIRMED",
         status=1,
     ),

@@ -4,16 +4,24 @@ from typing import Final
 
 from tests.faults.acts import at_once, boots_for_ever, in_test, service_fault, touches, trick
 from tests.faults.network import never
+from tests.faults.room import PATIENCE_SECONDS, Room
 from tests.faults.row import Act, Promise, Row
 from tests.faults.suites import PASSES, suite
 
 _LOST: Final = "1 unknown"
+_PAGE: Final = "<html><body><h1>default backend"
+_UNKNOWN: Final = '{"errors": [{"code": "NOT_FOUND", "message": "no such session"}]}'
 _UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
 
 
 def _happens(what: str) -> Act:
     """Make the service end or fail the session."""
     return lambda room: room.happen(room.service.sessions()[0]["id"], what)
+
+
+def _faults_end_after_the_run(room: Room) -> None:
+    room.run.wait(PATIENCE_SECONDS)
+    room.end_faults()
 
 
 ROWS: Final = (
@@ -60,10 +68,56 @@ ROWS: Final = (
         arm=service_fault("stop", "reply", status=500, times=3),
     ),
     Row(
-        "stop returns 404 because the session is gone",
-        "There is nothing left to stop.",
+        "stop returns 404 although it stopped the session",
+        "A 404 proves nothing; the lookup does.",
         PASSES,
         arm=service_fault("stop", "reply", status=404, carried_out=True),
+        status=0,
+    ),
+    Row(
+        "an ingress returns its own page with 404 during a deployment",
+        "Not the service's word: polls wait, the stop is retried.",
+        PASSES,
+        arm=at_once(
+            *(service_fault(operation, "reply", status=404, body=_PAGE, times=3) for operation in ("get", "stop"))
+        ),
+        status=0,
+    ),
+    Row(
+        "the service does not know the session for a while",
+        "Polls wait, and the stop is retried; it would count as gone, not as stopped, after a minute.",
+        PASSES,
+        arm=at_once(
+            *(service_fault(operation, "reply", status=404, body=_UNKNOWN, times=3) for operation in ("get", "stop"))
+        ),
+        status=0,
+    ),
+    Row(
+        "stop returns 204",
+        "The lookup proves the stop.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=204, carried_out=True, times=None),
+        status=0,
+    ),
+    Row(
+        "stop returns 500 although it stopped the session, every time",
+        "The lookup proves the stop.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=500, carried_out=True, times=None),
+        status=0,
+    ),
+    Row(
+        "stop returns 409 because the device still boots",
+        "Retried in the background.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=409, body="{}"),
+        status=0,
+    ),
+    Row(
+        "a firewall answers one stop with 403 and its own page",
+        "Retried.",
+        PASSES,
+        arm=service_fault("stop", "reply", status=403, body=_PAGE),
         status=0,
     ),
     Row(
@@ -94,11 +148,12 @@ ROWS: Final = (
         arm=service_fault("stop", "reply", status=200, body="<html><body>Welcome", times=2),
     ),
     Row(
-        "every stop returns 403",
-        "Nothing can stop it with this token: the run fails and names the session and its cost; its limit ends it.",
+        "every stop returns 403 until the run is over",
+        "The run fails and names the session and its cost; the reaper tries on until the session's limit.",
         PASSES,
-        promise=Promise.BOUNDED,
         arm=service_fault("stop", "reply", status=403, times=None),
+        fault=_faults_end_after_the_run,
+        settings={"DEVICE_STOP_TIMEOUT_SECONDS": "1"},
         told="NOT CONFIRMED AS STOPPED",
         status=1,
     ),
@@ -137,6 +192,16 @@ ROWS: Final = (
         "Tolerated.",
         PASSES,
         arm=service_fault("get", "reply", status=500, times=5),
+        status=0,
+    ),
+    Row(
+        "get returns a page of HTML, then 404",
+        "Borne like a 500, for up to a minute.",
+        PASSES,
+        arm=at_once(
+            service_fault("get", "reply", status=200, body=_PAGE),
+            service_fault("get", "reply", status=404, body=_UNKNOWN),
+        ),
         status=0,
     ),
     Row(

@@ -43,6 +43,10 @@ def _with_wrong_token(room: Room) -> None:
     room.again(suite=PASSES, DEVICE_TOKEN="not-the-one")
 
 
+def _names_it(room: Room) -> None:
+    room.wait_for(lambda: "that another access token created" in room.output(), "the skipped session's name", 0)
+
+
 def _at_another_address(room: Room) -> None:
     """Run with another URL of the same service, which makes it a different service for the plugin."""
     room.again(suite=PASSES, DEVICE_URL=room.service.url.replace("127.0.0.1", "localhost"))
@@ -136,12 +140,12 @@ ROWS: Final = (
         told=NOBODY,
     ),
     Row(
-        "the next run after a killed container is not allowed to stop sessions",
-        "The session stays in the ledger for the run after that.",
+        "the next run after a killed container has another access token",
+        "The session is named and left to a run with its own token.",
         HOLDS,
         promise=Promise.SWEPT,
         when=in_test,
-        fault=at_once(_kill_all, _with_wrong_token, _next_run),
+        fault=at_once(_kill_all, _with_wrong_token, _names_it, _mine_still_runs, _next_run),
         told=_SWEPT,
     ),
     Row(

@@ -63,7 +63,7 @@ def driven(session: Session, capabilities: dict[str, Any]) -> Generator[Remote]:
     config = session.remote_config
     assert isinstance(config, AppiumConfig)
     patient = {"newCommandTimeout": 0}  # the one platform's driver is left alone while the other's is at work
-    options = OPTIONS[Platform(session.platform)]().load_capabilities(
+    options = OPTIONS[Platform(str(session.platform))]().load_capabilities(
         {**config.capabilities, **patient, **capabilities}
     )
     url = config.appium_url

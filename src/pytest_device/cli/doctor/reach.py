@@ -21,13 +21,13 @@ from pytest_device.errors import (
 from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.network import endpoint_at
+from pytest_device.sessions.replies import A_PAGE
 from pytest_device.settings import checked_token
 
 LIMIT_SECONDS: Final = 10.0
 
 _NAME: Final = "service"
 _UNAUTHORIZED: Final = 401
-_A_PAGE: Final = "a page of HTML"
 _ADDRESS_FIX: Final = f"set the service's own URL, without /v2 ({Options.url.spellings})"
 _ROADBLOCK_FIX: Final = "check for a firewall in between, and the proxy in HTTPS_PROXY"
 _FIXES: Final = (
@@ -91,7 +91,7 @@ def _judged(error: DeviceError | None, where: str) -> Finding:
     match error:
         case None:
             return ok(_NAME, f"{where} responds and accepts the token")
-        case NotFoundError() if not error.detail.startswith(_A_PAGE):
+        case NotFoundError() if not error.detail.startswith(A_PAGE):
             return ok(_NAME, f"{where} responds and accepts the token (404 for a made-up session ID, as expected)")
         case TransportError():
             return fail(_NAME, text, _fix_of(str(error)))

@@ -38,11 +38,11 @@ class Pause:
         for name, session in sessions.items():
             preview = session.remote_config.web_preview_url if session.remote_config else None
             shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
-            self._show(f"{shown}: session page: {session.url}")
+            self._show(f"{shown}: session page: {session.page}")
             if preview:
                 self._show(f"{shown}: live preview: {preview}")
         if keep and not debugger:
-            self._wait(min(session.max_duration_minutes for session in sessions.values()))
+            self._wait(min(session.limit_minutes for session in sessions.values()))
         return keep
 
     def _show(self, line: str) -> None:

@@ -18,7 +18,7 @@ def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
         return over
     problem = problem_of(held.session)
     if problem:
-        return ControllerError(f"the session is in progress, but {problem} ({held.session.url})")
+        return ControllerError(f"the session is in progress, but {problem} ({held.session.page})")
     return crash(held.session, error)
 
 

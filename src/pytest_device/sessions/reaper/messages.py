@@ -47,12 +47,16 @@ Answer = Reply | NoReply
 
 
 class Start(NamedTuple):
-    """The first message: what to watch over. ``processes`` are those whose end is the end of the run."""
+    """The first message: what to watch over. ``processes`` are those whose end is the end of the run.
+
+    A session that the service has not known for ``gone_seconds`` is gone; with None, no 404 proves that.
+    """
 
     endpoint: Endpoint
     ledger: str | None
     processes: tuple[int, ...]
     leaves_tombstones: bool
+    gone_seconds: float | None
 
 
 class Create(NamedTuple):
@@ -138,8 +142,8 @@ class Stopped(NamedTuple):
     answer: Reply
 
 
-class Refused(NamedTuple):
-    """The service refuses to stop the session, and would again."""
+class Missing(NamedTuple):
+    """The service has not known the session for so long that it is gone."""
 
     intent: str
     answer: Reply
@@ -153,7 +157,7 @@ class Delayed(NamedTuple):
 
 
 class GaveUp(NamedTuple):
-    """The session was not stopped within its own limit."""
+    """The session was not stopped within its own limit, or was never known to the service."""
 
     intent: str
     answer: Answer
@@ -189,7 +193,7 @@ class Gone(NamedTuple):
     intent: str
 
 
-SessionReport = Answered | Stopped | Refused | Delayed | GaveUp | Kept | NotKept | Due | Claimed | Gone
+SessionReport = Answered | Stopped | Missing | Delayed | GaveUp | Kept | NotKept | Due | Claimed | Gone
 Report = Ready | Ended | LedgerFailed | SessionReport
 
 

@@ -5,18 +5,15 @@ The ledger is written before anything is reported, so a report can be relied on.
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, assert_never
+from math import inf
+from typing import assert_never
 
-from pytest_device.sessions.ledger import KEPT, LIVE, LOST, STOPPED, Entry, Ledger
+from pytest_device.sessions.ledger import GONE, KEPT, LIVE, LOST, STOPPED, Entry, Ledger
 from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.warm_registry import WarmRegistry
-from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_passing_status, pause_after
+from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_missing, is_success, pause_after
 from pytest_device.spec import SESSIONS_PATH
-
-_OK: Final = 200
-_NOT_FOUND: Final = 404
-_REFUSED: Final = range(400, 500)
 
 
 class _Session:
@@ -28,8 +25,10 @@ class _Session:
         self.deadline = time.monotonic() + entry.minutes * 60
         self.attempts = 0
         self.wanted = True
-        self.doubted = False
-        """Whether a stop was answered with 404, which a gateway says too: then the session itself is asked for."""
+        self.refusal: messages.Answer | None = None
+        """What a stop was answered that does not prove it: then the session itself is asked for."""
+        self.missing_since: float | None = None
+        """Since when the service has said nothing but that it does not know the session."""
         self.is_due = False
         """Whether its stop is the end that it was to have, which needs no report to a later run."""
 
@@ -41,11 +40,20 @@ class _Session:
 
     def call(self, number: int) -> messages.Call:
         self.due = None
+        path = f"{SESSIONS_PATH}/{self.entry.session_id}"
+        if self.refusal:
+            return messages.Call(number, "GET", path)
         self.attempts += 1
         if not self.entry.session_id:
             return messages.Call(number, "POST", SESSIONS_PATH, self.body)
-        path = f"{SESSIONS_PATH}/{self.entry.session_id}"
-        return messages.Call(number, "GET", path) if self.doubted else messages.Call(number, "POST", f"{path}/stop")
+        return messages.Call(number, "POST", f"{path}/stop")
+
+    def note(self, answer: messages.Answer, now: float) -> None:
+        """Note an answer that does not prove its end."""
+        if not (isinstance(answer, messages.Reply) and is_missing(answer.status, answer.body)):
+            self.missing_since = None
+        elif self.missing_since is None:
+            self.missing_since = now
 
 
 class Supervisor:
@@ -58,6 +66,7 @@ class Supervisor:
     def __init__(self, start: messages.Start, report: Callable[[messages.Report], None]) -> None:
         self._ledger = Ledger(start.ledger) if start.ledger else None
         self._token, self._leaves_tombstones = start.endpoint.token, start.leaves_tombstones
+        self._gone_seconds = start.gone_seconds
         self._report = report
         self._warm = WarmRegistry(self._ledger)
         self._sessions: dict[str, _Session] = {}
@@ -219,33 +228,48 @@ class Supervisor:
         self._report(messages.Answered(session.entry.intent, answer, session_id, url, refused))
 
     def _on_stop_answer(self, session: _Session, answer: messages.Answer) -> None:
+        now = time.monotonic()
+        if isinstance(answer, messages.Reply) and _proves_end(answer, session.entry.session_id):
+            self._forget(session, STOPPED)
+            self._report(messages.Stopped(session.entry.intent, answer))
+            return
+        session.note(answer, now)
+        if session.refusal is None:
+            session.refusal, session.due = answer, now
+        else:
+            refusal, session.refusal = session.refusal, None
+            self._on_unproven_stop(session, refusal, answer)
+
+    def _on_unproven_stop(self, session: _Session, refusal: messages.Answer, found: messages.Answer) -> None:
+        """Decide what follows a stop and a lookup of which neither proves the end. No refusal is final."""
         intent, now = session.entry.intent, time.monotonic()
-        match answer:
-            case messages.Reply(status=404) if not session.doubted:
-                session.doubted, session.due = True, now
-            case messages.Reply() if _proves_end(answer, session.entry.session_id):
-                self._forget(session)
-                self._report(messages.Stopped(intent, answer))
-            case messages.Reply() if answer.status in _REFUSED and not is_passing_status(answer.status):
+        told = found if isinstance(refusal, messages.Reply) and is_success(refusal.status) else refusal
+        missing_seconds = None if session.missing_since is None else now - session.missing_since
+        match found:
+            case messages.Reply() if missing_seconds is not None and missing_seconds >= self._gone_after(session):
+                self._forget(session, GONE)
+                self._report(messages.Missing(intent, found))
+            case _ if now >= session.deadline or (missing_seconds is not None and self._gone_after(session) == inf):
                 del self._sessions[intent]
-                self._report(messages.Refused(intent, answer))
-            case _ if now >= session.deadline:
-                del self._sessions[intent]
-                self._report(messages.GaveUp(intent, answer))
+                self._report(messages.GaveUp(intent, told))
             case _:
-                asked = answer.retry_after if isinstance(answer, messages.Reply) else None
-                session.doubted, session.due = False, now + pause_after(session.attempts, asked)
-                self._report(messages.Delayed(intent, answer))
+                asked = [one.retry_after or 0.0 for one in (refusal, found) if isinstance(one, messages.Reply)]
+                session.due = now + pause_after(session.attempts, max(asked, default=None))
+                self._report(messages.Delayed(intent, told))
+
+    def _gone_after(self, session: _Session) -> float:
+        """Return for how many seconds it has to be missing to be gone; no session is that was never seen here."""
+        return inf if self._gone_seconds is None or not session.entry.service else self._gone_seconds
 
     # The ledger.
 
-    def _forget(self, session: _Session) -> None:
+    def _forget(self, session: _Session, state: str = STOPPED) -> None:
         """Remove a session that is done; leave a tombstone where its report may not be read."""
         entry, ledger = session.entry, self._ledger
         del self._sessions[entry.intent]
         leaves_tombstone = (self._is_alone or self._leaves_tombstones) and not session.is_due
         if ledger and leaves_tombstone and entry.session_id and ledger.holds(entry.intent):
-            self._record(entry._replace(state=STOPPED))
+            self._record(entry._replace(state=state))
         elif ledger:
             self._is_written(lambda: ledger.remove(entry.intent))
 
@@ -266,4 +290,4 @@ class Supervisor:
 
 
 def _proves_end(reply: messages.Reply, session_id: str) -> bool:
-    return reply.status == _NOT_FOUND or (reply.status == _OK and says_stopped(reply.body, session_id))
+    return is_success(reply.status) and says_stopped(reply.body, session_id)
