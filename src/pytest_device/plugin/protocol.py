@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from pytest_device.errors import AgentDeviceError, ArgentError, ControllerLostError, DeviceError
+from pytest_device.errors import AgentDeviceError, ArgentError, ControllerLostError, DeviceError, NotAttemptedError
 from pytest_device.local import log_lines
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
@@ -101,7 +101,8 @@ class DeviceTests:
                 notes = getattr(error, "__notes__", [])
                 report.longrepr = self._plain(call.excinfo, "\n".join([f"{verdict}: {error}", *notes]))
             self._add_log(item, report)
-        attach(report, self._log.take(), verdict, waited=item.stash.get(WAITED, 0.0))
+        cause = self._redactor.text(error.cause) if isinstance(error, NotAttemptedError) else ""
+        attach(report, self._log.take(), verdict, cause=cause, waited=item.stash.get(WAITED, 0.0))
         item.stash[WAITED] = 0.0
         if self._signals.exit_status is not None:  # still here: the test has caught the KeyboardInterrupt
             item.session.shouldstop = "terminated by a signal"

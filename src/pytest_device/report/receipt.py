@@ -1,5 +1,6 @@
 """Counts what a run did with sessions, from its events."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -50,15 +51,38 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An error that is not the test's own, and the session pages of the test."""
+    """An error that is not the test's own, and the session pages of the test.
+
+    ``cause`` is the error of an earlier test, for which nothing was attempted for this one.
+    """
 
     verdict: str
     test: str
     error: str
     pages: Sequence[str] = ()
+    cause: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.cause or self.error.removeprefix(f"{self.verdict}: ")
+
+    def line(self, more_pages: Sequence[str] = ()) -> str:
+        return f"{self.verdict}: {self.test}: {_with_pages(self.text, [*self.pages, *more_pages])}"
+
+
+class _Trouble(NamedTuple):
+    """All incidents of one cause, and the pages of other sessions that failed alike."""
+
+    incidents: Sequence[Incident]
+    pages: Sequence[str]
 
     def line(self) -> str:
-        return f"{self.verdict}: {self.test}: {_with_pages(self.error.removeprefix(f'{self.verdict}: '), self.pages)}"
+        first = self.incidents[0]
+        if len(self.incidents) == 1:
+            return first.line(self.pages)
+        pages = [page for one in self.incidents for page in one.pages]
+        affected = f"{counted(len(self.incidents), 'test')} affected, first {first.test}"
+        return f"{first.verdict}: {_with_pages(first.text, [*pages, *self.pages])}: {affected}"
 
 
 class _Record:
@@ -173,15 +197,27 @@ class Receipt:
         for event in left:
             yield Line(_not_stopped(event), "red")
         yield from _of_events(self.lost)
+        troubles = self._troubles()
         failed = [
-            f"failed to start: {e.session.label}: {_with_pages(e.reason, [e.session.url])}" for e in self._not_started
+            f"failed to start: {e.session.label}: {_with_pages(e.reason, [e.session.url])}"
+            for e in self._not_started
+            if _alike(e.reason) not in troubles
         ]
         yield from _listed(failed, "yellow")
         yield from map(Line, self._notes)
         for verdict, count in self._errors().items():
             tests = "not a test failure" if count == 1 else "not test failures"
             yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
-            yield from _listed([one.line() for one in self.incidents if one.verdict == verdict], "red")
+            told = [one.line() for one in troubles.values() if one.incidents[0].verdict == verdict]
+            yield from _listed(told, "red")
+
+    def _troubles(self) -> dict[str, _Trouble]:
+        """Return the incidents by what is the same in all errors of one cause."""
+        alike: dict[str, list[Incident]] = {}
+        for incident in self.incidents:
+            alike.setdefault(_alike(incident.text), []).append(incident)
+        pages = {key: [e.session.url for e in self._not_started if _alike(e.reason) == key] for key in alike}
+        return {key: _Trouble(incidents, pages[key]) for key, incidents in alike.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""
@@ -258,6 +294,11 @@ def _listed(lines: Sequence[str], colour: str) -> Iterator[Line]:
         yield Line(text, colour)
     if len(lines) > MOST_LISTED:
         yield Line(f"and {len(lines) - MOST_LISTED} more", colour)
+
+
+def _alike(text: str) -> str:
+    """Return an error without what differs from session to session: addresses, ids, times."""
+    return re.sub(r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", text)
 
 
 def _with_pages(text: str, pages: Sequence[str]) -> str:

@@ -11,13 +11,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.errors import ConfigError, DeviceError, StopFailedError, UnauthorizedError
+from pytest_device.errors import ConfigError, DeviceError, SessionTimeoutError, StopFailedError
 from pytest_device.plugin.provider.factory import Factory, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of
+from pytest_device.report.verdict import verdict_of
+from pytest_device.sessions.breaker import Breaker, Judge
 from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.gate import Gate, key_of
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
+_PATIENCE: Final = (SessionTimeoutError, pytest.fail.Exception, TimeoutError)
+"""By which a test gives up waiting: the second is what pytest-timeout raises."""
 _TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
 
 
@@ -63,7 +68,9 @@ class Devices:
         log: "EventLog",
         pause: "Pause",
         lookahead: Lookahead,
+        judge: Judge | None = None,
     ) -> None:
+        """Make them; ``judge`` decides for all processes of the run, None for this one alone."""
         self.settings, self.backend, self._names = settings, backend, names
         self._redactor, self._log, self._pause = redactor, log, pause
         self._relay = Relay(log)
@@ -74,8 +81,8 @@ class Devices:
         self.item: pytest.Item | None = None
         """The current test, or the last one."""
         self._plan: _Plan | None = None
-        self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
+        self.gate = self._new_gate(judge)
         self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
@@ -118,7 +125,7 @@ class Devices:
         return _Plan(item, needs, lasting, list(wanted.elements()) if len(wanted) > known else ())
 
     def _boot_ahead(self, plan: _Plan, policy: WaitPolicy) -> None:
-        if not plan.ahead or os.getpid() != self._pid or self._refusal:
+        if not plan.ahead or os.getpid() != self._pid:
             return
         with suppress(DeviceError):  # which is met again when it is acquired
             self._pool.expect(plan.lasting, policy)
@@ -219,15 +226,15 @@ class Devices:
         self._pool.close()
 
     def _taken(self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
-        if self._refusal is not None:  # nothing has changed since: the token comes from the environment
-            raise UnauthorizedError(str(self._refusal), status=self._refusal.status, detail=self._refusal.detail)
         if os.getpid() != self._pid:  # a forked child: its parent's sessions are not its own
-            self._pid, self._pool, self._is_forked = os.getpid(), self._new_pool(), True
+            self._pid, self._is_forked, self.gate = os.getpid(), True, self._new_gate(None)
+            self._pool = self._new_pool()
         since = time.monotonic()
         try:
             held = self._pool.acquire(needs, policy)
-        except UnauthorizedError as error:
-            self._refusal = error
+        except DeviceError:
+            for need in needs:
+                self.gate.met(key_of(need.request), item.nodeid)
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
@@ -252,9 +259,13 @@ class Devices:
             return 0
         return self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
 
+    def _new_gate(self, judge: Judge | None) -> Gate:
+        judge = judge or Breaker(self.settings.start_attempts, time.monotonic)
+        return Gate(judge, verdict_of=verdict_of, mask=self._redactor.text)
+
     def _new_pool(self) -> Pool:
-        attempts = self.settings.start_attempts
-        factory = Factory(self.backend, self.warm, self._lookahead.history, self._relay, attempts=attempts)
+        attempts, history = self.settings.start_attempts, self._lookahead.history
+        factory = Factory(self.backend, self.warm, history, self._relay, attempts=attempts, gate=self.gate)
         return Pool(
             factory,
             factory,
@@ -262,6 +273,7 @@ class Devices:
             sleep=self._log.sleep,
             relay=self._relay,
             slots=self.backend.slots(self._names.holder()),
+            patience=() if self._is_forked else _PATIENCE,
         )
 
 

@@ -13,6 +13,7 @@ from pytest_device.scheduling.history import History
 from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note
+from pytest_device.sessions.gate import Gate
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay
@@ -25,13 +26,13 @@ class Factory:
     """Creates sessions that try warm devices first, and notifies hooks before one is stopped."""
 
     def __init__(
-        self, backend: Backend, warm: WarmStore | None, history: History, relay: Relay, *, attempts: int
+        self, backend: Backend, warm: WarmStore | None, history: History, relay: Relay, *, attempts: int, gate: Gate
     ) -> None:
         from pytest_device.controllers.health import problem_of
 
         self._warm, self._history = warm, history
         # Of this process: a forked child gets a pool, and so a factory, of its own.
-        self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts)
+        self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts, gate)
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]

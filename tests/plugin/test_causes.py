@@ -1,0 +1,83 @@
+"""One cause is paid once: what has failed for a test is not attempted again for each of the others."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+TESTS: Final = 120
+MOST_SESSIONS: Final = 2
+MOST_LINES: Final = 40
+Fault = tuple[str, str, Mapping[str, Any]]
+"""An operation, what strikes it, and how."""
+SUITE: Final = """
+import pytest
+
+@pytest.mark.device(platform="android", type="TYPE")
+@pytest.mark.parametrize("n", range(120))
+def test_driven(device_session, n): pass
+"""
+
+
+@pytest.fixture
+def sharing(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+    """The service as a suite has it by default: equal tests share a session, a start is tried twice."""
+    for name in ("DEVICE_SHARE", "DEVICE_START_ATTEMPTS", "CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
+    return service
+
+
+def creates(service: FaultyService) -> int:
+    return sum(operation == "create" for operation, _ in service.requests())
+
+
+def assert_paid_once(result: pytest.RunResult, service: FaultyService, cause: str) -> None:
+    """Check that all tests have the cause's errors, told once, for hardly any sessions."""
+    outcomes = result.outlines[-1]
+    assert sum(map(int, re.findall(r"(\d+) (?:errors?|not attempted)", outcomes))) == TESTS, outcomes
+    assert creates(service) <= MOST_SESSIONS
+    assert len(result.outlines) <= MOST_LINES, "\n".join(result.outlines)
+    told = [line for line in result.outlines if re.search(cause, line) and "affected" in line]
+    assert len(told) == 1
+    assert re.search(rf"^(config|infrastructure): .*{cause}.*: 120 tests affected, first test_it", told[0])
+    summary = [line for line in result.outlines if line.startswith("ERROR test_it")]
+    assert 1 <= len(summary) <= MOST_SESSIONS
+    assert re.search(r" - (config|infrastructure): ", summary[0])
+
+
+def refusal(status: int, message: str = "") -> Fault:
+    return "create", "reply", {"status": status, "body": f'{{"message": "{message}"}}'}
+
+
+BUG: Final = refusal(500, "a bug")
+NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause", "distributed"),
+    [
+        (refusal(400, "no simulator access"), "no simulator access", []),
+        (refusal(400, "no simulator access"), "no simulator access", ["-n2"]),
+        (refusal(401), "the access token is not valid", []),
+        (refusal(403), "the access token may not", []),
+        (refusal(404), "there is no such project", []),
+        (refusal(422, "no such build"), "no such build", []),
+        (BUG, "a bug", []),
+        (BUG, "a bug", ["-n2"]),
+        (NO_DEVICE, "the session failed to start", []),
+        (NO_DEVICE, "the session failed to start", ["-n2"]),
+    ],
+)
+def test_a_cause_that_strikes_every_test_is_paid_and_told_once(
+    pytester: pytest.Pytester, sharing: FaultyService, fault: Fault, cause: str, distributed: list[str]
+) -> None:
+    operation, effect, options = fault
+    sharing.add_fault(operation, effect, times=None, **options)
+    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+
+    result = pytester.runpytest(*distributed)
+
+    assert_paid_once(result, sharing, cause)
