@@ -81,3 +81,86 @@ def test_a_cause_that_strikes_every_test_is_paid_and_told_once(
     result = pytester.runpytest(*distributed)
 
     assert_paid_once(result, sharing, cause)
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n2"]])
+def test_controllers_that_never_answer_are_paid_and_told_once(
+    pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
+) -> None:
+    sharing.add_fault("controller", "dead", times=None)
+    pytester.makeconftest(
+        """
+        import dataclasses
+        import pytest
+
+        @pytest.fixture
+        def device_wait_policy(device_wait_policy):
+            return dataclasses.replace(device_wait_policy, controller_timeout_seconds=0.3)
+        """
+    )
+    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+
+    result = pytester.runpytest(*distributed)
+
+    assert_paid_once(result, sharing, "returned status 502")
+
+
+def test_a_boot_that_never_ends_is_waited_for_twice_and_begun_once(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    sharing.add_fault("boot", "delay", seconds=3600, times=None)
+    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+
+    result = pytester.runpytest("--device-wait-timeout-seconds=0.5")
+
+    assert_paid_once(result, sharing, "the session was not ready after")
+    result.stdout.fnmatch_lines(["*= 2 errors, 118 not attempted in *"])
+    assert sharing.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "mark"),
+    [("--device-wait-timeout-seconds=2", "timeout(600)"), ("--device-wait-timeout-seconds=60", "timeout(2)")],
+    ids=["wait time-out", "pytest-timeout"],
+)
+def test_a_boot_that_outlives_the_patience_of_one_test_is_kept_for_the_next(
+    pytester: pytest.Pytester, sharing: FaultyService, limit: str, mark: str
+) -> None:
+    sharing.add_fault("boot", "delay", seconds=3)
+    pytester.makepyfile(
+        f"""
+        import pytest
+        pytestmark = pytest.mark.device(platform="android")
+
+        @pytest.mark.{mark}
+        def test_a(device_session): pass
+        def test_b(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest(limit)
+
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
+    assert sharing.statuses() == ["stopped"]
+
+
+def test_a_boot_that_no_later_test_shares_is_not_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    sharing.add_fault("boot", "delay", seconds=3600)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_a(device_session): pass
+
+        @pytest.mark.device(platform="ios")
+        def test_b(device_session, device_client):
+            assert device_session.platform == "ios"
+        """
+    )
+
+    result = pytester.runpytest("--device-wait-timeout-seconds=2")
+
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.errors import ConfigError, DeviceError, SessionTimeoutError, StopFailedError
+from pytest_device.errors import ConfigError, DeviceError, NotAttemptedError, SessionTimeoutError, StopFailedError
 from pytest_device.plugin.provider.factory import Factory, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
@@ -232,6 +232,8 @@ class Devices:
         since = time.monotonic()
         try:
             held = self._pool.acquire(needs, policy)
+        except NotAttemptedError as error:
+            raise error.with_traceback(None) from None  # pytest would read each source in it, for each test
         except DeviceError:
             for need in needs:
                 self.gate.met(key_of(need.request), item.nodeid)
