@@ -87,6 +87,8 @@ class DeviceTests:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Mark errors that are not the test's fault, and add the log of the local service."""
+        if call.excinfo and isinstance(call.excinfo.value, NotAttemptedError):
+            call.excinfo.traceback = call.excinfo.traceback[-1:]  # pytest reads the source of each, for many tests
         report = yield
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         error, verdict = _device_error(item, call), None

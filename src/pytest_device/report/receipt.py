@@ -1,12 +1,11 @@
 """Counts what a run did with sessions, from its events."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.report.figures import counted, duration
+from pytest_device.report.incidents import Incident, alike, troubles_of, with_pages
 from pytest_device.report.lines import colour_of, line_of
 from pytest_device.sessions.events import (
     Created,
@@ -47,42 +46,6 @@ class Line(NamedTuple):
 
     text: str
     colour: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """An error that is not the test's own, and the session pages of the test.
-
-    ``cause`` is the error of an earlier test, for which nothing was attempted for this one.
-    """
-
-    verdict: str
-    test: str
-    error: str
-    pages: Sequence[str] = ()
-    cause: str = ""
-
-    @property
-    def text(self) -> str:
-        return self.cause or self.error.removeprefix(f"{self.verdict}: ")
-
-    def line(self, more_pages: Sequence[str] = ()) -> str:
-        return f"{self.verdict}: {self.test}: {_with_pages(self.text, [*self.pages, *more_pages])}"
-
-
-class _Trouble(NamedTuple):
-    """All incidents of one cause, and the pages of other sessions that failed alike."""
-
-    incidents: Sequence[Incident]
-    pages: Sequence[str]
-
-    def line(self) -> str:
-        first = self.incidents[0]
-        if len(self.incidents) == 1:
-            return first.line(self.pages)
-        pages = [page for one in self.incidents for page in one.pages]
-        affected = f"{counted(len(self.incidents), 'test')} affected, first {first.test}"
-        return f"{first.verdict}: {_with_pages(first.text, [*pages, *self.pages])}: {affected}"
 
 
 class _Record:
@@ -197,11 +160,11 @@ class Receipt:
         for event in left:
             yield Line(_not_stopped(event), "red")
         yield from _of_events(self.lost)
-        troubles = self._troubles()
+        troubles = troubles_of(self.incidents, self._not_started)
         failed = [
-            f"failed to start: {e.session.label}: {_with_pages(e.reason, [e.session.url])}"
+            f"failed to start: {e.session.label}: {with_pages(e.reason, [e.session.url])}"
             for e in self._not_started
-            if _alike(e.reason) not in troubles
+            if alike(e.reason) not in troubles
         ]
         yield from _listed(failed, "yellow")
         yield from map(Line, self._notes)
@@ -210,14 +173,6 @@ class Receipt:
             yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
             told = [one.line() for one in troubles.values() if one.incidents[0].verdict == verdict]
             yield from _listed(told, "red")
-
-    def _troubles(self) -> dict[str, _Trouble]:
-        """Return the incidents by what is the same in all errors of one cause."""
-        alike: dict[str, list[Incident]] = {}
-        for incident in self.incidents:
-            alike.setdefault(_alike(incident.text), []).append(incident)
-        pages = {key: [e.session.url for e in self._not_started if _alike(e.reason) == key] for key in alike}
-        return {key: _Trouble(incidents, pages[key]) for key, incidents in alike.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""
@@ -294,14 +249,3 @@ def _listed(lines: Sequence[str], colour: str) -> Iterator[Line]:
         yield Line(text, colour)
     if len(lines) > MOST_LISTED:
         yield Line(f"and {len(lines) - MOST_LISTED} more", colour)
-
-
-def _alike(text: str) -> str:
-    """Return an error without what differs from session to session: addresses, ids, times."""
-    return re.sub(r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", text)
-
-
-def _with_pages(text: str, pages: Sequence[str]) -> str:
-    """Append session pages to a text, unless it already names one."""
-    pages = list(filter(None, dict.fromkeys(pages)))
-    return text if not pages or any(page in text for page in pages) else f"{text} ({' '.join(pages)})"

@@ -4,13 +4,10 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import Enum, auto
 from typing import Final
 
 from pytest_device.errors import (
     DeviceError,
-    LeaseTimeoutError,
-    NotAttemptedError,
     NotFoundError,
     ServiceError,
     SessionError,
@@ -26,23 +23,11 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.server import Server
 from pytest_device.sessions.states import Outcome, State, moved
 
 _ASK_AGAIN_SECONDS: Final = 0.2
 """Until then nothing has come of the starts of others, which take many times as long."""
-
-
-class Server(Enum):
-    """Who advances a session."""
-
-    TEST = auto()
-    """The test that waits for it."""
-    BACKGROUND = auto()
-    """Nobody waits for it yet; it stays so when it is ready before a test gets it."""
-    DROPPED = auto()
-    """Nobody will wait for it any more: it is stopped in the background."""
-    NOBODY = auto()
-    """It was started ahead and is being stopped before any test used it."""
 
 
 class DeviceSession:
@@ -80,14 +65,10 @@ class DeviceSession:
         self.in_use = self.unusable = False
         self.is_new = True
         """Whether no test has had it before."""
-        self._is_outwaited = False
-        """Whether it was not ready within a whole time-out."""
-        self._is_awaited = False
-        """Whether a test has waited for it in vain."""
+        self._is_outwaited: bool | None = None
+        """Whether it was not ready within a whole time-out; None where no test has waited for it in vain."""
         self._policy, self._config, self._find_warm = policy, config, find_warm
         self._attempts_left = config.attempts - 1
-        self._failure: SessionFailedError | None = None
-        """Why the attempt before this one failed."""
         self._count_from: float | None = None
         self._attempt = Attempt(requirement.request, policy, config)
         self._start = config.gate.attempt(key_of(requirement.request))
@@ -146,8 +127,7 @@ class DeviceSession:
         is_timed_out, was_outwaited = isinstance(error, SessionTimeoutError), self._is_outwaited
         if self.state not in {State.STARTING, State.READY} or (is_timed_out and was_outwaited):
             return False
-        self._is_outwaited = was_outwaited or is_timed_out
-        self._is_awaited = True
+        self._is_outwaited = is_timed_out or bool(was_outwaited)
         if is_timed_out:
             self.count_from()
         return True
@@ -179,17 +159,7 @@ class DeviceSession:
         if warm := self._warm():
             self._move(self._attempt.take_over(warm))
             return True
-        try:
-            may_begin = self._start.may_begin()
-        except NotAttemptedError:
-            if self._failure:
-                raise self._failure from None
-            raise
-        if not may_begin and self._attempt.waited >= self._policy.timeout_seconds:
-            raise LeaseTimeoutError(
-                f"equal sessions of other workers were neither ready nor failed for {self._attempt.waited:.0f} s"
-            )
-        return may_begin
+        return self._start.may_begin(self._attempt.waited, self._policy.timeout_seconds)
 
     def _step(self) -> None:
         match self.state:
@@ -212,7 +182,7 @@ class DeviceSession:
         self._config.relay.event(events.StartFailed(self.ref(), str(error)))
         self._stop_created()
         self._move(State.REQUESTED)
-        self._attempts_left, self._failure = self._attempts_left - 1, error
+        self._attempts_left -= 1
         self._attempt, self.outcome = Attempt(self.requirement.request, self._policy, self._config), None
         self._attempt.count_from(began)
         self.due = self._config.clock()
@@ -259,7 +229,11 @@ class DeviceSession:
         """Defer events, and end it in any case: only then is its slot free."""
         try:
             with self._config.relay.aside(self.deferred):
-                if self.is_unused and self.is_created and not (self._is_awaited or self.is_over or self.error):
+                if (
+                    self.is_unused
+                    and self.is_created
+                    and not (self._is_outwaited is not None or self.is_over or self.error)
+                ):
                     self._config.relay.event(events.Unused(self.ref()))
                 yield
         finally:

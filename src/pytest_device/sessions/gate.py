@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import count
 from typing import Final
 
-from pytest_device.errors import DeviceError, NotAttemptedError, UnauthorizedError
+from pytest_device.errors import DeviceError, LeaseTimeoutError, NotAttemptedError, UnauthorizedError
 from pytest_device.sessions.breaker import EVERY, Answer, Cause, Judge, Ticket, Turn
 from pytest_device.sessions.request import SessionRequest
 
@@ -75,13 +76,21 @@ class Attempted:
     def __init__(self, gate: Gate, key: str, ticket: Ticket) -> None:
         self._gate, self._key, self._ticket = gate, key, ticket
         self._is_under_way = False
+        self._failure: DeviceError | None = None
 
-    def may_begin(self) -> bool:
-        """Return whether it is made now, else ask again; raises NotAttemptedError when it is not made at all."""
+    def may_begin(self, waited_seconds: float = 0.0, limit_seconds: float = math.inf) -> bool:
+        """Return whether it is made now, else ask again, until the limit: then it raises LeaseTimeoutError.
+
+        Raises NotAttemptedError when it is not made at all; when it has failed itself before, that error.
+        """
         answer = self._gate.judge.ask(self._key, self._ticket)
         if isinstance(answer, Cause):
-            raise NotAttemptedError(answer.text, verdict=answer.verdict, test=answer.test)
+            raise self._failure or NotAttemptedError(answer.text, verdict=answer.verdict, test=answer.test)
         self._is_under_way = answer is Turn.GO
+        if not self._is_under_way and waited_seconds >= limit_seconds:
+            raise LeaseTimeoutError(
+                f"equal sessions of other workers were neither ready nor failed for {waited_seconds:.0f} s"
+            )
         return self._is_under_way
 
     def ready(self) -> None:
@@ -90,7 +99,7 @@ class Attempted:
 
     def failed(self, error: DeviceError, *, may_be_final: bool = True) -> None:
         """Note why it failed: what the suite has to correct is final."""
-        self._is_under_way = False
+        self._is_under_way, self._failure = False, error
         cause = self._gate.cause_of(error)
         is_token, is_final = isinstance(error, UnauthorizedError), may_be_final and cause.verdict != PASSING
         key = EVERY if is_token else self._key

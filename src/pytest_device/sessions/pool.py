@@ -9,13 +9,14 @@ from typing import Final, Protocol
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.options import Options
 from pytest_device.sessions.background import Background
-from pytest_device.sessions.device_session import DeviceSession, Server
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.roster import PoolObserver, Roster, is_good
+from pytest_device.sessions.server import Server
 from pytest_device.sessions.waiting import advance_due
 from pytest_device.spec import DURATION_MAX_MINUTES
 

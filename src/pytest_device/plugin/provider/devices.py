@@ -11,16 +11,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.errors import ConfigError, DeviceError, NotAttemptedError, SessionTimeoutError, StopFailedError
-from pytest_device.plugin.provider.factory import Factory, warm_store
+from pytest_device.errors import ConfigError, DeviceError, SessionTimeoutError, StopFailedError
+from pytest_device.plugin.provider.factory import Factory, new_gate, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of
-from pytest_device.report.verdict import verdict_of
-from pytest_device.sessions.breaker import Breaker, Judge
+from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.gate import Gate, key_of
+from pytest_device.sessions.gate import key_of
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
@@ -56,7 +55,10 @@ class _Plan:
 
 
 class Devices:
-    """The devices of the tests of this process; ``lookahead`` knows what later tests need."""
+    """The devices of the tests of this process; ``lookahead`` knows what later tests need.
+
+    ``judge`` decides what is attempted in all processes of the run, None in this one alone.
+    """
 
     def __init__(
         self,
@@ -70,7 +72,6 @@ class Devices:
         lookahead: Lookahead,
         judge: Judge | None = None,
     ) -> None:
-        """Make them; ``judge`` decides for all processes of the run, None for this one alone."""
         self.settings, self.backend, self._names = settings, backend, names
         self._redactor, self._log, self._pause = redactor, log, pause
         self._relay = Relay(log)
@@ -82,7 +83,7 @@ class Devices:
         """The current test, or the last one."""
         self._plan: _Plan | None = None
         self._cleanup: Cleanup | None = None
-        self.gate = self._new_gate(judge)
+        self.gate = new_gate(settings, redactor, judge)
         self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
@@ -227,13 +228,12 @@ class Devices:
 
     def _taken(self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
         if os.getpid() != self._pid:  # a forked child: its parent's sessions are not its own
-            self._pid, self._is_forked, self.gate = os.getpid(), True, self._new_gate(None)
+            self._pid, self._is_forked = os.getpid(), True
+            self.gate = new_gate(self.settings, self._redactor)
             self._pool = self._new_pool()
         since = time.monotonic()
         try:
             held = self._pool.acquire(needs, policy)
-        except NotAttemptedError as error:
-            raise error.with_traceback(None) from None  # pytest would read each source in it, for each test
         except DeviceError:
             for need in needs:
                 self.gate.met(key_of(need.request), item.nodeid)
@@ -260,10 +260,6 @@ class Devices:
         if self._is_forked:  # for this test alone
             return 0
         return self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
-
-    def _new_gate(self, judge: Judge | None) -> Gate:
-        judge = judge or Breaker(self.settings.start_attempts, time.monotonic)
-        return Gate(judge, verdict_of=verdict_of, mask=self._redactor.text)
 
     def _new_pool(self) -> Pool:
         attempts, history = self.settings.start_attempts, self._lookahead.history
