@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import InvalidRequestError as InvalidRequestError
     from pytest_device.errors import LeaseTimeoutError as LeaseTimeoutError
     from pytest_device.errors import NoCapacityError as NoCapacityError
+    from pytest_device.errors import NotAttemptedError as NotAttemptedError
     from pytest_device.errors import NotFoundError as NotFoundError
     from pytest_device.errors import ServiceError as ServiceError
     from pytest_device.errors import SessionError as SessionError
@@ -59,9 +60,9 @@ _NAMES_OF: Final = {
     "controllers.snapshot": "Node Snapshot",
     "errors": (
         "AgentDeviceError AppError ArgentError ConfigError ControllerError ControllerLostError DeviceError "
-        "ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError NotFoundError ServiceError "
-        "SessionError SessionFailedError SessionGoneError SessionStoppedError SessionTimeoutError StatusError "
-        "StopDelayedError StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
+        "ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError NotAttemptedError NotFoundError "
+        "ServiceError SessionError SessionFailedError SessionGoneError SessionStoppedError SessionTimeoutError "
+        "StatusError StopDelayedError StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
     ),
     "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",

@@ -13,6 +13,7 @@ DeviceError
 │       ├── NotFoundError       404
 │       │   └── SessionGoneError
 │       └── NoCapacityError     429 or 503 to a create call: nothing was created, later it may be
+├── NotAttemptedError           an equal attempt of this run has failed before
 ├── LeaseTimeoutError           the session limit is reached, or the service has no capacity
 ├── SessionError                a session that failed; has its ID and session page
 │   ├── SessionFailedError      errored
@@ -109,6 +110,20 @@ class SessionGoneError(NotFoundError):
 
 class NoCapacityError(StatusError):
     """429 or 503 to a create call, by the service itself: nothing was created, and the same call may succeed later."""
+
+
+class NotAttemptedError(DeviceError):
+    """An equal request of this run failed before, so that it was not sent again.
+
+    ``cause`` is the error then, ``verdict`` whose fault it was, ``test`` the test that met it first (empty if unknown).
+    """
+
+    def __init__(self, cause: str, *, verdict: str, test: str = "") -> None:
+        met = f" (first met by {test})" if test else ""
+        super().__init__(f"not attempted: {cause}{met}")
+        self.cause = cause
+        self.verdict = verdict
+        self.test = test
 
 
 class LeaseTimeoutError(DeviceError):

@@ -88,18 +88,20 @@ def test_an_app_that_cannot_be_installed_is_told_as_its_own_fault_and_costs_no_d
 
     result = pytester.runpytest("-s")
 
-    result.assert_outcomes(errors=2)
+    result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            "app: Appium on session * could not install and start the app https://builds.example/notes.zip?…: Cannot *",
+            "app: Appium could not install and start the app https://builds.example/notes.zip?…: Cannot *",
             "Fix: *",
             "devices: 1 created, 1 stopped (confirmed); *",
             "2 app errors (not test failures)",
+            "app: *: 2 tests affected, first *",
+            "*= 1 error, 1 not attempted in *",
         ]
     )
     result.stdout.no_fnmatch_line("*sig=abcdef*")
     result.stdout.no_fnmatch_line("*not this hook*")
-    assert len(received(far, "/session")) == 2  # one start for each test: what is refused is not tried again
+    assert len(received(far, "/session")) == 1  # what is refused is not tried again
     assert service.statuses() == ["stopped"]
 
 
@@ -248,3 +250,41 @@ def test_a_suite_in_another_language_finds_the_device_and_its_credentials_stay_s
     (asked,) = [authorization for path, authorization in far.asked if path == "/session"]
     assert asked == "Basic YWRhOm9wZW4tc2VzYW1l"
     assert json.loads(far.bodies[-1])["capabilities"]["alwaysMatch"] == ANDROID
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n2"]])
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("The desiredCapabilities object was not valid for the following reason(s): 'x'", "config: Appium rejected"),
+        (f"Cannot download the app from {ARCHIVE}: status code 404", "app: Appium could not install"),
+        ("the emulator is on fire", "infrastructure: Appium did not start a driver: the emulator"),
+    ],
+)
+def test_a_driver_that_cannot_start_is_paid_and_told_once_for_all_tests(
+    pytester: pytest.Pytester,
+    far: Controller,
+    service: FaultyService,
+    reason: str,
+    cause: str,
+    distributed: list[str],
+) -> None:
+    far.answer = appium(session=refuses("session not created", reason))
+    pytester.makepyfile(
+        test_it=f"""
+        import pytest
+
+        @pytest.mark.device(platform="android", type="appium", share="run", application_archive_url="{ARCHIVE}")
+        @pytest.mark.parametrize("n", range(120))
+        def test_driven(device_driver, n): pass
+        """
+    )
+
+    result = pytester.runpytest(*distributed)
+
+    assert len(received(far, "/session")) <= 2
+    assert len(service.sessions()) <= 2
+    assert len(result.outlines) <= 40
+    (told,) = (line for line in result.outlines if " affected, first test_it.py::test_driven[" in line)
+    assert told.startswith(cause)
+    assert ": 120 tests affected" in told

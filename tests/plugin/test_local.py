@@ -127,7 +127,7 @@ def test_options_that_appium_refuses_are_told_with_its_words(pytester: pytest.Py
     result = pytester.runpytest_subprocess("--device-local")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["app: Appium on session * could not install and start the app */missing.xml: *"])
+    result.stdout.fnmatch_lines(["app: Appium could not install and start the app */missing.xml: *"])
 
 
 def test_a_driver_whose_appium_session_or_server_is_gone_does_not_hold_up_the_end(pytester: pytest.Pytester) -> None:

@@ -98,8 +98,8 @@ def test_suites_for_android_and_in_another_language_run_as_they_are(
     result.assert_outcomes(passed=2, errors=2)
     result.stdout.fnmatch_lines(
         [
-            f"app: Appium on session * could not install and start the app {builds}/none.zip: *",
-            "config: Appium on session * rejected the capabilities: *'UiAutomator2'*",
+            f"app: Appium could not install and start the app {builds}/none.zip: *",
+            "config: Appium rejected the capabilities: *'UiAutomator2'*",
             "Fix: remove automationName from device_appium_options: * Appium's fake one *",
             "devices: 2 created, 2 stopped (confirmed); *",
         ]

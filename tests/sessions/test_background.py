@@ -12,12 +12,13 @@ import pytest
 from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.background import Background
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Created, Note, Ready, SessionRef
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Deferred, Relay, SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.waiting import wait_until_ready
 from pytest_device.testing import FakeClock
 from tests.sessions.house import ANDROID, House, request
 from tests.sessions.recorder import Recorder

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from pytest_device.errors import AgentDeviceError, ArgentError, ControllerLostError, DeviceError
+from pytest_device.errors import AgentDeviceError, ArgentError, ControllerLostError, DeviceError, NotAttemptedError
 from pytest_device.local import log_lines
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
@@ -87,6 +87,8 @@ class DeviceTests:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Mark errors that are not the test's fault, and add the log of the local service."""
+        if call.excinfo and isinstance(call.excinfo.value, NotAttemptedError):
+            call.excinfo.traceback = call.excinfo.traceback[-1:]  # pytest reads the source of each, for many tests
         report = yield
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
         error, verdict = _device_error(item, call), None
@@ -101,7 +103,8 @@ class DeviceTests:
                 notes = getattr(error, "__notes__", [])
                 report.longrepr = self._plain(call.excinfo, "\n".join([f"{verdict}: {error}", *notes]))
             self._add_log(item, report)
-        attach(report, self._log.take(), verdict, waited=item.stash.get(WAITED, 0.0))
+        cause = self._redactor.text(error.cause) if isinstance(error, NotAttemptedError) else ""
+        attach(report, self._log.take(), verdict, cause=cause, waited=item.stash.get(WAITED, 0.0))
         item.stash[WAITED] = 0.0
         if self._signals.exit_status is not None:  # still here: the test has caught the KeyboardInterrupt
             item.session.shouldstop = "terminated by a signal"

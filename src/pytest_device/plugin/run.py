@@ -81,7 +81,8 @@ class DeviceRun:
             return
         try:
             self._signals.install()
-            devices = self._connection.open(session.items, self._redactor, self._lookahead, self._pause)
+            judge = self._link.judge if self._link else None
+            devices = self._connection.open(session.items, self._redactor, self._lookahead, self._pause, judge)
         except ConfigError as error:
             raise usage_error(error.problems) from None
         self._config.stash[CURRENT_DEVICES] = devices

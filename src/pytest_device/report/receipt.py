@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.report.figures import counted, duration
+from pytest_device.report.incidents import Incident, alike, troubles_of, with_pages
 from pytest_device.report.lines import colour_of, line_of
 from pytest_device.sessions.events import (
     Created,
@@ -46,19 +46,6 @@ class Line(NamedTuple):
 
     text: str
     colour: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """An error that is not the test's own, and the session pages of the test."""
-
-    verdict: str
-    test: str
-    error: str
-    pages: Sequence[str] = ()
-
-    def line(self) -> str:
-        return f"{self.verdict}: {self.test}: {_with_pages(self.error.removeprefix(f'{self.verdict}: '), self.pages)}"
 
 
 class _Record:
@@ -173,15 +160,19 @@ class Receipt:
         for event in left:
             yield Line(_not_stopped(event), "red")
         yield from _of_events(self.lost)
+        troubles = troubles_of(self.incidents, self._not_started)
         failed = [
-            f"failed to start: {e.session.label}: {_with_pages(e.reason, [e.session.url])}" for e in self._not_started
+            f"failed to start: {e.session.label}: {with_pages(e.reason, [e.session.url])}"
+            for e in self._not_started
+            if alike(e.reason) not in troubles
         ]
         yield from _listed(failed, "yellow")
         yield from map(Line, self._notes)
         for verdict, count in self._errors().items():
             tests = "not a test failure" if count == 1 else "not test failures"
             yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
-            yield from _listed([one.line() for one in self.incidents if one.verdict == verdict], "red")
+            told = [one.line() for one in troubles.values() if one.incidents[0].verdict == verdict]
+            yield from _listed(told, "red")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""
@@ -259,9 +250,3 @@ def _listed(lines: Sequence[str], colour: str) -> Iterator[Line]:
         yield Line(text, colour)
     if len(lines) > MOST_LISTED:
         yield Line(f"and {len(lines) - MOST_LISTED} more", colour)
-
-
-def _with_pages(text: str, pages: Sequence[str]) -> str:
-    """Append session pages to a text, unless it already names one."""
-    pages = list(filter(None, dict.fromkeys(pages)))
-    return text if not pages or any(page in text for page in pages) else f"{text} ({' '.join(pages)})"

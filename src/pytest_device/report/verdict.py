@@ -9,7 +9,9 @@ from pytest_device.errors import (
     DeviceError,
     ForbiddenError,
     InvalidRequestError,
+    NotAttemptedError,
     NotFoundError,
+    StatusError,
     UnauthorizedError,
 )
 
@@ -22,6 +24,7 @@ class Verdict(StrEnum):
     INFRASTRUCTURE = "infrastructure"
 
 
+_UNPROCESSABLE: Final = 422
 _CONFIG: Final = (ConfigError, InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError)
 """A refusal is never called infrastructure: 400 also means no access, or a rule that the request breaks."""
 
@@ -30,6 +33,8 @@ def verdict_of(error: DeviceError) -> Verdict:
     """Return the cause of an error while a device was provided."""
     if isinstance(error, AppError):
         return Verdict.APP
-    if isinstance(error, _CONFIG):
+    if isinstance(error, NotAttemptedError):
+        return Verdict(error.verdict)
+    if isinstance(error, _CONFIG) or (isinstance(error, StatusError) and error.status == _UNPROCESSABLE):
         return Verdict.CONFIG
     return Verdict.INFRASTRUCTURE

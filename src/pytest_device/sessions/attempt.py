@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from pytest_device.errors import NoCapacityError, ServiceError, SessionFailedError, UnexpectedReplyError
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.events import Created, CreateUnknown, Note, Ready, SessionRef, StateChanged, TakenOver
+from pytest_device.sessions.gate import Gate
 from pytest_device.sessions.lifecycle import (
     RETRY_AFTER_MOST_SECONDS,
     CapacityBackoff,
@@ -58,6 +59,7 @@ class SessionConfig:
     problem_of: ProblemOf = unasked
     attempts: int = 1
     """How many sessions are created, one after the other, until one does not fail to start."""
+    gate: Gate = field(default_factory=Gate)
 
 
 class Attempt:
@@ -113,7 +115,7 @@ class Attempt:
 
         Raises a ServiceError, but not for lack of capacity.
         """
-        if self._backoff and not self._backoff.is_due(self._waited()):
+        if self._backoff and not self._backoff.is_due(self.waited):
             return None
         try:
             self.session = self._as_requested(self._config.client.create(self._request))
@@ -121,7 +123,7 @@ class Attempt:
             check_kind(self._request, self.session)
         except NoCapacityError as refusal:
             self._backoff = self._backoff or CapacityBackoff(self._policy)
-            text = self._backoff.note(refusal, self._waited())
+            text = self._backoff.note(refusal, self.waited)
             self._report_state(f"no capacity: {refusal.status}", text)
             return State.QUEUED
         except BaseException as error:
@@ -174,8 +176,8 @@ class Attempt:
 
     def _tolerate(self, error: ServiceError, known: Session) -> None:
         """Pause as long as the service asks, but not beyond the wait limit."""
-        if self._waited() >= self._policy.timeout_seconds:
-            raise timed_out(known, self._waited(), f" ({known.page}). Last answer: {error}") from error
+        if self.waited >= self._policy.timeout_seconds:
+            raise timed_out(known, self.waited, f" ({known.page}). Last answer: {error}") from error
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
@@ -188,9 +190,9 @@ class Attempt:
         Raises a SessionError to give up, a LeaseTimeoutError where it could not be created in time.
         """
         if self.session is None:
-            return self._backoff.delay(self._waited()) if self._backoff else 0.0
+            return self._backoff.delay(self.waited) if self._backoff else 0.0
         booting = self._config.clock() - self._created
-        delay = next_poll(self.session, self._waited(), self._policy, booting)
+        delay = next_poll(self.session, self.waited, self._policy, booting)
         if delay is None:
             return self._controller_delay(self.session)
         self._last_seen = self._config.clock()
@@ -227,7 +229,7 @@ class Attempt:
             session_id=self.session_id or "",
             url=(self.session.url or "") if self.session else "",
             minutes=max(0, round(self._bound_minutes() - (self._config.clock() - self._created) / 60)),
-            waited_seconds=self._waited(),
+            waited_seconds=self.waited,
         )
 
     @property
@@ -242,5 +244,7 @@ class Attempt:
         known = self.session.max_duration_minutes if self.session else None
         return next(value for value in (known, requested, DURATION_MAX_MINUTES) if value is not None) + CLEANUP_MINUTES
 
-    def _waited(self) -> float:
+    @property
+    def waited(self) -> float:
+        """Return for how many seconds it has been waited for."""
         return self._config.clock() - self.started

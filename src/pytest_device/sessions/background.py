@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from pytest_device.sessions.device_session import DeviceSession, Server
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.reporter import Relay
+from pytest_device.sessions.server import Server
 
 _SLICE_SECONDS: Final = 1.0
 """Of a wait for a lock: on Windows no signal breaks one."""

@@ -1,34 +1,34 @@
 """One session from its request to its end."""
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from enum import Enum, auto
+from typing import Final
 
-from pytest_device.errors import NotFoundError, ServiceError, SessionError, SessionFailedError, StopFailedError
+from pytest_device.errors import (
+    DeviceError,
+    NotFoundError,
+    ServiceError,
+    SessionError,
+    SessionFailedError,
+    SessionTimeoutError,
+    StopFailedError,
+)
 from pytest_device.sessions import events
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
+from pytest_device.sessions.gate import key_of
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.replies import A_PAGE
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.server import Server
 from pytest_device.sessions.states import Outcome, State, moved
 
-
-class Server(Enum):
-    """Who advances a session."""
-
-    TEST = auto()
-    """The test that waits for it."""
-    BACKGROUND = auto()
-    """Nobody waits for it yet; it stays so when it is ready before a test gets it."""
-    DROPPED = auto()
-    """Nobody will wait for it any more: it is stopped in the background."""
-    NOBODY = auto()
-    """It was started ahead and is being stopped before any test used it."""
+_ASK_AGAIN_SECONDS: Final = 0.2
+"""Until then nothing has come of the starts of others, which take many times as long."""
 
 
 class DeviceSession:
@@ -66,10 +66,13 @@ class DeviceSession:
         self.in_use = self.unusable = False
         self.is_new = True
         """Whether no test has had it before."""
+        self._is_outwaited: bool | None = None
+        """Whether it was not ready within a whole time-out; None where no test has waited for it in vain."""
         self._policy, self._config, self._find_warm = policy, config, find_warm
         self._attempts_left = config.attempts - 1
         self._count_from: float | None = None
         self._attempt = Attempt(requirement.request, policy, config)
+        self._start = config.gate.attempt(key_of(requirement.request))
 
     @property
     def session(self) -> Session:
@@ -117,27 +120,50 @@ class DeviceSession:
         self._count_from = began
         self._attempt.count_from(self._config.clock() if began is None else began)
 
+    def outlives(self, error: BaseException) -> bool:
+        """Return whether it may become ready after a test has given up on it.
+
+        A session that has served one whole time-out gets another one, and no third.
+        """
+        is_timed_out, was_outwaited = isinstance(error, SessionTimeoutError), self._is_outwaited
+        if self.state not in {State.STARTING, State.READY} or (is_timed_out and was_outwaited):
+            return False
+        self._is_outwaited = is_timed_out or bool(was_outwaited)
+        if is_timed_out:
+            self.count_from()
+        return True
+
     def advance(self) -> None:
         """Take one step: create it, or poll it once; it is ``due`` again for the next.
 
-        Raises what makes it give up: a ServiceError, a SessionError, a LeaseTimeoutError.
+        Raises what makes it give up: a ServiceError, a SessionError, a LeaseTimeoutError, a NotAttemptedError.
         """
+        if self.state is State.REQUESTED and not self._may_begin():
+            self.due = self._config.clock() + _ASK_AGAIN_SECONDS
+            return
         try:
             self._step()
             delay = 0.0 if self.is_ready else self._attempt.next_delay()
-        except SessionFailedError as error:
-            if not self._attempts_left:
+        except DeviceError as error:
+            self._start.failed(error, may_be_final=not self.is_created)
+            if not (isinstance(error, SessionFailedError) and self._attempts_left):
                 raise
             self._retry(error)
             return
         self.due = self._config.clock() + delay
         if not delay and self.state is State.STARTING:
+            self._start.ready()
             self._move(State.READY)  # the last of all: another thread may look at it
+
+    def _may_begin(self) -> bool:
+        """Take over a warm session, else return whether one may be created now."""
+        if warm := self._warm():
+            self._move(self._attempt.take_over(warm))
+            return True
+        return self._start.may_begin(self._attempt.waited, self._policy.timeout_seconds)
 
     def _step(self) -> None:
         match self.state:
-            case State.REQUESTED if warm := self._warm():
-                self._move(self._attempt.take_over(warm))
             case State.REQUESTED | State.QUEUED:
                 if state := self._attempt.create():
                     self._move(state)
@@ -204,7 +230,11 @@ class DeviceSession:
         """Defer events, and end it in any case: only then is its slot free."""
         try:
             with self._config.relay.aside(self.deferred):
-                if self.is_unused and self.is_created and not (self.is_over or self.error):
+                if (
+                    self.is_unused
+                    and self.is_created
+                    and not (self._is_outwaited is not None or self.is_over or self.error)
+                ):
                     self._config.relay.event(events.Unused(self.ref()))
                 yield
         finally:
@@ -214,6 +244,7 @@ class DeviceSession:
         try:
             if self.slot:
                 self.slot.release()
+            self._start.release()
         finally:
             self._move(State.ENDED)  # the last of all: another thread may look at it
 
@@ -265,28 +296,3 @@ class DeviceSession:
 
     def _move(self, to: State) -> None:
         self.state = moved(self.state, to)
-
-
-def wait_until_ready(
-    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
-) -> None:
-    """Advance sessions until all of them are ready; raises what makes one of them give up."""
-    while waiting := [session for session in sessions if not session.is_ready]:
-        advance_due(waiting, clock, sleep)
-
-
-def advance_due(
-    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
-) -> list[DeviceSession]:
-    """Wait until one of these sessions is due, advance those that are, and return them.
-
-    Raises what makes one give up.
-    """
-    first = min(session.due for session in sessions)
-    if (delay := first - clock()) > 0:
-        sleep(delay)
-    now = max(clock(), first)  # a suite may have stopped the clock
-    due = [session for session in sessions if session.due <= now]
-    for session in due:
-        session.advance()
-    return due

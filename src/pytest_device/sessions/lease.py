@@ -7,12 +7,13 @@ from typing import Final
 
 from pytest_device.sessions.attempt import SessionConfig
 from pytest_device.sessions.client import SessionClient
-from pytest_device.sessions.device_session import DeviceSession, wait_until_ready
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import Relay, Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.waiting import wait_until_ready
 
 _DEFAULT_POLICY: Final = WaitPolicy()
 

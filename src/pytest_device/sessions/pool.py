@@ -9,13 +9,15 @@ from typing import Final, Protocol
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.options import Options
 from pytest_device.sessions.background import Background
-from pytest_device.sessions.device_session import DeviceSession, Server, advance_due
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Queued
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.roster import PoolObserver, Roster, is_good, together
+from pytest_device.sessions.server import Server
+from pytest_device.sessions.waiting import advance_due
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0
@@ -61,10 +63,15 @@ class Pool:
         sleep: Callable[[float], None],
         relay: Relay,
         slots: Slots | None = None,
+        patience: tuple[type[BaseException], ...] = (SessionTimeoutError,),
     ) -> None:
-        """Make a pool; ``relay`` reports what happens behind the tests when a test gets it, or at the end."""
+        """Make a pool; ``relay`` reports what happens behind the tests when a test gets it, or at the end.
+
+        ``patience`` are the errors by which a test gives up waiting for a session that may still become ready.
+        """
         self._factory = factory
         self._clock, self._sleep, self._relay, self._slots = clock, sleep, relay, slots
+        self._patience = patience
         self._pid = os.getpid()
         self._background = Background(clock, relay)
         self._roster = Roster(self._background, observer, relay)
@@ -100,7 +107,8 @@ class Pool:
         """Return a session for each requirement; those that have to be created start side by side.
 
         Raises what ``DeviceSession`` raises, and LeaseTimeoutError; then nothing that was created here is left, nor
-        what had been started ahead for these requirements.
+        what had been started ahead for these requirements, but for what a later test may find ready: sessions that
+        outlive the patience of this one, once.
         """
         self._roster.reconcile()
         parts: Parts = []
@@ -185,9 +193,20 @@ class Pool:
         if part.is_unused or not part.is_new:  # it was ready before, and another one is at fault
             part.in_use = False
             return
+        if isinstance(error, self._patience) and part.outlives(error):
+            self._hand_back(part)
+            return
         self._roster.sessions.remove(part)
         part.stop_after(error)
         part.deliver()
+
+    def _hand_back(self, part: DeviceSession) -> None:
+        """Let a session go on without the test that waited for it."""
+        part.in_use = False
+        part.deliver()
+        if not part.is_ready:
+            part.served_by = Server.BACKGROUND
+            self._background.add(part)
 
     # What is started.
 

@@ -7,9 +7,10 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Final, Protocol
 
 from pytest_device.sessions.background import Background
-from pytest_device.sessions.device_session import DeviceSession, Server
+from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
+from pytest_device.sessions.server import Server
 
 _MOST: Final = 32
 """How many threads there are at most; a thread costs 8 MiB of address space, which containers may limit."""

@@ -98,9 +98,7 @@ def _start_error(
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, ReadTimeoutError):
         reason = f"no response within {policy.timeout_seconds:g} s (device_driver_policy sets the timeout)"
-    return ControllerError(
-        f"Appium on session {session.id} did not start a driver: {reason.strip()} (session page: {session.url})"
-    )
+    return ControllerError(f"Appium did not start a driver: {reason.strip()} (session page: {session.url})")
 
 
 def _open_link(started: "WebDriver", session: Session, sent: Mapping[str, Any], url: str) -> None:

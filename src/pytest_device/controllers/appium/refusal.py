@@ -74,14 +74,14 @@ _ADVERTISEMENT: Final = re.compile(r"; For documentation on this error, please v
 def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], reason: str) -> DeviceError:
     """Return the error for a rejected start: AppError, ConfigError, otherwise ControllerError."""
     app = str(sent.get(APP, ""))
-    where, page = f"Appium on session {session.id}", f"(session page: {session.url})"
+    page = f"(session page: {session.url})"
     message = redacted(_ADVERTISEMENT.sub("", reason).strip(), app)
     if fix := _fix_of_app(config, app, reason):
         name = f"the app {shown(app)}" if app else "the app"
-        return AppError(f"{where} could not install and start {name}: {message}\nFix: {fix} {page}")
+        return AppError(f"Appium could not install and start {name}: {message}\nFix: {fix} {page}")
     if fix := _fix_of_options(config, sent, reason):
-        return ConfigError(f"{where} rejected the capabilities: {message}\nFix: {fix} {page}")
-    return ControllerError(f"{where} did not start a driver: {message} {page}")
+        return ConfigError(f"Appium rejected the capabilities: {message}\nFix: {fix} {page}")
+    return ControllerError(f"Appium did not start a driver: {message} {page}")
 
 
 def crash(session: Session, error: BaseException) -> AppError | None:

@@ -17,14 +17,18 @@ if TYPE_CHECKING:  # a distributed run without a device has a terminal, too, and
 
 EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
+CAUSE: Final = "device_cause"
 WAITED: Final = "device_waited"
 """Attributes of a test report, which pytest-xdist carries to the coordinator as they are."""
 
 
-def attach(report: pytest.TestReport, events: "list[Event]", verdict: "Verdict | None", *, waited: float) -> None:
+def attach(
+    report: pytest.TestReport, events: "list[Event]", verdict: "Verdict | None", *, cause: str, waited: float
+) -> None:
     """Let a report carry what happened to sessions, and who is to blame for an error that is not the test's.
 
-    ``waited`` are the seconds of it in which the test had no device yet.
+    ``cause`` is the earlier error for which nothing was attempted for this test, empty if something was. ``waited``
+    are the seconds of it in which the test had no device yet.
     """
     from pytest_device.sessions.events import to_plain
 
@@ -32,6 +36,8 @@ def attach(report: pytest.TestReport, events: "list[Event]", verdict: "Verdict |
     vars(report)[EVENTS] = [to_plain(event) for event in events]
     if verdict:
         vars(report)[VERDICT] = verdict.value
+    if cause:
+        vars(report)[CAUSE] = cause
 
 
 class Terminal:
@@ -156,13 +162,14 @@ class Terminal:
             self._note_incident(report, carried[VERDICT], events)
 
     def _note_incident(self, report: pytest.TestReport, verdict: str, events: "Sequence[Event]") -> None:
-        from pytest_device.report.receipt import Incident
+        from pytest_device.report.incidents import Incident
         from pytest_device.sessions.events import Note, Queued
 
         pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
             str(value) for name, value in report.user_properties if name == "device_session_url"
         ]
-        self.receipt.incidents.append(Incident(verdict, report.nodeid, _error(report), pages))
+        cause = vars(report).get(CAUSE, "")
+        self.receipt.incidents.append(Incident(verdict, report.nodeid, _error(report), pages, cause))
 
     def _time(self, report: pytest.TestReport, waited: float) -> None:
         """Remember how long a test took that ran, with its fixtures and without its wait for a device."""
@@ -177,7 +184,12 @@ class Terminal:
                 self.history.add_test(report.nodeid, self._seconds.pop(test))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Report an infrastructure error in a test's call as an error, not as a failure."""
+        """Report an infrastructure error in a test's call as an error, not as a failure.
+
+        Tests for which nothing was attempted are counted apart: pytest would repeat the cause for each of them, twice.
+        """
+        if report.failed and CAUSE in vars(report):
+            return "not attempted", "E", "ERROR"
         if report.when == "call" and report.failed and VERDICT in vars(report):
             return "error", "E", "ERROR"
         return None

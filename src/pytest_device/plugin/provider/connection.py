@@ -18,6 +18,7 @@ from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
 from pytest_device.report.figures import counted
+from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
@@ -40,7 +41,12 @@ class Connection:
         self._sweeper: Sweeper | None = None
 
     def open(
-        self, items: Sequence[pytest.Item], redactor: Redactor, lookahead: Lookahead | None, pause: Pause
+        self,
+        items: Sequence[pytest.Item],
+        redactor: Redactor,
+        lookahead: Lookahead | None,
+        pause: Pause,
+        judge: Judge | None,
     ) -> Devices:
         """Return what provides devices; a local service is started when it is this process's to start, else a reaper.
 
@@ -56,6 +62,7 @@ class Connection:
             log=self._log,
             pause=pause,
             lookahead=lookahead or WholeRun(items, history_of(self._config), self._settings.prefetch),
+            judge=judge,
         )
         return self._devices
 

@@ -11,13 +11,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.errors import AppError, ConfigError, DeviceError, StopFailedError, UnauthorizedError
-from pytest_device.plugin.provider.factory import Factory, warm_store
+from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTimeoutError, StopFailedError
+from pytest_device.plugin.provider.factory import Factory, new_gate, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of
+from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.device_session import DeviceSession
+from pytest_device.sessions.gate import key_of
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
+_PATIENCE: Final = (SessionTimeoutError, pytest.fail.Exception, TimeoutError)
+"""By which a test gives up waiting: the second is what pytest-timeout raises."""
 _TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
 
 
@@ -51,7 +55,10 @@ class _Plan:
 
 
 class Devices:
-    """The devices of the tests of this process; ``lookahead`` knows what later tests need."""
+    """The devices of the tests of this process; ``lookahead`` knows what later tests need.
+
+    ``judge`` decides what is attempted in all processes of the run, None in this one alone.
+    """
 
     def __init__(
         self,
@@ -63,6 +70,7 @@ class Devices:
         log: "EventLog",
         pause: "Pause",
         lookahead: Lookahead,
+        judge: Judge | None = None,
     ) -> None:
         self.settings, self.backend, self._names = settings, backend, names
         self._redactor, self._log, self._pause = redactor, log, pause
@@ -74,8 +82,8 @@ class Devices:
         self.item: pytest.Item | None = None
         """The current test, or the last one."""
         self._plan: _Plan | None = None
-        self._refusal: UnauthorizedError | None = None
         self._cleanup: Cleanup | None = None
+        self.gate = new_gate(settings, redactor, judge)
         self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
@@ -118,7 +126,7 @@ class Devices:
         return _Plan(item, needs, lasting, list(wanted.elements()) if len(wanted) > known else ())
 
     def _boot_ahead(self, plan: _Plan, policy: WaitPolicy) -> None:
-        if not plan.ahead or os.getpid() != self._pid or self._refusal:
+        if not plan.ahead or os.getpid() != self._pid:
             return
         with suppress(DeviceError):  # which is met again when it is acquired
             self._pool.expect(plan.lasting, policy)
@@ -222,15 +230,16 @@ class Devices:
         self._pool.close()
 
     def _taken(self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
-        if self._refusal is not None:  # nothing has changed since: the token comes from the environment
-            raise UnauthorizedError(str(self._refusal), status=self._refusal.status, detail=self._refusal.detail)
         if os.getpid() != self._pid:  # a forked child: its parent's sessions are not its own
-            self._pid, self._pool, self._is_forked = os.getpid(), self._new_pool(), True
+            self._pid, self._is_forked = os.getpid(), True
+            self.gate = new_gate(self.settings, self._redactor)
+            self._pool = self._new_pool()
         since = time.monotonic()
         try:
             held = self._pool.acquire(needs, policy)
-        except UnauthorizedError as error:
-            self._refusal = error
+        except DeviceError:
+            for need in needs:
+                self.gate.met(key_of(need.request), item.nodeid)
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
@@ -256,8 +265,8 @@ class Devices:
         return self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
 
     def _new_pool(self) -> Pool:
-        attempts = self.settings.start_attempts
-        factory = Factory(self.backend, self.warm, self._lookahead.history, self._relay, attempts=attempts)
+        attempts, history = self.settings.start_attempts, self._lookahead.history
+        factory = Factory(self.backend, self.warm, history, self._relay, attempts=attempts, gate=self.gate)
         return Pool(
             factory,
             factory,
@@ -265,6 +274,7 @@ class Devices:
             sleep=self._log.sleep,
             relay=self._relay,
             slots=self.backend.slots(self._names.holder()),
+            patience=() if self._is_forked else _PATIENCE,
         )
 
 

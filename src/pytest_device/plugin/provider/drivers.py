@@ -12,7 +12,9 @@ from pytest_device.controllers.appium.drivers import driver
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.provider.devices import devices_of, providing
 from pytest_device.plugin.state import DRIVERS, check_type
+from pytest_device.sessions.gate import key_of
 from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import SessionType
 
 if TYPE_CHECKING:
@@ -39,15 +41,17 @@ def started(
         for session in sessions.values():
             check_type(session, "an Appium driver", SessionType.APPIUM)
         for name, session in sessions.items():
+            mine, request_of_one = _options_of(name, sessions, options), asked.get(name)
             started_one = driver(
                 session,
-                _options_of(name, sessions, options),
-                request=asked.get(name),
+                mine,
+                request=request_of_one,
                 policy=policy,
                 leave=lambda: devices.keeps(item),
                 lost=lambda: devices.spend(item),  # a hanging driver must not disturb the next test
             )
-            drivers[name] = stack.enter_context(started_one)
+            with devices.gate.attempting(_key(request_of_one, mine), item.nodeid):
+                drivers[name] = stack.enter_context(started_one)
             _hide_address(item, session, drivers[name])
         starting.close()
         item.stash[DRIVERS] = drivers
@@ -62,6 +66,12 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
     address, config = address_of(one), session.remote_config
     if isinstance(config, AppiumConfig) and urlsplit(address).hostname != urlsplit(config.appium_url).hostname:
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
+
+
+def _key(request: SessionRequest | None, options: "Options") -> str:
+    """Return what is equal for starts that can be expected to end alike."""
+    capabilities = options if isinstance(options, Mapping) else options.to_capabilities()
+    return key_of(request, dict(capabilities))
 
 
 def _options_of(name: str, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]") -> "Options":

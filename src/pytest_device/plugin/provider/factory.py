@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from pytest_device.plugin.provider.backend import Backend, RemoteBackend
+from pytest_device.redact import Redactor
+from pytest_device.report.verdict import verdict_of
 from pytest_device.scheduling.history import History
 from pytest_device.sessions.attempt import SessionConfig
+from pytest_device.sessions.breaker import Breaker, Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note
+from pytest_device.sessions.gate import Gate
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay
@@ -25,13 +29,13 @@ class Factory:
     """Creates sessions that try warm devices first, and notifies hooks before one is stopped."""
 
     def __init__(
-        self, backend: Backend, warm: WarmStore | None, history: History, relay: Relay, *, attempts: int
+        self, backend: Backend, warm: WarmStore | None, history: History, relay: Relay, *, attempts: int, gate: Gate
     ) -> None:
         from pytest_device.controllers.health import problem_of
 
         self._warm, self._history = warm, history
         # Of this process: a forked child gets a pool, and so a factory, of its own.
-        self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts)
+        self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts, gate)
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
@@ -50,6 +54,12 @@ class Factory:
     def hand_over(self, session: DeviceSession) -> str | None:
         """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
         return self._warm.hand_over(session) if self._warm else None
+
+
+def new_gate(settings: Settings, redactor: Redactor, judge: Judge | None = None) -> Gate:
+    """Return what is asked before each attempt; without a ``judge`` of the run, this process decides for itself."""
+    judge = judge or Breaker(settings.start_attempts, time.monotonic)
+    return Gate(judge, verdict_of=verdict_of, mask=redactor.text)
 
 
 def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmStore | None:

@@ -2,7 +2,8 @@
 
 It is one of execnet, so it reaches workers on other machines, too. A worker sends what its tests need before it reports
 to pytest-xdist that it has collected them, and what a person is to read while it waits; it receives which tests it gets
-before it gets them, and, where the user has chosen another way to distribute them, which devices are over.
+before it gets them, and, where the user has chosen another way to distribute them, which devices are over. Before it
+creates a session it asks whether it may, since equal ones of other workers may have failed; it gets one answer.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,12 +11,15 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from pytest_device.scheduling.test_plan import TestPlan
+from pytest_device.sessions.breaker import Answer, Breaker, Cause
 from pytest_device.sessions.reporter import ProgressReporter
 
 CHANNEL: Final = "device_channel"
 """Key of a worker's input: the worker's end."""
 ASSIGNED: Final = "assigned"
 OVER: Final = "over"
+ASK: Final = "ask"
+ANSWER: Final = "answer"
 
 
 class Channel(Protocol):
@@ -26,10 +30,11 @@ class Channel(Protocol):
 
 
 class WorkerChannel:
-    """The coordinator's end."""
+    """The coordinator's end; ``name`` is the worker's, ``breaker`` decides for the whole run."""
 
-    def __init__(self, channel: Channel, reporter: ProgressReporter) -> None:
+    def __init__(self, channel: Channel, reporter: ProgressReporter, name: str, breaker: Breaker) -> None:
         self._channel, self._reporter = channel, reporter
+        self._name, self._breaker = name, breaker
         self._plan: str | None = None
         self.shard = ""
         """Which part of the suite it is."""
@@ -37,11 +42,22 @@ class WorkerChannel:
         """The worker's process, known with the plan."""
         channel.setcallback(self._on_message)
 
-    def _on_message(self, message: tuple[int, str, str] | str) -> None:
-        if isinstance(message, str):
-            self._reporter.progress(message)
-            return
-        self.pid, self._plan, self.shard = message
+    def _on_message(self, message: tuple[Any, ...] | str) -> None:
+        match message:
+            case str():
+                self._reporter.progress(message)
+            case ("ask", str(key), int(number)):
+                self._send(ANSWER, [number, *_plain(self._breaker.ask(key, (self._name, number)))])
+            case ("ready", str(key), int(number)):
+                self._breaker.ready(key, (self._name, number))
+            case ("released", str(key), int(number)):
+                self._breaker.released(key, (self._name, number))
+            case ("failed", str(key), int(number), str(verdict), str(text), bool(is_final)):
+                self._breaker.failed(key, (self._name, number), Cause(verdict, text), is_final=is_final)
+            case ("met", str(key), str(test)):
+                self._breaker.met(key, test)
+            case _:
+                self.pid, self._plan, self.shard = message
 
     @property
     def plan(self) -> TestPlan | None:
@@ -50,5 +66,16 @@ class WorkerChannel:
 
     def send(self, what: str, numbers: Iterable[int]) -> None:
         """Notify the worker, unless it is gone."""
+        self._send(what, list(numbers))
+
+    def lost(self) -> None:
+        """Give up what the worker had begun to create."""
+        self._breaker.lost(self._name)
+
+    def _send(self, what: str, values: list[Any]) -> None:
         with suppress(OSError):
-            self._channel.send((what, list(numbers)))
+            self._channel.send((what, values))
+
+
+def _plain(answer: Answer) -> list[str]:
+    return list(answer) if isinstance(answer, Cause) else [str(answer)]

@@ -18,6 +18,7 @@ from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
 from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, WorkerChannel
+from pytest_device.sessions.breaker import Breaker
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Housekeeping
@@ -68,6 +69,7 @@ class Coordinator:
         """Whether tests are assigned by their devices, by a scheduler of ours."""
         self._left: Left | None = None
         self._has_announced_shard = False
+        self._breaker: Breaker | None = None
         config.pluginmanager.register(self._terminal, "device-terminal")
 
     @cached_property
@@ -80,9 +82,11 @@ class Coordinator:
     def pytest_configure_node(self, node: _Worker) -> None:
         """Give the worker a channel to here, and the run's local service, started with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
-        self._channels[node] = WorkerChannel(channel, self._terminal)
         try:
             settings = settings_of(self._config)
+            self._breaker = self._breaker or Breaker(settings.start_attempts, time.monotonic)
+            name = str(node.workerinput["workerid"])
+            self._channels[node] = WorkerChannel(channel, self._terminal, name, self._breaker)
             if not (settings.local or settings.url):
                 return
             _check_place(settings, node)
@@ -152,6 +156,8 @@ class Coordinator:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: _Worker) -> None:
         """Collect the worker's usage errors, and events that its reports did not carry."""
+        if node in self._channels:  # it may have ended before it was set up
+            self._channels[node].lost()
         output: dict[str, Any] = getattr(node, "workeroutput", None) or {}
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))

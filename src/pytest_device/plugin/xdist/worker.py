@@ -12,7 +12,8 @@ import pytest
 
 from pytest_device.plugin.shard import SHARD_LINE
 from pytest_device.plugin.state import history_of, is_fresh, needs_of, planned
-from pytest_device.plugin.xdist.channel import ASSIGNED, CHANNEL, Channel
+from pytest_device.plugin.xdist.channel import ANSWER, ASSIGNED, CHANNEL, Channel
+from pytest_device.plugin.xdist.judge import RemoteJudge
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.spec import Share
 
@@ -27,6 +28,8 @@ class WorkerLink:
 
     def __init__(self, config: pytest.Config, channel: Channel, worker: str) -> None:
         self._config, self._channel, self._worker = config, channel, worker
+        self.judge = RemoteJudge(channel)
+        """Decides for all workers of the run."""
 
     @classmethod
     def of(cls, config: pytest.Config) -> Self | None:
@@ -47,7 +50,17 @@ class WorkerLink:
         self, items: Sequence[pytest.Item], needs: Mapping["DeviceRequirement", int], settings: "Settings"
     ) -> "WorkerLookahead":
         """Return the lookahead of this worker; ``needs`` are numbered as in the plan."""
-        return WorkerLookahead(items, self._channel, needs, history_of(self._config), settings)
+        lookahead = WorkerLookahead(items, self._channel, needs, history_of(self._config), settings)
+
+        def on_message(message: tuple[str, Sequence[Any]]) -> None:
+            what, values = message
+            if what == ANSWER:
+                self.judge.on_answer(*values)
+            else:
+                lookahead.on_message(what, values)
+
+        self._channel.setcallback(on_message)
+        return lookahead
 
 
 class WorkerLookahead:
@@ -72,10 +85,8 @@ class WorkerLookahead:
         self._pending: list[int] | None = None
         """The tests that it got and that are not done; None where others assign them."""
         self._over: set[int] = set()
-        channel.setcallback(self._on_message)
 
-    def _on_message(self, message: tuple[str, Sequence[int]]) -> None:
-        what, numbers = message
+    def on_message(self, what: str, numbers: Sequence[int]) -> None:
         with self._lock:
             if what == ASSIGNED:
                 self._pending = [*(self._pending or ()), *numbers]

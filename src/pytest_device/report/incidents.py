@@ -1,0 +1,65 @@
+"""Errors that are not the tests' own, by their causes."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pytest_device.report.figures import counted
+from pytest_device.sessions.events import StartFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """An error that is not the test's own, and the session pages of the test.
+
+    ``cause`` is the error of an earlier test, for which nothing was attempted for this one.
+    """
+
+    verdict: str
+    test: str
+    error: str
+    pages: Sequence[str] = ()
+    cause: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.cause or self.error.removeprefix(f"{self.verdict}: ")
+
+    def line(self, more_pages: Sequence[str] = ()) -> str:
+        return f"{self.verdict}: {self.test}: {with_pages(self.text, [*self.pages, *more_pages])}"
+
+
+class Trouble(NamedTuple):
+    """All incidents of one cause, and the pages of other sessions that failed alike."""
+
+    incidents: Sequence[Incident]
+    pages: Sequence[str]
+
+    def line(self) -> str:
+        first = self.incidents[0]
+        if len(self.incidents) == 1:
+            return first.line(self.pages)
+        pages = [page for one in self.incidents for page in one.pages]
+        affected = f"{counted(len(self.incidents), 'test')} affected, first {first.test}"
+        return f"{first.verdict}: {with_pages(first.text, [*pages, *self.pages])}: {affected}"
+
+
+def troubles_of(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, Trouble]:
+    """Return incidents by what is the same in all errors of one cause, with the sessions that failed alike."""
+    by_cause: dict[str, list[Incident]] = {}
+    for incident in incidents:
+        by_cause.setdefault(alike(incident.text), []).append(incident)
+    pages = {key: [event.session.url for event in not_started if alike(event.reason) == key] for key in by_cause}
+    return {key: Trouble(of_one, pages[key]) for key, of_one in by_cause.items()}
+
+
+def alike(text: str) -> str:
+    """Return an error without what differs from session to session: addresses, ids, times."""
+    return re.sub(r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", text)
+
+
+def with_pages(text: str, pages: Sequence[str]) -> str:
+    """Append session pages to a text, unless it already names one."""
+    pages = list(filter(None, dict.fromkeys(pages)))
+    return text if not pages or any(page in text for page in pages) else f"{text} ({' '.join(pages)})"

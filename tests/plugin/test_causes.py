@@ -1,0 +1,165 @@
+"""One cause is paid once: what has failed for a test is not attempted again for each of the others."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+TESTS: Final = 120
+MOST_SESSIONS: Final = 2
+MOST_LINES: Final = 40
+Fault = tuple[str, str, Mapping[str, Any]]
+"""An operation, what strikes it, and how."""
+SUITE: Final = """
+import pytest
+
+@pytest.mark.device(platform="android", type="TYPE")
+@pytest.mark.parametrize("n", range(120))
+def test_driven(device_session, n): pass
+"""
+
+
+@pytest.fixture
+def sharing(service: FaultyService, monkeypatch: pytest.MonkeyPatch) -> FaultyService:
+    """The service as a suite has it by default: equal tests share a session, a start is tried twice."""
+    for name in ("DEVICE_SHARE", "DEVICE_START_ATTEMPTS", "CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
+    return service
+
+
+def creates(service: FaultyService) -> int:
+    return sum(operation == "create" for operation, _ in service.requests())
+
+
+def assert_paid_once(result: pytest.RunResult, service: FaultyService, cause: str) -> None:
+    """Check that all tests have the cause's errors, told once, for hardly any sessions."""
+    outcomes = result.outlines[-1]
+    assert sum(map(int, re.findall(r"(\d+) (?:errors?|not attempted)", outcomes))) == TESTS, outcomes
+    assert creates(service) <= MOST_SESSIONS
+    assert len(result.outlines) <= MOST_LINES, "\n".join(result.outlines)
+    told = [line for line in result.outlines if re.search(cause, line) and "affected" in line]
+    assert len(told) == 1
+    assert re.search(rf"^(config|infrastructure): .*{cause}.*: 120 tests affected, first test_it", told[0])
+    summary = [line for line in result.outlines if line.startswith("ERROR test_it")]
+    assert 1 <= len(summary) <= MOST_SESSIONS
+    assert re.search(r" - (config|infrastructure): ", summary[0])
+
+
+def refusal(status: int, message: str = "") -> Fault:
+    return "create", "reply", {"status": status, "body": f'{{"message": "{message}"}}'}
+
+
+BUG: Final = refusal(500, "a bug")
+NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause", "distributed"),
+    [
+        (refusal(400, "no simulator access"), "no simulator access", []),
+        (refusal(400, "no simulator access"), "no simulator access", ["-n2"]),
+        (refusal(401), "the access token is not valid", []),
+        (refusal(403), "the access token may not", []),
+        (refusal(404), "there is no such project", []),
+        (refusal(422, "no such build"), "no such build", []),
+        (BUG, "a bug", []),
+        (BUG, "a bug", ["-n2"]),
+        (NO_DEVICE, "the session failed to start", []),
+        (NO_DEVICE, "the session failed to start", ["-n2"]),
+    ],
+)
+def test_a_cause_that_strikes_every_test_is_paid_and_told_once(
+    pytester: pytest.Pytester, sharing: FaultyService, fault: Fault, cause: str, distributed: list[str]
+) -> None:
+    operation, effect, options = fault
+    sharing.add_fault(operation, effect, times=None, **options)
+    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+
+    result = pytester.runpytest(*distributed)
+
+    assert_paid_once(result, sharing, cause)
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n2"]])
+def test_controllers_that_never_answer_are_paid_and_told_once(
+    pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
+) -> None:
+    sharing.add_fault("controller", "dead", times=None)
+    pytester.makeconftest(
+        """
+        import dataclasses
+        import pytest
+
+        @pytest.fixture
+        def device_wait_policy(device_wait_policy):
+            return dataclasses.replace(device_wait_policy, controller_timeout_seconds=0.3)
+        """
+    )
+    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+
+    result = pytester.runpytest(*distributed)
+
+    assert_paid_once(result, sharing, "returned status 502")
+
+
+def test_a_boot_that_never_ends_is_waited_for_at_most_twice_and_begun_once(
+    pytester: pytest.Pytester, sharing: FaultyService
+) -> None:
+    sharing.add_fault("boot", "delay", seconds=3600, times=None)
+    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device"))
+
+    result = pytester.runpytest("--device-wait-timeout-seconds=0.5")
+
+    assert_paid_once(result, sharing, "the session was not ready after")
+    assert sharing.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "mark"),
+    [("--device-wait-timeout-seconds=2", "timeout(600)"), ("--device-wait-timeout-seconds=60", "timeout(2)")],
+    ids=["wait time-out", "pytest-timeout"],
+)
+def test_a_boot_that_outlives_the_patience_of_one_test_is_kept_for_the_next(
+    pytester: pytest.Pytester, sharing: FaultyService, limit: str, mark: str
+) -> None:
+    sharing.add_fault("boot", "delay", seconds=3)
+    pytester.makepyfile(
+        f"""
+        import pytest
+        pytestmark = pytest.mark.device(platform="android")
+
+        @pytest.mark.{mark}
+        def test_a(device_session): pass
+        def test_b(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest(limit)
+
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
+    assert sharing.statuses() == ["stopped"]
+
+
+def test_a_boot_that_no_later_test_shares_is_not_kept(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    sharing.add_fault("boot", "delay", seconds=3600)
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android")
+        def test_a(device_session): pass
+
+        @pytest.mark.device(platform="ios")
+        def test_b(device_session, device_client):
+            assert device_session.platform == "ios"
+        """
+    )
+
+    result = pytester.runpytest("--device-wait-timeout-seconds=2")
+
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
