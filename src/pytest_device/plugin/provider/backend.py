@@ -124,7 +124,6 @@ class RemoteBackend:
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-
     def slots(self, holder: str) -> Slots | None:
         """Count in the state directory, which all runs of this user share, or in the store that machines share."""
         place: Path | Store | None = None
