@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -87,7 +88,7 @@ def test_what_a_service_and_its_controllers_say_is_escaped(
 def test_the_message_of_every_error_is_escaped(kind: type[errors.DeviceError]) -> None:
     if not issubclass(kind, errors.DeviceError):
         return
-    needed = {"sent": False} if kind is errors.TransportError else {}
+    needed: dict[str, Any] = {"sent": False} if kind is errors.TransportError else {}
     needed |= {"session_id": "one"} if issubclass(kind, errors.SessionError) else {}
     needed |= {"status": 500} if issubclass(kind, errors.StatusError) else {}
 

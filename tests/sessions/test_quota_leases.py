@@ -231,6 +231,19 @@ def test_what_is_withdrawn_is_not_renewed(
     give_back(kept)
 
 
+def test_a_day_after_the_last_run_nothing_is_left(
+    machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
+) -> None:
+    held = machine().slots().take(1)
+    with pytest.raises(LeaseTimeoutError):
+        machine().slots(timeout_seconds=1).take(1)
+
+    with redis.Redis(port=running_server.port, decode_responses=True) as client:
+        keys = [f"{{pytest-device:{tmp_path.name}}}:{name}" for name in ("slots", "count")]
+        assert all(0 < client.ttl(key) <= 24 * 3600 for key in keys)
+    give_back(held)
+
+
 def test_a_place_in_the_queue_is_renewed_by_each_look(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
