@@ -334,6 +334,21 @@ def test_a_server_that_goes_away_is_waited_for_and_then_named(own_server: RedisS
         here.slots().take(1)
 
 
+def test_a_server_that_one_test_has_waited_for_in_vain_is_not_waited_for_again(own_server: RedisServer) -> None:
+    here = Machine(own_server.url, "key")
+    give_back(here.slots().take(1))
+    own_server.stop()
+    with pytest.raises(LeaseTimeoutError, match="waited 1 s"):
+        here.slots().take(1)
+
+    for _ in range(2):
+        with pytest.raises(LeaseTimeoutError, match="an earlier test has waited for it until its timeout"):
+            here.slots(timeout_seconds=10_000).take(1)
+
+    own_server.start()
+    give_back(here.slots().take(1))
+
+
 def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> None:
     here = Machine(own_server.url, "key")
     held = here.slots().take(1)

@@ -112,6 +112,7 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
         faults=faults,
         more=built.routes(sessions),
         refuses=built.refuses,
+        max_sessions=config.max_sessions,
     )
     await answer(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
 
