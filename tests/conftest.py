@@ -27,7 +27,7 @@ PROGRAMS: Final = (
 )
 """Tests with real devices and controllers: slow, and hardly dependent on the Python version."""
 
-SLOW_TO_LOAD: Final = ("anyio", "html", "metadata", "pytest_jsonreport", "valkey")
+SLOW_TO_LOAD: Final = ("allure_pytest", "anyio", "html", "metadata", "pytest_jsonreport", "valkey")
 """Plugins that take every process of a run half of its start, and part in hardly any test."""
 
 

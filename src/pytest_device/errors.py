@@ -30,9 +30,14 @@ DeviceError
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_device.escape import escaped
+
 
 class DeviceError(Exception):
-    """Base of everything this package raises."""
+    """Base of everything this package raises. Its message may quote anybody, and is escaped for a terminal."""
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__(*map(escaped, messages))
 
 
 class ConfigError(DeviceError):
@@ -40,7 +45,7 @@ class ConfigError(DeviceError):
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
-        self.problems: Sequence[str] = problems
+        self.problems: Sequence[str] = tuple(map(escaped, problems))
 
 
 class ServiceError(DeviceError):

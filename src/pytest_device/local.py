@@ -1,6 +1,7 @@
 """Runs the local service as a child process of this run."""
 
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
+from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
 
 END_SECONDS: Final = 20.0
@@ -60,6 +62,7 @@ class LocalService:
             stdout=subprocess.PIPE,
             text=True,
             encoding="utf-8",
+            env=passed_on(os.environ),
             start_new_session=True,  # a Ctrl-C in the terminal is this run's to handle: the sessions are stopped first
         )
         try:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from pytest_device.escape import escaped
+
 MASK: Final = "***"
 MIN_SECRET_LENGTH: Final = 6
 """Shorter values are not masked: they would blot out ordinary text and protect nothing."""
@@ -90,6 +92,7 @@ class Redactor:
 def _spelt(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
+    yield escaped(secret)
     for safe in ("", "/", _SAFE_IN_QUERIES):
         yield quote(secret, safe=safe, errors="replace")
 

@@ -1,5 +1,7 @@
 """``pytest-device sessions``: what the ledger knows, for people and for programs."""
 
+import os
+import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -39,6 +41,34 @@ def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     assert shown.count("created 2026-01-02 01:39, max. duration") == 2
     assert "created 2999-01-01 01:39, max. duration" in shown
     assert "minutes after its creation at 2999-01-01 01:39" in stopped.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="directories have no such mode")
+def test_a_ledger_that_others_can_write_to_is_used_by_no_command(ledgers: Ledgers, tmp_path: Path) -> None:
+    ledgers.run(ledgers.entry())
+    ledgers.state_dir.chmod(0o770)
+
+    for command in ("sessions", "stop", "doctor", "serve"):
+        result = call(command, **ENVIRON, DEVICE_STATE_DIR=str(tmp_path))
+        assert result.returncode
+        assert f"the state directory {tmp_path} can be written to by other users (mode 770)" in (
+            result.stdout + result.stderr
+        )
+        assert f"chmod go-w {tmp_path}" in result.stdout + result.stderr
+
+    (tmp_path / "runs").chmod(0o702)
+    tmp_path.chmod(0o700)
+    assert "can be written to by other users (mode 702)" in call("sessions", DEVICE_STATE_DIR=str(tmp_path)).stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+def test_a_ledger_that_belongs_to_another_user_is_not_used(ledgers: Ledgers) -> None:
+    os.chown(ledgers.state_dir, 12345, 12345)
+
+    result = call("sessions", DEVICE_STATE_DIR=str(ledgers.state_dir))
+
+    assert result.returncode == 2
+    assert "belongs to another user (ID 12345): choose one of your own" in result.stderr
 
 
 def test_sessions_lists_what_the_ledger_knows_for_programs(ledgers: Ledgers) -> None:

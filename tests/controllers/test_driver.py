@@ -10,7 +10,7 @@ import pytest
 from appium.options.android import UiAutomator2Options
 from appium.options.common import AppiumOptions
 from appium.options.ios import XCUITestOptions
-from selenium.common.exceptions import InvalidSessionIdException
+from selenium.common.exceptions import InvalidSessionIdException, WebDriverException
 from urllib3.exceptions import ReadTimeoutError
 
 from pytest_device.controllers.appium.connection import DriverPolicy
@@ -39,6 +39,17 @@ def test_options_are_taken_however_the_suite_gives_them(appium: Session, options
     with driver(appium, options) as driven:
         assert driven.capabilities["newCommandTimeout"] == 77
         assert driven.capabilities["automationName"] == "Fake"
+
+
+def test_a_refused_command_cannot_speak_to_the_terminal(far: Controller) -> None:
+    far.answer = appium(source=refuses("unknown error", "\x1b[31mred\n::error::owned"))
+
+    with driver(session_on(far), {}) as driven, pytest.raises(WebDriverException) as raised:
+        _ = driven.page_source
+
+    assert "\\x1b[31mred\n\\::error::owned" in str(raised.value)
+    assert "\x1b" not in str(raised.value)
+    assert "\n::" not in str(raised.value)
 
 
 def test_a_driver_is_quit_at_the_end(appium: Session) -> None:

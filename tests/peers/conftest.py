@@ -7,7 +7,14 @@ import pytest
 from pytest_device.testing import FaultyService
 from tests.plugin import conftest as plugin
 
-PEERS = ("pytest_asyncio", "pytest_bdd", "pytest_playwright", "pytest_rerunfailures", "pytest_selenium")
+PEERS = (
+    "allure_pytest",
+    "pytest_asyncio",
+    "pytest_bdd",
+    "pytest_playwright",
+    "pytest_rerunfailures",
+    "pytest_selenium",
+)
 
 collect_ignore_glob = [] if all(map(find_spec, PEERS)) else ["test_*.py"]
 running_service = plugin.running_service

@@ -1,8 +1,11 @@
 """What fixtures give, and what a suite overrides."""
 
+import os
+
 import pytest
 
 from pytest_device.testing import FaultyService
+from tests.waiting import eventually
 
 BUILD = "11111111-2222-4333-8444-555555555555"
 
@@ -207,6 +210,36 @@ def test_a_session_of_ones_own_can_be_had_in_fixtures_of_any_scope(
     result.assert_outcomes(passed=2, errors=1)
     result.stdout.fnmatch_lines(["config: platform='windows' must be android or ios"])
     assert fixtures.statuses() == ["stopped"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_forked_child_creates_sessions_at_once_and_leaves_none(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import os, time, pytest
+        from pytest_device import SessionRequest
+
+        @pytest.mark.device(platform="android")
+        @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+        def test_forks(device_session, device_client):
+            if not (child := os.fork()):
+                try:
+                    since = time.monotonic()
+                    app_id = os.environ["DEVICE_APP_ID"]
+                    session = device_client.create(SessionRequest.from_arguments(app_id=app_id, platform="ios"))
+                    assert device_client.get(session.id).platform == "ios"
+                    os._exit(int(time.monotonic() - since > 30))
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+    assert eventually(lambda: service.statuses() == ["stopped", "stopped"])
 
 
 def test_what_the_client_creates_is_stopped_at_the_end_at_the_latest(

@@ -24,6 +24,21 @@ def all_stopped(service: FaultyService, count: int) -> bool:
     return service.statuses() == ["stopped"] * count
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="directories have no such mode")
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_a_state_directory_that_others_can_write_to_is_a_usage_error(
+    pytester: pytest.Pytester, service: FaultyService, options: list[str]
+) -> None:
+    (state := pytester.mkdir("shared")).chmod(0o777)
+    pytester.makepyfile("import pytest\n@pytest.mark.device(platform='ios')\ndef test_one(device_session): pass")
+
+    result = pytester.runpytest(f"--device-state-dir={state}", *options)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: the state directory {state} can be * (mode 777): run `chmod go-w {state}`*"])
+    assert service.sessions() == []
+
+
 def test_each_test_gets_a_session_of_its_own_that_is_stopped_after_it(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:

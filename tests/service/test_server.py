@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import httpx
@@ -27,6 +27,7 @@ from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.service.web import listen
 from pytest_device.spec import SESSIONS_PATH
+from pytest_device.testing import faulty_service
 from tests.service.process import COMMAND, PATIENCE_SECONDS, Service, config, next_event, refusal, running, started
 from tests.service.world import APP_ID, TOKEN, data
 from tests.waiting import eventually
@@ -83,6 +84,52 @@ def test_limits_hold_when_nobody_asks(service: Service, directory: Path) -> None
     session_id = data(service.create(maxDurationMinutes=0))["id"]
 
     until(lambda: written_status(directory, session_id) == "stopped", "the automatic stop")
+
+
+def test_a_request_that_never_ends_is_given_up(service: Service) -> None:
+    head = f"POST {SESSIONS_PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+    begun = [
+        b"",
+        b"GET / HT",
+        head.encode(),
+        f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode(),
+    ]
+    address = service.url.removeprefix("http://").split(":")
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection((address[0], int(address[1])), 60)) for _ in begun]
+        since = time.monotonic()
+        for client, sent in zip(clients, begun, strict=True):
+            client.sendall(sent)
+
+        rests = [client.recv(1000) for client in clients]
+
+    assert set(rests) <= {b""}
+    assert 9 < time.monotonic() - since < 45
+
+
+def test_the_service_of_a_run_sees_no_secret_of_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE_TOKEN", "open-sesame")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "open-sesame")
+    before = set(psutil.Process().children())
+
+    with faulty_service():
+        (service,) = set(psutil.Process().children()) - before
+        seen = service.environ()
+
+    assert "PATH" in seen
+    assert "open-sesame" not in seen.values()
+
+
+def test_more_sessions_than_the_setting_allows_are_refused_until_one_ends(settings: dict[str, object]) -> None:
+    with running(settings | {"max_sessions": 2}) as service:
+        first, _ = [data(service.create())["id"] for _ in range(2)]
+        refused = service.create()
+        service.http.post(f"{SESSIONS_PATH}/{first}/stop")
+
+        assert refused.status_code == 429
+        assert refused.headers["Retry-After"] == "5"
+        assert "2 sessions are running, as many as this service allows (max_sessions)" in refused.text
+        assert service.create().status_code == 200
 
 
 def test_the_log_is_for_this_user_only_and_holds_no_token(service: Service, directory: Path) -> None:

@@ -145,6 +145,35 @@ def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path:
     assert reason in damaged[str(broken)]
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("intent", "../../etc/passwd"), ("intent", "1" * 31), ("owner", "../main"), ("owner", "")]
+)
+def test_what_becomes_a_part_of_a_path_has_a_pattern(field: str, value: str) -> None:
+    with pytest.raises(DamagedEntryError, match="no name of this ledger"):
+        Entry.from_json(json.dumps({**json.loads(ENTRY.to_json()), field: value}))
+
+
+def test_an_entry_in_the_file_of_another_one_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / f"{'1' * 32}.json").write_text(ENTRY.to_json())
+
+    entries, damaged = ledger.read()
+
+    assert (entries, list(damaged.values())) == ([], [f"it is the entry {ENTRY.intent!r}"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes and no symbolic links")
+def test_only_regular_files_are_read_and_none_is_waited_for(ledger: Ledger, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / f"{'1' * 32}.json")
+    (tmp_path / "entry").write_text(ENTRY.to_json())
+    (tmp_path / f"{ENTRY.intent}.json").symlink_to(tmp_path / "entry")
+
+    entries, damaged = ledger.read()
+
+    assert entries == []
+    assert "symbolic links" in damaged[str(tmp_path / f"{ENTRY.intent}.json")]
+    assert damaged[str(tmp_path / f"{'1' * 32}.json")] == "it is not a regular file"
+
+
 def test_a_file_that_cannot_be_read_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "a-directory.json").mkdir()
 

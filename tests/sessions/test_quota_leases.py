@@ -231,6 +231,19 @@ def test_what_is_withdrawn_is_not_renewed(
     give_back(kept)
 
 
+def test_a_day_after_the_last_run_nothing_is_left(
+    machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
+) -> None:
+    held = machine().slots().take(1)
+    with pytest.raises(LeaseTimeoutError):
+        machine().slots(timeout_seconds=1).take(1)
+
+    with redis.Redis(port=running_server.port, decode_responses=True) as client:
+        keys = [f"{{pytest-device:{tmp_path.name}}}:{name}" for name in ("slots", "count")]
+        assert all(0 < client.ttl(key) <= 24 * 3600 for key in keys)
+    give_back(held)
+
+
 def test_a_place_in_the_queue_is_renewed_by_each_look(
     machine: Callable[[], Machine], running_server: RedisServer, tmp_path: Path
 ) -> None:
@@ -319,6 +332,21 @@ def test_a_server_that_goes_away_is_waited_for_and_then_named(own_server: RedisS
 
     with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by unknown, because .* DEVICE_SLOTS_URL does not answer"):
         here.slots().take(1)
+
+
+def test_a_server_that_one_test_has_waited_for_in_vain_is_not_waited_for_again(own_server: RedisServer) -> None:
+    here = Machine(own_server.url, "key")
+    give_back(here.slots().take(1))
+    own_server.stop()
+    with pytest.raises(LeaseTimeoutError, match="waited 1 s"):
+        here.slots().take(1)
+
+    for _ in range(2):
+        with pytest.raises(LeaseTimeoutError, match="an earlier test has waited for it until its timeout"):
+            here.slots(timeout_seconds=10_000).take(1)
+
+    own_server.start()
+    give_back(here.slots().take(1))
 
 
 def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> None:

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 import trustme
 
+from pytest_device.errors import TransportError, UnexpectedReplyError
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.reaper.http import MAX_BYTES, send
 from pytest_device.sessions.reaper.messages import Call, Endpoint, NoReply, Reply
 
@@ -116,6 +119,21 @@ def test_a_call_reaches_a_service_that_the_authority_vouches_for(far: Far, cafil
     assert (answer, bytes(seen)) == (Reply(200, b"{}"), b"{}")
     ((path, authorization, body),) = far.asked
     assert (path, authorization, json.loads(body)) == ("/base/v2/x", f"Bearer {TOKEN}", {"a": 1})
+
+
+def test_the_certificate_variables_hold_for_a_service_on_this_machine(
+    far: Far, cafile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = far.url.removesuffix("/base")
+    with DeviceClient(url, TOKEN) as client, pytest.raises(TransportError, match=r"(?i)certificate"):
+        client.stop("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+    monkeypatch.setenv("SSL_CERT_FILE", cafile)
+
+    endpoint = endpoint_at(url, TOKEN)
+
+    assert isinstance(send(endpoint, CALL, bytearray()), Reply)
+    with DeviceClient(url, TOKEN) as client, pytest.raises(UnexpectedReplyError):
+        client.stop("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 
 
 def test_nothing_is_sent_to_a_service_that_nobody_vouches_for(far: Far) -> None:

@@ -1,20 +1,26 @@
-"""Standard output and standard error without secrets."""
+"""Standard output and standard error without secrets and control characters."""
 
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import TextIO, cast
+from typing import Final, TextIO, cast
 
+from pytest_device.escape import escaped
 from pytest_device.redact import Redactor
 
 
 @contextmanager
 def masked(*secrets: str) -> Generator[None]:
-    """Mask these secrets, and whatever looks like one, in everything this process prints in the block."""
+    """Mask these secrets, and whatever looks like one, in everything this process prints; escape the rest."""
     redactor = Redactor(secrets)
     out, err = (cast("TextIO", _Masked(stream, redactor)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield
+
+
+_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+"""What doctor and argparse write on a terminal."""
 
 
 class _Masked:
@@ -22,7 +28,8 @@ class _Masked:
         self._stream, self._redactor = stream, redactor
 
     def write(self, text: str) -> int:
-        self._stream.write(self._redactor.text(text))
+        parts = _COLOUR.split(self._redactor.text(text))
+        self._stream.write("".join(part if _COLOUR.fullmatch(part) else escaped(part) for part in parts))
         return len(text)
 
     def flush(self) -> None:

@@ -18,6 +18,7 @@ from pytest_device.redact import is_loopback
 from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
 
 DEFAULT_PORT: Final = 8765
+DEFAULT_MAX_SESSIONS: Final = 64
 _HIGHEST_PORT: Final = 65535
 
 
@@ -37,6 +38,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         default=os.environ.get(Options.builds_dir.variable) or None,
         help=f"directory of builds, looked up by build ID (default: {Options.builds_dir.variable})",
+    )
+    parser.add_argument(
+        "--max-sessions",
+        type=_count,
+        default=DEFAULT_MAX_SESSIONS,
+        metavar="NUMBER",
+        help="maximum number of concurrent sessions; more are refused with 429 (default: %(default)s)",
     )
     add_state_dir(parser, "directory for its state, used by one service at a time")
     add_json(parser)
@@ -63,6 +71,12 @@ def _port(text: str) -> int:
     return port
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
+    return int(text)
+
+
 def _directory(text: str) -> Path:
     if not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"{text!r} must be an existing directory")
@@ -87,6 +101,7 @@ def _run(parsed: argparse.Namespace) -> int:
         state_dir=state_dir,
         cache_dir=cache_directory(os.environ, Path.home()),
         builds_dir=parsed.builds_dir,
+        max_sessions=parsed.max_sessions,
     )
 
     def announce(event: Progress | Ready) -> None:

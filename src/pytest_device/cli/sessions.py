@@ -6,6 +6,7 @@ from typing import Final
 
 from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in
 from pytest_device.errors import ConfigError
+from pytest_device.escape import escaped
 
 ONLY_HERE: Final = "sessions created by other machines are not listed: the service has no list call"
 
@@ -32,9 +33,9 @@ def _run(parsed: argparse.Namespace) -> int:
         print(json.dumps({"sessions": [one.to_json() for one in sessions], "damaged": damaged}))
         return int(bool(damaged))
     for one in sessions:
-        print(*one.lines(), sep="\n")
+        print(*map(escaped, one.lines()), sep="\n")
     for path, reason in damaged.items():
-        print(f"damaged: {path}: {reason}; its session may still be running")
+        print(escaped(f"damaged: {path}: {reason}; its session may still be running"))
     if not (sessions or damaged):
         print(f"no sessions{nothing_in(state_dir)}")
     return int(bool(damaged))

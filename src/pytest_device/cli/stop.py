@@ -11,6 +11,7 @@ from uuid import UUID
 from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in, state_dir_of
 from pytest_device.cli.sessions import ONLY_HERE, unusable
 from pytest_device.errors import ConfigError
+from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.settings import resolve
 
@@ -69,9 +70,9 @@ def _run(parsed: argparse.Namespace) -> int:
         return int(any(outcome.problems()))
     done, problems = list(outcome.lines()), list(outcome.problems())
     for text in done:
-        print(text)
+        print(escaped(text))
     for text in problems:
-        print(text, file=sys.stderr)
+        print(escaped(text), file=sys.stderr)
     if not choice.ids:
         print(f"no other sessions in {state_dir}" if done or problems else f"nothing to stop{nothing_in(state_dir)}")
         print(ONLY_HERE)

@@ -210,7 +210,9 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
 @pytest.fixture(scope="session")
 def device_client(request: pytest.FixtureRequest) -> "SessionClient":
     """Provide the client of the service; sessions that it creates are stopped at the end of the run at the latest."""
-    return _devices(request).backend.sessions()
+    from pytest_device.plugin.provider.backend import CurrentClient
+
+    return CurrentClient(_devices(request).backend)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 from pytest_device.errors import AgentDeviceError, ArgentError, ControllerLostError, DeviceError, NotAttemptedError
+from pytest_device.escape import escaped
 from pytest_device.local import log_lines
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
@@ -138,7 +139,7 @@ class DeviceTests:
         log_path = self.devices.backend.log_path
         ids = self._log.session_ids() | {str(one.id) for one in self.devices.taken(item).values()}
         if log_path and (lines := log_lines(log_path, ids)):
-            report.sections.append(("Captured local device service log", lines))
+            report.sections.append(("Captured local device service log", escaped(lines)))
 
     @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:

@@ -28,6 +28,7 @@ MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
 """A fault may hold a large answer."""
 MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024
 """agent-device accepts no more, and closes the connection before its refusal can be read."""
+_RETRY_SECONDS: Final = "5"
 _MOST_BYTES: Final = {"/testing/": MAX_TESTING_BODY_BYTES, "/controllers/": MAX_CONTROLLER_BODY_BYTES}
 
 
@@ -49,15 +50,16 @@ def create_app(
     faults: Faults | None = None,
     more: Sequence[BaseRoute] = (),
     refuses: Refuses = refuse_none,
+    max_sessions: int | None = None,
 ) -> ASGIApp:
     """Return the service as an application that needs no lifespan and no background task.
 
     ``base_url`` is the address of the service and of its session pages. Requests whose Host header does not name this
     machine are refused unless ``any_host``: a web page must not reach the service under a name of its own. ``faults``
     adds the test interface. ``more`` are routes with their own keys: they see no access token. ``refuses`` is called
-    before a session is created.
+    before a session is created. ``max_sessions`` limits how many may not have ended.
     """
-    api = _Api(sessions, accounts, base_url, refuses)
+    api = _Api(sessions, accounts, base_url, refuses, max_sessions)
     routes: list[BaseRoute] = [
         Route(SESSIONS_PATH, api.create, methods=["POST"]),
         Route(f"{SESSIONS_PATH}/{{session_id}}", api.get, methods=["GET"]),
@@ -83,11 +85,14 @@ _ANSWERED: Final = (RefusalError, InvalidBodyError, HTTPException, ClientDisconn
 
 
 class _Api:
-    def __init__(self, sessions: Sessions, accounts: Accounts, base_url: str, refuses: Refuses) -> None:
+    def __init__(
+        self, sessions: Sessions, accounts: Accounts, base_url: str, refuses: Refuses, max_sessions: int | None
+    ) -> None:
         self._sessions = sessions
         self._accounts = accounts
         self._base_url = base_url
         self._refuses = refuses
+        self._max_sessions = max_sessions
 
     async def create(self, request: Request) -> Response:
         caller = self.authenticate(request)
@@ -97,7 +102,14 @@ class _Api:
         _admit(owner, body)
         if reason := await self._refuses(body):
             raise RefusalError(400, replies.NO_DEVICE, reason)
+        self._check_capacity()  # with no pause until the session is created
         return self._success(self._sessions.create(body, default_minutes=owner.max_duration_minutes))
+
+    def _check_capacity(self) -> None:
+        most = self._max_sessions
+        if most is not None and self._sessions.count_active() >= most:
+            message = f"{most} sessions are running, as many as this service allows (max_sessions)"
+            raise RefusalError(429, replies.NO_CAPACITY, message, headers={"Retry-After": _RETRY_SECONDS})
 
     async def get(self, request: Request) -> Response:
         return self._success(self._permitted(request, MAY_GET))

@@ -12,6 +12,8 @@ from pytest_device.service.accounts import AccessToken, Account, Accounts, Role
 from pytest_device.service.rules import is_uuid
 from pytest_device.spec import DURATION_MAX_MINUTES, DURATION_MIN_MINUTES, Platform, SessionType
 
+DEFAULT_MAX_SESSIONS: Final = 64
+"""Each is a device and a controller of several hundred megabytes: a runaway client must not take the machine."""
 _HIGHEST_PORT: Final = 65535
 
 
@@ -23,7 +25,8 @@ class ServiceConfig:
     ``max_duration_minutes`` restrict the account. ``boot_seconds`` is the boot time of simulated devices. The programs
     for ``types`` are installed before the service is ready, those for other session types at their first session.
     ``requests`` are create requests that will be sent: a browser that they need is installed before the service is
-    ready. ``builds_dir`` has the builds that sessions may name. ``temporary`` removes ``state_dir`` at the end.
+    ready. ``builds_dir`` has the builds that sessions may name. ``max_sessions`` limits those that have not ended.
+    ``temporary`` removes ``state_dir`` at the end.
     Raises ConfigError naming the value and the rule.
     """
 
@@ -44,6 +47,7 @@ class ServiceConfig:
     types: tuple[SessionType, ...] = (SessionType.APPIUM,)
     requests: tuple[Mapping[str, Any], ...] = ()
     builds_dir: Path | None = None
+    max_sessions: int = DEFAULT_MAX_SESSIONS
 
     def __post_init__(self) -> None:
         duration = self.max_duration_minutes
@@ -52,6 +56,7 @@ class ServiceConfig:
             (bool(self.token.strip()), "token must not be blank"),
             (is_uuid(self.app_id), f"app_id must be a UUID, not {self.app_id!r}"),
             (0 <= self.port <= _HIGHEST_PORT, f"port must be from 0 to {_HIGHEST_PORT}, not {self.port}"),
+            (self.max_sessions >= 1, f"max_sessions must be at least 1, not {self.max_sessions}"),
             (self.runner in {"real", "simulated"}, f"runner must be real or simulated, not {self.runner!r}"),
             (
                 DURATION_MIN_MINUTES <= duration <= DURATION_MAX_MINUTES,
@@ -118,6 +123,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "types": (list,),
     "requests": (list,),
     "builds_dir": (str, type(None)),
+    "max_sessions": (int,),
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from pytest_device.errors import ConfigError
+from pytest_device.escape import escaped
 from pytest_device.redact import Redactor
 
 LOGGER: Final = logging.getLogger("pytest_device.service")
@@ -69,4 +70,4 @@ class _Redacted(logging.Formatter):
         self._redactor = Redactor([token])
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._redactor.text(super().format(record))
+        return escaped(self._redactor.text(super().format(record)))

@@ -188,6 +188,7 @@ _REFUSED_ON_CREATE: Final[Mapping[str, _Schema]] = {
         UNAUTHORIZED_ERROR,
     ),
     "413": _refusal("The body is too large.", replies.BODY_TOO_LARGE),
+    "429": _refusal("As many sessions are running as the service allows.", replies.NO_CAPACITY),
 }
 
 

@@ -16,6 +16,7 @@ NOT_STORED: Final = {"Cache-Control": "private, no-store", "Pragma": "no-cache"}
 VALIDATION_ERROR: Final = "VALIDATION_ERROR"
 SIMULATOR_ACCESS_ERROR: Final = "SIMULATOR_ACCESS_ERROR"
 NO_DEVICE: Final = "NO_DEVICE"
+NO_CAPACITY: Final = "NO_CAPACITY"
 INVALID_TOKEN: Final = "INVALID_TOKEN"  # noqa: S105 - the name of an error
 FORBIDDEN: Final = "FORBIDDEN"
 NOT_FOUND: Final = "NOT_FOUND"

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.errors import ConfigError
+from pytest_device.private import check_private
 from pytest_device.redact import is_loopback
 from pytest_device.service.api import create_app
 from pytest_device.service.apps.builds import Builds
@@ -111,6 +112,7 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
         faults=faults,
         more=built.routes(sessions),
         refuses=built.refuses,
+        max_sessions=config.max_sessions,
     )
     await answer(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
 
@@ -190,6 +192,7 @@ def _only_one(state_dir: Path) -> Generator[None]:
     lock = FileLock(state_dir / "service.lock", mode=0o600)
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_private(state_dir)
         lock.acquire(blocking=False)
     except Timeout as error:
         raise ConfigError(f"another service is using {state_dir}: stop it, or choose another state_dir") from error

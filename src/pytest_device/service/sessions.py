@@ -78,6 +78,11 @@ class Sessions:
         boot = self.runner.status(session.id)
         return boot.remote_config if isinstance(boot, Running) else None
 
+    def count_active(self) -> int:
+        """Return how many sessions have not ended."""
+        self.sweep()
+        return len(self._active)
+
     def sweep(self) -> None:
         """Bring every active session up to date."""
         for session_id in tuple(self._active):

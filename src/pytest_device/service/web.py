@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import is_loopback_authority
+from pytest_device.service.half_sent import PromptProtocol
 
 
 class LoopbackOnly:
@@ -33,7 +34,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, *, grace_seconds: int, ready: Callable[[], None] = lambda: None) -> None:
         config = uvicorn.Config(
             app,
-            http="h11",  # it bounds the size of headers
+            http=PromptProtocol,  # by h11, which bounds the size of headers
             log_config=None,
             access_log=False,
             lifespan="off",

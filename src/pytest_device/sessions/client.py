@@ -1,5 +1,6 @@
 """The three calls of the document: create, get, stop."""
 
+import os
 import socket
 import threading
 import time
@@ -7,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -30,6 +31,9 @@ from pytest_device.sessions.replies import is_passing, no_answer, read_session, 
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
+
+if TYPE_CHECKING:
+    import ssl
 
 MAX_REPLY_BYTES: Final = 1024 * 1024
 REPLY_SECONDS: Final = 30.0
@@ -97,6 +101,7 @@ class DeviceClient:
             "Accept-Encoding": "identity",  # so that the bound on a reply bounds what it unpacks to
             "User-Agent": "pytest-device",
         }
+        is_here = is_loopback(urlsplit(self.base_url).hostname or "")
         try:
             self._http = httpx.Client(
                 base_url=self.base_url,
@@ -104,7 +109,8 @@ class DeviceClient:
                 timeout=_TIMEOUT,
                 transport=transport,
                 follow_redirects=False,
-                trust_env=not is_loopback(urlsplit(self.base_url).hostname or ""),  # no proxy to this machine
+                trust_env=not is_here,  # no proxy to this machine
+                verify=_certificates() if is_here and self.base_url.startswith("https:") else True,
             )
         except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
             raise ConfigError(
@@ -274,6 +280,14 @@ def _check_whole(operation: str, reply: httpx.Response, body: bytes) -> None:
     length = reply.headers.get("content-length", "")
     if length not in {"", str(len(body))}:
         raise TransportError(f"{operation}: {len(body)} of {length} bytes arrived of a refusal", sent=True)
+
+
+def _certificates() -> "ssl.SSLContext | bool":
+    """Return what the variables name, which httpx reads together with the proxy only; True for its own choice."""
+    import ssl
+
+    cafile, capath = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    return ssl.create_default_context(cafile=cafile, capath=capath) if cafile or capath else True
 
 
 def _path(session_id: UUID | str) -> str:

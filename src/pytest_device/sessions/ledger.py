@@ -11,6 +11,7 @@ Standard library only, and little of it, since the reaper loads this.
 import json
 import os
 import re
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -42,6 +43,11 @@ _ENTRY: Final = ".json"
 _WARM_ENTRY: Final = f".warm{_ENTRY}"
 _ID: Final = re.compile("(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
 """What becomes a part of an address."""
+_INTENT: Final = re.compile("[0-9a-f]{32}")
+_OWNER: Final = re.compile("[A-Za-z0-9-]+")
+"""What become parts of paths."""
+_READ_ONLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+"""Opens no symbolic link, and does not wait for the other end of a pipe."""
 
 
 class DamagedEntryError(Exception):
@@ -103,6 +109,8 @@ class Entry(NamedTuple):
             raise DamagedEntryError(f"its state {entry.state!r} is unknown")
         if bool(entry.session_id) == (entry.state in UNKNOWN) or not _ID.fullmatch(entry.session_id):
             raise DamagedEntryError(f"state {entry.state!r} with the session id {entry.session_id!r}")
+        if not (_INTENT.fullmatch(entry.intent) and _OWNER.fullmatch(entry.owner)):
+            raise DamagedEntryError(f"its intent {entry.intent!r} or owner {entry.owner!r} is no name of this ledger")
         return entry
 
     def to_json(self) -> str:
@@ -182,8 +190,8 @@ class Ledger:
         for name in sorted(self._names()):
             path = f"{self.directory}/{name}"
             try:
-                with open(path, "rb") as file:  # noqa: PTH123
-                    entry = Entry.from_json(file.read())
+                entry = Entry.from_json(_content(path))
+                _check_name(entry, name)
             except FileNotFoundError:
                 continue  # stopped and removed in this moment
             except (OSError, DamagedEntryError) as error:
@@ -210,6 +218,19 @@ class Ledger:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+
+def _content(path: str) -> bytes:
+    with open(os.open(path, _READ_ONLY), "rb") as file:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise DamagedEntryError("it is not a regular file")
+        return file.read()
+
+
+def _check_name(entry: Entry, name: str) -> None:
+    """Raise DamagedEntryError for an entry in another one's file: it would be removed and written elsewhere."""
+    if name not in {f"{entry.intent}{_ENTRY}", f"{entry.intent}{_WARM_ENTRY}"}:
+        raise DamagedEntryError(f"it is the entry {entry.intent!r}")
 
 
 def _as_named(entry: Entry, *, is_warm: bool) -> Entry:

@@ -24,12 +24,10 @@ def endpoint_at(url: str, token: str, environ: Mapping[str, str] = os.environ) -
     """
     base = checked_url(url)
     host = urlsplit(base).hostname or ""
-    if is_loopback(host):
-        return Endpoint(base, checked_token(token))
     return Endpoint(
         base,
         checked_token(token),
-        proxy="" if proxy_bypass(host) else _proxy(getproxies()),
+        proxy="" if is_loopback(host) or proxy_bypass(host) else _proxy(getproxies()),
         cafile=environ.get("SSL_CERT_FILE") or (None if environ.get("SSL_CERT_DIR") else certifi.where()),
         capath=environ.get("SSL_CERT_DIR") or None,
     )

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import filelock
 
+from pytest_device.private import check_private
 from pytest_device.sessions.ledger import Entry, Ledger
 
 ATTEMPTS: Final = 10
@@ -117,7 +118,10 @@ class OwnRun(PastRun):
 
     @classmethod
     def join(cls, state_dir: Path, run: str, owner: str) -> Self:
-        """Take the owner's lock; raises OSError when the state directory cannot hold it."""
+        """Take the owner's lock.
+
+        Raises OSError when the state directory cannot hold it, ConfigError when others can write to it.
+        """
         problem: OSError = FileNotFoundError(f"the directory is taken away again and again ({state_dir})")
         for _ in range(ATTEMPTS):
             name = f"{re.sub(r'[^A-Za-z0-9]', '-', owner)}-{os.getpid()}-{secrets.token_hex(2)}"
@@ -133,6 +137,7 @@ class OwnRun(PastRun):
         directory = state_dir / "runs" / run
         for path in (state_dir, state_dir / "runs", directory):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_private(path)
         lock = filelock.FileLock(directory / f"{owner}.lock", mode=0o600)
         try:
             lock.acquire(timeout=0)
@@ -194,8 +199,14 @@ def _taken(locks: list[Path], held: ExitStack) -> bool:
 
 
 def past_runs(state_dir: Path) -> list[PastRun]:
-    """Return every run that has left something in the state directory, the live ones too."""
+    """Return every run that has left something in the state directory, the live ones too.
+
+    Raises OSError when it cannot be read, ConfigError when others can write to it.
+    """
+    runs = state_dir / "runs"
+    for path in (state_dir, runs):
+        check_private(path)
     try:
-        return [PastRun(path) for path in sorted((state_dir / "runs").iterdir()) if path.is_dir()]
+        return [PastRun(path) for path in sorted(runs.iterdir()) if path.is_dir()]
     except FileNotFoundError:
         return []

@@ -1,6 +1,7 @@
 import pytest
 
-from pytest_device.service.runners.environment import for_installers, for_sessions
+from pytest_device.child_environment import passed_on
+from pytest_device.service.runners.environment import for_sessions
 
 USER = {
     "PATH": "/usr/bin",
@@ -28,5 +29,8 @@ def test_programs_of_a_session_find_each_other_without_a_proxy(name: str) -> Non
     assert seen["NO_PROXY"] == seen["no_proxy"] == "builds.example,127.0.0.1,localhost,::1"
 
 
-def test_installers_see_all_but_the_settings_of_this_package() -> None:
-    assert for_installers(USER) == {name: value for name, value in USER.items() if name != "DEVICE_TOKEN"}
+def test_the_service_and_its_installers_see_where_things_are_and_no_token() -> None:
+    names = {"PATH", "ANDROID_HOME", "https_proxy", "LANG", "HOME", "PIP_INDEX_URL"}
+    user = {**USER, "PIP_INDEX_URL": "https://packages.example/simple", "AWS_SECRET_ACCESS_KEY": "another"}
+
+    assert passed_on(user) == {name: user[name] for name in names}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
 from pytest_device.service.runners import node, toolchain
 from pytest_device.service.runners.cache import Installer
-from pytest_device.service.runners.environment import for_installers
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, CHROMIUM, Project, Toolchain
 
@@ -95,7 +95,7 @@ def test_without_node_and_without_pip_both_ways_out_are_named(
 
 def test_without_any_node_one_is_installed_by_pip(guard: Guard, cache_dir: Path, tools: Toolchain) -> None:
     """The real one, into the user's cache; Appium is there already (``tools``), so only Node.js can be missing."""
-    installer = Installer(guard, for_installers(os.environ), print)
+    installer = Installer(guard, passed_on(os.environ), print)
 
     prepared = asyncio.run(toolchain.prepare(installer, cache_dir, APPIUM, nodes=[]))
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from pytest_device.cli.command import Command, add_json
 from pytest_device.cli.doctor.finding import NAME_WIDTH, Finding, Status, fail
+from pytest_device.escape import escaped
 
 _COLOURS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
 
@@ -60,9 +61,9 @@ def _lines(findings: Sequence[Finding], *, is_coloured: bool) -> Iterator[str]:
     for finding in findings:
         word = f"{finding.status:4}"
         shown = f"\033[{_COLOURS[finding.status]}m{word}\033[0m" if is_coloured else word
-        yield f"{shown}  {finding.name:{NAME_WIDTH}}{' '.join(finding.text.split())}"
+        yield f"{shown}  {finding.name:{NAME_WIDTH}}{escaped(' '.join(finding.text.split()))}"
         if finding.fix:
-            yield f"{'':{6 + NAME_WIDTH}}fix: {finding.fix}"
+            yield f"{'':{6 + NAME_WIDTH}}fix: {escaped(finding.fix)}"
 
 
 DOCTOR: Final = Command(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
+from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.report.figures import counted
 from pytest_device.sessions.inventory import opened
@@ -26,6 +27,8 @@ def check_ledger(settings: Settings) -> Iterator[Finding]:
             OwnRun.join(state_dir, new_run(), "doctor").leave()
             yield ok(_NAME, f"{state_dir} is writable")
         yield from _left(state_dir)
+    except ConfigError as error:
+        yield fail(_NAME, str(error), f"use a directory of your own, or set {Options.state_dir.variable}")
     except OSError as error:
         yield fail(
             _NAME, f"{state_dir} cannot be used: {error}", f"make it writable, or set {Options.state_dir.variable}"

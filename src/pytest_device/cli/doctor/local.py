@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_device.child_environment import passed_on
 from pytest_device.cli.doctor.finding import Finding, Status, fail, ok, warn
 from pytest_device.cli.doctor.packages import check_packages
 from pytest_device.errors import ConfigError
@@ -88,7 +89,6 @@ async def _find(environ: Mapping[str, str], cache_dir: Path, project: "Project",
     """Return the programs that sessions would use, without installing; add those not installed to ``missing``."""
     from pytest_device.service.runners import node, toolchain
     from pytest_device.service.runners.cache import Installer, Package
-    from pytest_device.service.runners.environment import for_installers
     from pytest_device.service.runners.guard import Guard
 
     class Finder(Installer):
@@ -96,5 +96,5 @@ async def _find(environ: Mapping[str, str], cache_dir: Path, project: "Project",
             if not package.installed:
                 missing.append(package.title)
 
-    finder = Finder(Guard(environ=environ, log=missing.append), for_installers(environ), missing.append)
+    finder = Finder(Guard(environ=environ, log=missing.append), passed_on(environ), missing.append)
     return await toolchain.prepare(finder, cache_dir, project, nodes=node.candidates(environ))

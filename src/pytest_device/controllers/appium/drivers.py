@@ -19,6 +19,7 @@ from pytest_device.controllers.appium.options import BROWSER, merged_options, se
 from pytest_device.controllers.appium.refusal import redacted, refusal
 from pytest_device.controllers.client import config_of
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
+from pytest_device.escape import escaped
 from pytest_device.redact import shown
 from pytest_device.sessions.models import AppiumConfig, Session
 from pytest_device.sessions.request import SessionRequest
@@ -65,6 +66,7 @@ def driver(
             connect_directly(started, config.appium_url, policy)
         if request is not None and request.open_url is not None:
             _open_link(started, session, sent_by(wanted), request.open_url)
+        _escape_refusals(started)
         yield started
     finally:
         if leave():
@@ -85,6 +87,23 @@ def _start(
         if has_no_answer(error):
             lost()
         raise _start_error(session, config, options, error, policy) from error
+
+
+def _escape_refusals(started: "WebDriver") -> None:
+    """Escape what Appium says to a command: the suite's own traceback shows it."""
+    from selenium.common.exceptions import WebDriverException
+
+    check = started.error_handler.check_response
+
+    def checked(response: dict[str, Any]) -> None:
+        try:
+            check(response)
+        except WebDriverException as error:
+            error.msg = error.msg and escaped(error.msg)
+            error.stacktrace = error.stacktrace and [escaped(line) for line in error.stacktrace]
+            raise
+
+    started.error_handler.check_response = checked  # type: ignore[method-assign]
 
 
 def _start_error(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pytest_device.escape import escaped
 from pytest_device.plugin.output.progress import Progress
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.redact import Redactor
@@ -48,7 +49,7 @@ class EventLog:
         if self._link:
             self._link.progress(text)
         else:
-            print(text)  # noqa: T201  # a worker without a channel to the coordinator
+            print(escaped(text))  # noqa: T201  # a worker without a channel to the coordinator
 
     def session_ids(self) -> set[str]:
         """Return the sessions that the events are about."""

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from pytest_device.escape import escaped
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, others_that_assign
 from pytest_device.plugin.state import history_of, needs_of
@@ -51,7 +52,7 @@ def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
     if reporter:
         reporter.section(title)
         for line in lines:
-            reporter.write_line(line)
+            reporter.write_line(escaped(line))
 
 
 def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
@@ -10,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
+from pytest_device.plugin.output import allure
 from pytest_device.redact import Redactor
 
 _SECRETS: Final = pytest.StashKey["Secrets"]()
@@ -17,6 +19,10 @@ _STRUCTURE: Final = ("nodeid", "location", "keywords", "node", "result")
 """Attributes of a report that say what it is about: others look tests up by them."""
 _CONTEXTS: Final = ("_pytest.subtests", "pytest_subtests")
 """Where the descriptions of subtests come from."""
+_RESULTS: Final = "allure_commons.model2"
+"""Where the parts of Allure's results come from."""
+_OF_OSERROR: Final = ("strerror", "filename", "filename2")
+"""What an OSError is shown by; neither its arguments nor in its ``__dict__``."""
 _TRACEBACKS: Final = logging.Formatter()
 
 
@@ -42,6 +48,8 @@ def redactor_of(config: pytest.Config) -> Redactor:
     redactor = hide_token(config)
     if not config.pluginmanager.has_plugin("device-reports"):
         config.pluginmanager.register(Reports(redactor), "device-reports")
+        if config.pluginmanager.has_plugin(allure.LISTENER):
+            allure.mask_results(config, redactor, lambda value: _masked(value, redactor))
     return redactor
 
 
@@ -137,10 +145,19 @@ class Reports:
         self.redactor = redactor
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # so that no other wrapper sees a report with secrets in it
-    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Mask the texts of a report: the error with its traceback, the output, the properties."""
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Mask the texts of a report: the error with its traceback, the output, the properties.
+
+        Other plugins format the error on their own: it is masked, too.
+        """
         report = yield
         _mask_attributes(report, self.redactor)
+        if call.excinfo:
+            shown = "".join(traceback.format_exception(call.excinfo.value))
+            if self.redactor.text(shown) != shown:
+                _mask_error(call.excinfo.value, self.redactor)
         return report
 
     @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
@@ -150,13 +167,21 @@ class Reports:
 
 
 def _mask_error(error: BaseException, redactor: Redactor) -> None:
+    """Mask an error in place, with its causes and the errors of a group."""
+    pending: list[BaseException | None] = [error]
     chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain:
+    while pending:
+        if (link := pending.pop()) is None or link in chain:
+            continue
         chain.append(link)
         link.args = _masked(link.args, redactor)
         _mask_attributes(link, redactor)
-        link = link.__cause__ or link.__context__
+        for name in _OF_OSERROR:
+            if isinstance(link, OSError) and isinstance(text := getattr(link, name), str):
+                setattr(link, name, redactor.text(text))
+        pending += [link.__cause__, link.__context__]
+        if isinstance(link, BaseExceptionGroup):
+            pending += cast("BaseExceptionGroup[BaseException]", link).exceptions
 
 
 def _mask_attributes(holder: object, redactor: Redactor) -> None:
@@ -177,7 +202,7 @@ def _masked(value: Any, redactor: Redactor) -> Any:
             return tuple(_masked(inner, redactor) for inner in cast("tuple[object, ...]", value))
         case dict():
             return {key: _masked(inner, redactor) for key, inner in cast("dict[object, object]", value).items()}
-        case _ if hasattr(value, "toterminal"):
+        case _ if hasattr(value, "toterminal") or type(value).__module__ == _RESULTS:
             _mask_attributes(value, redactor)
         case _ if type(value).__module__.startswith(_CONTEXTS):
             for name in ("msg", "kwargs"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_device.escape import escaped
 from pytest_device.plugin.state import history_of
 
 if TYPE_CHECKING:  # a distributed run without a device has a terminal, too, and no events
@@ -61,7 +62,7 @@ class Terminal:
                 self._erase(reporter)
             else:
                 _end_line(reporter)
-            reporter.write_line(f"  device {text}", **_markup(colour))
+            reporter.write_line(f"  device {escaped(text)}", **_markup(colour))
             reporter.flush()  # a CI log must have it while the run still waits
 
     progress = show
@@ -71,7 +72,7 @@ class Terminal:
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             _end_line(reporter)
-            reporter.write_line(line)
+            reporter.write_line(escaped(line))
 
     def draw(self, line: str) -> None:
         """Show a line for now, on a terminal: the next one, an empty one and whatever is shown remove it."""
@@ -87,7 +88,7 @@ class Terminal:
                 _write_raw(reporter, f"{' ' * _columns()}\r")
             self._is_drawn = bool(line)  # before it is: an interrupt may come while it is written
             # Not rewrite(), after which pytest would misjudge the width of what it writes next.
-            _write_raw(reporter, line[: _columns() - 1])
+            _write_raw(reporter, escaped(line)[: _columns() - 1])
 
     def _erase(self, reporter: Any) -> None:
         _write_raw(reporter, f"\r{' ' * (_columns() - 1)}\r")
@@ -206,7 +207,7 @@ class Terminal:
             terminalreporter.ensure_newline()
             terminalreporter.section("devices")
             for line in lines:
-                terminalreporter.write_line(line.text, **_markup(line.colour))
+                terminalreporter.write_line(escaped(line.text), **_markup(line.colour))
 
     def pytest_unconfigure(self) -> None:
         """Write the receipt after pytest.exit or an internal error, too, when pytest writes no summary."""

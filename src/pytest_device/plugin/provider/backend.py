@@ -20,6 +20,9 @@ from pytest_device.sessions.runs import OwnRun
 from pytest_device.settings import Settings
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from pytest_device.sessions.models import Session
     from pytest_device.sessions.quota.leases import LeaseStore
     from pytest_device.sessions.request import SessionRequest
 
@@ -175,6 +178,37 @@ class _OnFirstUse:
 
 Backend = LocalBackend | RemoteBackend
 """What a run does with the service, besides leasing."""
+
+
+class CurrentClient:
+    """The client of whichever process makes a call: its parent's reaper answers the parent, not a forked child.
+
+    What a forked child creates is stopped by its own reaper when the child ends.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def base_url(self) -> str:
+        """The service's address."""
+        return self._backend.sessions().base_url
+
+    def create(self, request: "SessionRequest") -> "Session":
+        """Create a session; it costs from now on until it is stopped."""
+        return self._backend.sessions().create(request)
+
+    def get(self, session_id: "UUID | str") -> "Session":
+        """Return the session with its current status."""
+        return self._backend.sessions().get(session_id)
+
+    def stop(self, session_id: "UUID | str") -> "Session":
+        """Stop a session; one that has ended is returned unchanged."""
+        return self._backend.sessions().stop(session_id)
+
+    def leaves_unknown(self, error: BaseException) -> bool:
+        """Return whether a create call that ended so may have left a session that nobody can name."""
+        return self._backend.sessions().leaves_unknown(error)
 
 
 def _slots(place: Path | Store | None, settings: Settings, holder: str, reporter: Reporter) -> Slots | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_device.errors import ConfigError
+from pytest_device.escape import escaped
 from pytest_device.local import LocalService
 from pytest_device.plugin.options import CHOSEN_DIST, others_that_assign, settings_of, usage_error, will_run
 from pytest_device.plugin.output.secrets import redactor_of
@@ -181,7 +182,7 @@ class Coordinator:
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the workers' usage errors."""
         for problem in self._problems:
-            terminalreporter.write_line(f"ERROR: {problem}", red=True)
+            terminalreporter.write_line(f"ERROR: {escaped(problem)}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
         """Shut down in order, and ask the workers to end: pytest-xdist would wait ten seconds for them."""

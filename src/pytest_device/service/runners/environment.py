@@ -12,7 +12,6 @@ _TOOLS: Final = frozenset(
 )
 # Appium itself downloads the app of a session if it is given as a URL.
 _NETWORK: Final = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"))
-_OWN: Final = ("DEVICE_", "PYTEST_")
 _HERE: Final = "127.0.0.1,localhost,::1"
 """How the programs of a session reach each other, without a proxy."""
 
@@ -23,8 +22,3 @@ def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:
     direct = ",".join([*{environ[name]: None for name in ("NO_PROXY", "no_proxy") if environ.get(name)}, _HERE])
     chosen = {name: value for name, value in environ.items() if name.upper() in passed_on}
     return {**chosen, "NO_PROXY": direct, "no_proxy": direct}
-
-
-def for_installers(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for npm and pip: all except this package's settings, since theirs can have any name."""
-    return {name: value for name, value in environ.items() if not name.startswith(_OWN)}

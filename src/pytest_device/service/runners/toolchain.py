@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
 from pytest_device.service.logs import Log
 from pytest_device.service.runners import node
 from pytest_device.service.runners.cache import Installer, Package
-from pytest_device.service.runners.environment import for_installers
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.node import Node, Requirement
 
@@ -128,7 +128,7 @@ class Toolbox:
         await self._installer(progress).ensure(package)
 
     def _installer(self, progress: Log) -> Installer:
-        return Installer(self._guard, for_installers(self._environ), progress)
+        return Installer(self._guard, passed_on(self._environ), progress)
 
 
 def digest(files: Iterable[Path]) -> str:

@@ -20,7 +20,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, LeaseTimeoutError
 from pytest_device.options import Options
 from pytest_device.redact import Redactor
 from pytest_device.sessions.quota.claim import NOT_QUEUED, Claim, Obstacle
@@ -53,6 +53,8 @@ class Server:
     def __init__(self, config: LeaseConfig) -> None:
         self.config = config
         self.has_answered = False
+        self.is_given_up = False
+        """Whether a claim was withdrawn while the server did not answer: the next one does not wait as long again."""
         parts = urlsplit(config.url)
         password = unquote(parts.password) if parts.password else None
         self._redactor = Redactor([password] if password else [])
@@ -96,7 +98,7 @@ class Server:
 
     def _run(self, script: Callable[..., Any], *arguments: str | int) -> Any:
         answer = script(keys=self._keys, args=arguments)
-        self.has_answered = True
+        self.has_answered, self.is_given_up = True, False
         return answer
 
     def describe(self, error: RedisError) -> str:
@@ -216,6 +218,7 @@ class LeaseClaim(Claim):
         self._name = secrets.token_hex(8)
         self._slots: list[LeaseSlot] = []
         self._obstacle = Obstacle((), 0)
+        self._is_unanswered = False
 
     @property
     def slots(self) -> Sequence[LeaseSlot]:
@@ -224,7 +227,7 @@ class LeaseClaim(Claim):
     def fill(self) -> bool:
         """Take all that is wanted, all or none; False, too, when the server does not answer any more.
 
-        Raises ConfigError when it has never answered.
+        Raises ConfigError when it has never answered, LeaseTimeoutError when an earlier claim has waited in vain.
         """
         if self._slots:
             return True
@@ -234,6 +237,7 @@ class LeaseClaim(Claim):
         except RedisError as error:
             self._explain(error)
             return False
+        self._is_unanswered = False
         if took:
             self._slots = [LeaseSlot(self._heart, self._name, number, self.holder) for number in found]
             self._heart.keep(self._slots)
@@ -245,6 +249,12 @@ class LeaseClaim(Claim):
         reason = self._server.describe(error)
         if not self._server.has_answered:
             raise ConfigError(f"{Options.max_sessions.flag} cannot be enforced: {reason}") from None
+        if self._server.is_given_up:
+            raise LeaseTimeoutError(
+                f"{Options.max_sessions.flag} cannot be enforced: {reason}, and an earlier test has "
+                "waited for it until its timeout"
+            ) from None
+        self._is_unanswered = True
         self._obstacle = Obstacle((f"unknown, because {reason}",), 0)
 
     def obstacle(self) -> Obstacle:
@@ -256,4 +266,5 @@ class LeaseClaim(Claim):
     def withdraw(self) -> None:
         for slot in self._slots:
             self._heart.release(slot)
+        self._server.is_given_up |= self._is_unanswered
         self._server.drop(self._name)

@@ -8,7 +8,12 @@ from typing import Final
 _NOW: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, 86400000) end  -- a day after the last run, nothing is left
+local function keep(key) redis.call('PEXPIRE', key, 86400000) end  -- a day after the last run, nothing is left
+for _, key in ipairs(KEYS) do keep(key) end
+local function put(key, name, value)  -- which may create the key, after all were kept
+  redis.call('HSET', key, name, cjson.encode(value))
+  keep(key)
+end
 """
 
 LOOK: Final = (
@@ -46,6 +51,7 @@ for i = 1, #queue, 2 do
 end
 if urgency ~= '' then
   own = own or {number = redis.call('INCR', KEYS[3]), most = most}
+  keep(KEYS[3])
   own.urgency, own.ends = tonumber(urgency), ends
 end
 local first, ahead = 0, 0
@@ -62,11 +68,11 @@ end
 if #free == count then
   redis.call('HDEL', KEYS[2], claim)
   for _, number in ipairs(free) do
-    redis.call('HSET', KEYS[1], number, cjson.encode({ends = ends, claim = claim, words = words}))
+    put(KEYS[1], number, {ends = ends, claim = claim, words = words})
   end
   return {1, 0, 0, free}
 end
-if own then redis.call('HSET', KEYS[2], claim, cjson.encode(own)) end
+if own then put(KEYS[2], claim, own) end
 return {0, first, ahead, held}
 """
 )
@@ -82,7 +88,7 @@ for _, own in ipairs(cjson.decode(ARGV[2])) do
   if slot and slot.claim ~= own.claim and slot.ends > now then
     lost[#lost + 1] = own.number
   else
-    redis.call('HSET', KEYS[1], own.number, cjson.encode({ends = ends, claim = own.claim, words = own.words}))
+    put(KEYS[1], own.number, {ends = ends, claim = own.claim, words = own.words})
   end
 end
 return lost

@@ -1,0 +1,64 @@
+"""Secrets out of the results of Allure, which formats errors, steps and parameters on its own."""
+
+import tempfile
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_device.redact import Redactor
+
+if TYPE_CHECKING:
+    import pytest
+
+LISTENER: Final = "allure_listener"
+"""The plugin by which a run with ``--alluredir`` is recognized."""
+_HEAD_BYTES: Final = 8192
+"""A file with a zero byte in them is a picture or a video, which has no text to mask."""
+
+
+def mask_results(config: "pytest.Config", redactor: Redactor, masked: Callable[[Any], Any]) -> None:
+    """Mask what Allure writes from here on: results, containers and attachments. ``masked`` masks its objects."""
+    from importlib import import_module
+
+    writer = _Writer(redactor, masked)
+    manager = import_module("allure_commons").plugin_manager
+    config.add_cleanup(manager.add_hookcall_monitoring(writer.before, writer.after))
+
+
+class _Writer:
+    def __init__(self, redactor: Redactor, masked: Callable[[Any], Any]) -> None:
+        self._redactor, self._masked = redactor, masked
+        self._copy: Path | None = None
+
+    def before(self, name: str, _impls: object, arguments: MutableMapping[str, Any]) -> None:
+        """Replace the arguments of a hook that writes."""
+        if name == "report_attached_data":
+            arguments["body"] = self._bytes(arguments["body"])
+        elif name == "report_attached_file":
+            arguments["source"] = self._file(Path(arguments["source"]))
+        elif name.startswith("report_"):
+            for argument, value in arguments.items():
+                arguments[argument] = self._masked(value)
+
+    def after(self, *_: object) -> None:
+        if self._copy:
+            self._copy.unlink()
+            self._copy = None
+
+    def _bytes(self, body: str | bytes) -> bytes:
+        plain = body.encode() if isinstance(body, str) else bytes(body)
+        if b"\0" in plain[:_HEAD_BYTES]:
+            return plain
+        return self._redactor.text(plain.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+
+    def _file(self, source: Path) -> Path:
+        """Return the file, or a copy of it where it shows a secret."""
+        if not source.is_file():  # Allure's to report
+            return source
+        plain = source.read_bytes()
+        if (masked := self._bytes(plain)) == plain:
+            return source
+        with tempfile.NamedTemporaryFile(delete=False) as copy:
+            copy.write(masked)
+        self._copy = Path(copy.name)
+        return self._copy

@@ -1,0 +1,34 @@
+"""Refuses directories that are not this user's alone."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ConfigError
+
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+def check_private(directory: Path) -> None:
+    """Raise ConfigError, with the fix, if another user owns a directory or can write to it.
+
+    What it holds decides which sessions are stopped and which files are written. One that does not exist is fine, and
+    so is any on Windows, whose directories have no such mode.
+    """
+    if os.name == "nt":
+        return
+    try:
+        found = directory.stat()
+    except OSError:  # reported by whoever uses it
+        return
+    if found.st_uid != os.geteuid():
+        raise ConfigError(
+            f"the state directory {directory} belongs to another user (ID {found.st_uid}): choose one of your own"
+        )
+    if found.st_mode & _OTHERS_WRITE:
+        mode = stat.S_IMODE(found.st_mode)
+        raise ConfigError(
+            f"the state directory {directory} can be written to by other users (mode {mode:o}): "
+            f"run `chmod go-w {directory}`, or choose another"
+        )

@@ -1,0 +1,47 @@
+"""Closes connections whose request never ends: each would hold a place for as long as its client likes."""
+
+import asyncio
+from typing import Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+SECONDS: Final = 10.0
+"""How long a client may take for the head of a request, and for each further part of its body."""
+_UNFINISHED: Final = frozenset((h11.IDLE, h11.SEND_BODY))
+
+
+class PromptProtocol(H11Protocol):
+    """HTTP/1.1 for clients that send their requests without a long pause."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:  # the head has its time as a whole, however steadily it trickles in
+            self._cancel()
+        if self.conn.their_state in _UNFINISHED and self._timer is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._timer = self.loop.call_later(SECONDS, self._lose_patience)
+
+    def _cancel(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+    def _lose_patience(self) -> None:
+        self._timer = None
+        if self.flow.read_paused:  # the service is the one that takes its time
+            self._wait()
+        else:
+            self.transport.close()
