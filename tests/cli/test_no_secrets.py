@@ -4,11 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
+from tests.cli.running import call, run
 
 TOKEN = "a-token-that-nobody-may-see"
 CONFTEST = "import os\nraise RuntimeError(os.environ['DEVICE_TOKEN'])"
 INI = f"[pytest]\ndevice_build_id = {TOKEN}"
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +38,15 @@ INI = f"[pytest]\ndevice_build_id = {TOKEN}"
         (("doctor", "--json"), {"PYTEST_ADDOPTS": f"--{TOKEN}"}, 1),
     ],
 )
-def test_it_is_masked(arguments: tuple[str, ...], environ: dict[str, str], status: int, tmp_path: Path) -> None:
+def test_it_is_masked(
+    arguments: tuple[str, ...], environ: dict[str, str], status: int, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     own = {"DEVICE_TOKEN": TOKEN, "XDG_STATE_HOME": str(tmp_path), "NO_PROXY": "*"}
-    result = run(*arguments, cwd=tmp_path, **{**own, **environ})
+    result = call(*arguments, **{**own, **environ})
 
+    around = "".join(capfd.readouterr())  # what goes past sys.stdout and sys.stderr, also from other processes
     assert result.returncode == status, result.stderr
-    assert TOKEN not in result.stdout + result.stderr
+    assert TOKEN not in result.stdout + result.stderr + around
     assert "***" in result.stdout + result.stderr
 
 

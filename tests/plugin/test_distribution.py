@@ -2,6 +2,8 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import pytest
 
@@ -38,6 +40,29 @@ def note(request, worker_id):
 """
 
 
+class Line(NamedTuple):
+    """What a test has written down."""
+
+    worker: str
+    test: str
+    session: str | None
+
+
+class Ran(NamedTuple):
+    """A run that is over, of which several tests check something."""
+
+    result: pytest.RunResult
+    notes: list[Line]
+
+    def sessions(self) -> dict[str, set[str]]:
+        """Return the workers of each session."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for worker, _, session in self.notes:
+            if session:
+                found[session].add(worker)
+        return found
+
+
 class Suite:
     """A suite that writes down which worker ran which test on which session."""
 
@@ -46,6 +71,12 @@ class Suite:
         self.pytester = pytester
         pytester.makeconftest(CONFTEST.format(path=str(self._path)))
 
+    @property
+    def module(self) -> str:
+        """The file of the tests, as their node ids have it."""
+        (path,) = self.pytester.path.glob("test_*.py")
+        return path.name
+
     def make(self, android: int = 0, ios: int = 0, plain: int = 0) -> None:
         parts = [(WITH_DEVICE, "android", android), (WITH_DEVICE, "ios", ios), (PLAIN, "plain", plain)]
         functions = [part.format(name=name, number=number) for part, name, number in parts if number]
@@ -53,19 +84,23 @@ class Suite:
 
     def run(self, *options: str) -> pytest.RunResult:
         self._path.unlink(missing_ok=True)
-        return self.pytester.runpytest_subprocess(*options)
+        return self.pytester.runpytest_inprocess(*options)
 
-    def notes(self) -> list[tuple[str, str, str | None]]:
-        lines = self._path.read_text().splitlines()
-        return [(worker, test, session) for worker, test, session, _ in map(json.loads, lines)]
+    def remember(self, seconds: Mapping[str, float]) -> None:
+        """Let an earlier run have written down how long the tests took, by node id."""
+        directory = self.pytester.path / ".pytest_cache/v/device"
+        directory.mkdir(parents=True)
+        (directory / "test_seconds").write_text(json.dumps(seconds))
 
-    def sessions(self, prefix: str) -> dict[str, set[str]]:
-        """Return the workers of each session of the tests whose names begin so."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for worker, test, session in self.notes():
-            if test.startswith(prefix) and session:
-                found[session].add(worker)
-        return found
+    def remember_failure(self, nodeid: str) -> None:
+        """Let this test alone have failed in an earlier run."""
+        directory = self.pytester.path / ".pytest_cache/v/cache"
+        directory.mkdir(parents=True)
+        (directory / "lastfailed").write_text(json.dumps({nodeid: True}))
+
+    def notes(self) -> list[Line]:
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        return [Line(worker, test, session) for worker, test, session, _ in map(json.loads, lines)]
 
 
 @pytest.fixture
@@ -73,6 +108,26 @@ def suite(pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest
     del service
     monkeypatch.setenv("DEVICE_POLL_INTERVAL_SECONDS", "0.02")
     return Suite(pytester)
+
+
+Once = Callable[[str, Callable[[], pytest.RunResult]], Ran]
+
+
+@pytest.fixture(scope="module")
+def done() -> dict[str, Ran]:
+    return {}
+
+
+@pytest.fixture
+def once(suite: Suite, done: dict[str, Ran]) -> Once:
+    """Return what makes a run for the first test of this module that needs it, and gives it to the next ones, too."""
+
+    def ran(name: str, run: Callable[[], pytest.RunResult]) -> Ran:
+        if name not in done:
+            done[name] = Ran(run(), suite.notes())
+        return done[name]
+
+    return ran
 
 
 def receipt(result: pytest.RunResult) -> str:
@@ -84,62 +139,81 @@ def assert_all_are_stopped(result: pytest.RunResult) -> None:
     assert f"{created} stopped (confirmed);" in receipt(result)
 
 
-def test_a_worker_keeps_to_the_device_that_it_has(suite: Suite) -> None:
-    suite.make(android=6, ios=6)
+@pytest.fixture
+def all_kinds(suite: Suite, once: Once) -> Ran:
+    """Tests of two platforms and without a device, on two workers."""
 
-    result = suite.run("-n2")
+    def run() -> pytest.RunResult:
+        suite.make(android=6, ios=6, plain=6)
+        return suite.run("-n2")
 
-    result.assert_outcomes(passed=12)
-    sessions = suite.sessions("test_android") | suite.sessions("test_ios")
-    assert all(len(workers) == 1 for workers in sessions.values())
-    assert len(sessions) <= 3  # for who is done first may take over a part of the other
-
-
-def test_one_kind_is_spread_over_the_workers(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEET", "2")
-    suite.make(android=12)
-
-    result = suite.run("-n2")
-
-    result.assert_outcomes(passed=12)
-    assert sorted(map(len, suite.sessions("test_android").values())) == [1, 1]
+    return once("all kinds", run)
 
 
-def test_no_more_devices_boot_than_shorten_the_run(suite: Suite) -> None:
-    suite.make(android=2)
-
-    result = suite.run("-n4")
-
-    result.assert_outcomes(passed=2)
-    assert len(suite.sessions("test_android")) <= 2
+def test_a_worker_keeps_to_the_device_that_it_has(all_kinds: Ran) -> None:
+    all_kinds.result.assert_outcomes(passed=18)
+    assert all(len(workers) == 1 for workers in all_kinds.sessions().values())
+    assert len(all_kinds.sessions()) <= 3  # for who is done first may take over a part of the other
 
 
-def test_tests_without_a_device_are_run_while_one_boots(suite: Suite, service: FaultyService) -> None:
-    del service
-    suite.make(android=1, plain=2)
+def test_tests_without_a_device_are_run_while_one_boots(all_kinds: Ran) -> None:
+    first = {worker: test.partition("[")[0] for worker, test, _ in reversed(all_kinds.notes)}
 
-    suite.run("-n1")
-
-    assert [test.partition("[")[0] for _, test, _ in suite.notes()] == ["test_plain"] * 2 + ["test_android"]
+    assert first == {"gw0": "test_plain", "gw1": "test_plain"}
 
 
-def test_a_run_without_devices_is_distributed_by_xdist_itself(suite: Suite) -> None:
-    suite.make(plain=6)
+@pytest.fixture
+def one_kind(suite: Suite, once: Once, monkeypatch: pytest.MonkeyPatch) -> Ran:
+    """Tests of one platform, on two workers, of which one test has taken longer than the others."""
 
-    result = suite.run("-n2", "-v")
+    def run() -> pytest.RunResult:
+        monkeypatch.setenv("MEET", "2")
+        suite.make(android=12)
+        nodeid = f"{suite.module}::test_android[{{}}]"
+        suite.remember({nodeid.format(n): 1.0 + 10 * (n == 4) for n in range(12)})
+        return suite.run("-n2")
 
-    result.assert_outcomes(passed=6)
-    assert {worker for worker, _, _ in suite.notes()} == {"gw0", "gw1"}
+    return once("one kind", run)
 
 
-@pytest.mark.parametrize("most", ["1", "2"])
+def test_one_kind_is_spread_over_the_workers(one_kind: Ran) -> None:
+    one_kind.result.assert_outcomes(passed=12)
+    assert sorted(map(len, one_kind.sessions().values())) == [1, 1]
+
+
+def test_the_longest_tests_are_assigned_first_when_their_times_are_known(one_kind: Ran) -> None:
+    first = {worker: test for worker, test, _ in reversed(one_kind.notes)}
+    assert "test_android[4]" in first.values()
+
+
+@pytest.fixture
+def without_devices(suite: Suite, once: Once) -> Ran:
+    """A part of a suite without devices, on two workers."""
+
+    def run() -> pytest.RunResult:
+        suite.make(plain=12)
+        return suite.run("-n2", "-q", "--device-shard=1/2")
+
+    return once("without devices", run)
+
+
+def test_a_run_without_devices_is_distributed_by_xdist_itself(without_devices: Ran) -> None:
+    without_devices.result.assert_outcomes(passed=6)
+    assert {line.worker for line in without_devices.notes} == {"gw0", "gw1"}
+
+
+def test_the_part_of_the_suite_is_told_once(without_devices: Ran) -> None:
+    told = [line for line in without_devices.result.outlines if line.startswith("device shard 1/2: 6 of 12 tests, ")]
+    assert len(told) == 1
+
+
 def test_no_worker_waits_for_a_device_that_the_limit_does_not_allow(
-    suite: Suite, monkeypatch: pytest.MonkeyPatch, most: str
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEVICE_WAIT_TIMEOUT_SECONDS", "20")
     suite.make(android=5, ios=5, plain=5)
 
-    result = suite.run("-n3", f"--device-max-sessions={most}")
+    result = suite.run("-n2", "--device-max-sessions=1")
 
     result.assert_outcomes(passed=15)
     result.stdout.no_fnmatch_line("*waited * s for*")
@@ -162,7 +236,7 @@ def test_a_test_with_two_devices_takes_both_or_none(suite: Suite) -> None:
         """
     )
 
-    result = suite.run("-n3", "--device-max-sessions=2")
+    result = suite.run("-n2", "--device-max-sessions=2")
 
     result.assert_outcomes(passed=8)
     assert "stopped (confirmed)" in receipt(result)
@@ -190,43 +264,40 @@ def test_the_tests_of_a_worker_that_dies_go_on_on_another(suite: Suite) -> None:
     assert_all_are_stopped(result)
 
 
-def test_maxfail_ends_the_run_and_stops_all(suite: Suite) -> None:
-    suite.pytester.makepyfile(
-        """
-        import pytest
+@pytest.fixture
+def ended_early(suite: Suite, once: Once) -> Ran:
+    """A run that ends at its first failure, while the other worker runs a test and has another one."""
 
-        @pytest.mark.device(platform="android", share="run")
-        @pytest.mark.parametrize("n", range(30))
-        def test_it(device_session, n):
-            assert n < 0
-        """
-    )
+    def run() -> pytest.RunResult:
+        suite.pytester.makepyfile(
+            """
+            import time
+            import pytest
 
-    result = suite.run("-n2", "--maxfail=1")
+            @pytest.mark.device(platform="android", share="test")
+            @pytest.mark.parametrize("n", range(8))
+            def test_it(device_session, n):
+                time.sleep(0.3)  # the length of a test of which a worker is assigned one beside the next
+                assert n != 0
+            """
+        )
+        return suite.run("-n2", "--maxfail=1")
 
-    assert result.parseoutcomes()["failed"] < 30
-    assert_all_are_stopped(result)
+    return once("ended early", run)
 
 
-def test_a_worker_that_ends_after_anothers_failure_is_assigned_no_more(suite: Suite) -> None:
-    suite.pytester.makepyfile(
-        """
-        import time
-        import pytest
+def test_maxfail_ends_the_run_and_stops_all(ended_early: Ran) -> None:
+    outcomes = ended_early.result.parseoutcomes()
 
-        @pytest.mark.device(platform="android", share="test")
-        @pytest.mark.parametrize("n", range(8))
-        def test_it(device_session, n):
-            time.sleep(0.3)  # the length of a test of which a worker is assigned one beside the next
-            assert n != 0
-        """
-    )
+    assert outcomes["failed"] == 1
+    assert outcomes.get("passed", 0) < 7
+    assert_all_are_stopped(ended_early.result)
 
-    result = suite.run("-n2", "-x")
 
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.no_fnmatch_line("*INTERNALERROR*")
-    result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
+def test_a_worker_that_ends_after_anothers_failure_is_assigned_no_more(ended_early: Ran) -> None:
+    assert ended_early.result.ret == pytest.ExitCode.INTERRUPTED
+    ended_early.result.stdout.no_fnmatch_line("*INTERNALERROR*")
+    ended_early.result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
 
 
 def test_the_tests_of_a_worker_that_cannot_be_told_of_them_go_on_on_another(suite: Suite) -> None:
@@ -249,7 +320,7 @@ def test_the_tests_of_a_worker_that_cannot_be_told_of_them_go_on_on_another(suit
         """
     )
 
-    result = suite.run("-n2", "-p", "deadly")
+    result = suite.pytester.runpytest_subprocess("-n2", "-p", "deadly")  # which changes pytest-xdist
 
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
     result.assert_outcomes(passed=6)
@@ -266,7 +337,7 @@ def test_the_last_failures_run_on_one_device(suite: Suite) -> None:
             assert n != 3
         """
     )
-    suite.run("-n2")
+    suite.remember_failure(f"{suite.module}::test_it[3]")
 
     result = suite.run("-n2", "--lf")
 
@@ -274,71 +345,42 @@ def test_the_last_failures_run_on_one_device(suite: Suite) -> None:
     assert "1 created, 1 stopped (confirmed)" in receipt(result)
 
 
-def test_the_longest_tests_are_assigned_first_when_their_times_are_known(suite: Suite) -> None:
-    suite.make(android=6)
-    suite.run("-n2")
-    cache = suite.pytester.path / ".pytest_cache/v/device/test_seconds"
-    seconds = {name: 1.0 + 10 * ("[4]" in name) for name in json.loads(cache.read_text())}
-    cache.write_text(json.dumps(seconds))
-
-    suite.run("-n2")
-
-    first = {worker: test for worker, test, _ in reversed(suite.notes())}
-    assert "test_android[4]" in first.values()
-
-
-@pytest.mark.parametrize("dist", ["load", "loadfile", "worksteal"])
-def test_a_way_of_distribution_that_the_user_chose_is_kept(suite: Suite, dist: str) -> None:
+def test_a_way_of_distribution_that_the_user_chose_is_kept(suite: Suite) -> None:
     suite.make(android=4, ios=4)
 
-    result = suite.run("-n2", f"--dist={dist}", "-v")
+    result = suite.run("-n2", "--dist=load", "-v")
 
     result.assert_outcomes(passed=8)
     result.stdout.no_fnmatch_line("*DeviceScheduling*")
-    told = [line for line in result.outlines if f"--dist {dist}" in line]
-    assert len(told) == (0 if dist == "worksteal" else 1)
+    assert len([line for line in result.outlines if "--dist load" in line]) == 1
 
 
-@pytest.mark.parametrize(
-    ("tests", "options"),
-    [
-        ({"android": 2, "plain": 2}, ["-n2", "--dist=load"]),
-        ({"android": 2, "ios": 2}, ["-n1", "--dist=load"]),
-        ({"android": 2, "ios": 2}, ["-n2", "--dist=load", "--sw"]),
-        ({"android": 2, "plain": 2}, ["-n2", "--dist=each", "-k", "android", "--device-platform=ios"]),
-    ],
-    ids=["one kind", "one worker", "stepwise", "no devices left"],
-)
-def test_nothing_is_said_of_a_way_of_distribution_that_costs_nothing(
-    suite: Suite, tests: dict[str, int], options: list[str]
-) -> None:
-    suite.make(**tests)
+def test_nothing_is_said_of_a_way_of_distribution_under_stepwise(suite: Suite) -> None:
+    suite.make(android=2, ios=2)
 
-    suite.run(*options).stdout.no_fnmatch_line("*device --dist *")
+    suite.run("-n2", "--dist=load", "--sw").stdout.no_fnmatch_line("*device --dist *")
 
 
-def test_a_device_that_no_test_needs_is_stopped_before_the_end_whatever_distributes(suite: Suite) -> None:
-    suite.pytester.makepyfile(
-        test_a="""
-        import pytest
+@pytest.fixture
+def one_worker(suite: Suite, once: Once) -> Ran:
+    """One platform after the other, on one worker, as the user's ``--dist`` has it."""
 
-        @pytest.mark.device(platform="android", share="run")
-        def test_android(device_session): pass
-        """,
-        test_b="""
-        import pytest
+    def run() -> pytest.RunResult:
+        suite.make(android=1, ios=3)
+        return suite.run("-n1", "--dist=load", "-v")
 
-        @pytest.mark.device(platform="ios", share="run")
-        @pytest.mark.parametrize("n", range(3))
-        def test_ios(device_session, n): pass
-        """,
-    )
+    return once("one worker", run)
 
-    result = suite.run("-n1", "--dist=load", "-v")
 
-    result.assert_outcomes(passed=4)
-    stopped = next(place for place, line in enumerate(result.outlines) if "android agent-device: stopped" in line)
-    last = next(place for place, line in enumerate(result.outlines) if "PASSED" in line and "test_ios[2]" in line)
+def test_nothing_is_said_of_a_way_of_distribution_that_costs_nothing(one_worker: Ran) -> None:
+    one_worker.result.assert_outcomes(passed=4)
+    one_worker.result.stdout.no_fnmatch_line("*device --dist *")
+
+
+def test_a_device_that_no_test_needs_is_stopped_before_the_end_whatever_distributes(one_worker: Ran) -> None:
+    lines = one_worker.result.outlines
+    stopped = next(place for place, line in enumerate(lines) if "android agent-device: stopped" in line)
+    last = next(place for place, line in enumerate(lines) if "PASSED" in line and "test_ios[2]" in line)
     assert stopped < last
 
 
@@ -375,7 +417,7 @@ def test_a_scheduler_of_the_suites_own_is_used(suite: Suite) -> None:
         """
     )
 
-    result = suite.run("-n1", "-v", "-p", "own")
+    result = suite.pytester.runpytest_subprocess("-n1", "-v", "-p", "own")  # which workers find in their directory
 
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*scheduling tests via Own*"])
@@ -410,10 +452,7 @@ def test_a_worker_that_takes_anothers_place_with_other_tests_ends_the_run_in_wor
 
 def test_what_pytest_orders_otherwise_is_assigned_in_that_order(suite: Suite) -> None:
     suite.make(android=4)
-    cache = suite.pytester.path / ".pytest_cache/v/device"
-    suite.run("-n1")
-    times = cache / "test_seconds"
-    times.write_text(json.dumps({name: 1.0 + 10 * ("[3]" in name) for name in json.loads(times.read_text())}))
+    suite.remember({f"{suite.module}::test_android[{n}]": 1.0 + 10 * (n == 3) for n in range(4)})
 
     suite.run("-n1", "--device-no-reorder")
 
@@ -432,7 +471,7 @@ def test_the_failures_of_the_last_run_come_first_where_that_was_asked_for(suite:
             assert n != 5
         """
     )
-    suite.run("-n1")
+    suite.remember_failure(f"{suite.module}::test_it[5]")
 
     suite.run("-n1", "--ff")
 
@@ -454,16 +493,12 @@ def test_what_a_parameter_of_the_whole_run_sets_up_is_set_up_once_by_a_worker(su
         def test_it(theirs, device_session, n): pass
         """
     )
-    suite.run("-n1")
-    setups = suite.pytester.path / "setups"
-    setups.unlink()
-    cache = suite.pytester.path / ".pytest_cache/v/device/test_seconds"
-    names = json.loads(cache.read_text())
-    cache.write_text(json.dumps({name: 1.0 + place % 3 for place, name in enumerate(names)}))
+    names = [f"{suite.module}::test_it[{letter}-{n}]" for letter in "ab" for n in range(4)]
+    suite.remember({name: 1.0 + place % 3 for place, name in enumerate(names)})
 
     suite.run("-n1").assert_outcomes(passed=8)
 
-    assert sorted(setups.read_text()) == ["a", "b"]
+    assert sorted((suite.pytester.path / "setups").read_text()) == ["a", "b"]
 
 
 def test_different_collections_are_told_once(suite: Suite) -> None:
@@ -482,22 +517,11 @@ def test_different_collections_are_told_once(suite: Suite) -> None:
     assert len([line for line in result.outlines if line.startswith("Different tests were collected")]) == 1
 
 
-@pytest.mark.parametrize("tests", [{"android": 2, "ios": 2}, {"plain": 4}], ids=["devices", "no devices"])
-@pytest.mark.parametrize("options", [[], ["-q", "--dist=loadfile"]])
-def test_the_part_of_the_suite_is_told_once(suite: Suite, tests: dict[str, int], options: list[str]) -> None:
-    suite.make(**tests)
-
-    result = suite.run("-n2", "--device-shard=1/2", *options)
-
-    result.assert_outcomes(passed=2)
-    assert len([line for line in result.outlines if line.startswith("device shard 1/2: 2 of 4 tests, split ")]) == 1
-
-
 def test_a_worker_says_what_is_wrong_with_a_split_of_tests_without_devices(suite: Suite) -> None:
     suite.make(plain=2)
     (suite.pytester.path / ".test_durations").write_text("{bad")
 
-    result = suite.run("-n2", "--device-shard=1/2")
+    result = suite.run("-n1", "--device-shard=1/2")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.fnmatch_lines(["ERROR: .test_durations, which shards are balanced by, *"])

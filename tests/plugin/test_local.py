@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
@@ -47,9 +48,8 @@ def _workplace(process: psutil.Process) -> str:
         return ""
 
 
-def test_a_test_drives_a_real_appium(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
+SUITE = {
+    "test_1_drives": """
         import pytest
         from appium.webdriver.common.appiumby import AppiumBy
 
@@ -63,14 +63,125 @@ def test_a_test_drives_a_real_appium(pytester: pytest.Pytester) -> None:
             assert device_driver.capabilities["app"].endswith("app.xml")
             assert device_driver.capabilities["newCommandTimeout"] == 600
             assert device_session.remote_config.capabilities["platformName"] == "Fake"
-        """
-    )
+        """,
+    "test_2_options": """
+        import pytest
+        from appium.options.common import AppiumOptions
 
-    result = pytester.runpytest_subprocess("--device-local")
+        @pytest.fixture
+        def device_appium_options(device_appium_options):
+            return AppiumOptions().load_capabilities({**device_appium_options, "newCommandTimeout": 77})
 
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
-    assert programs() == []
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_driven(device_driver):
+            assert device_driver.capabilities["newCommandTimeout"] == 77
+        """,
+    "test_3_refused": """
+        import pytest
+
+        @pytest.fixture
+        def device_appium_options(device_appium_options):
+            return {"app": device_appium_options["app"].replace("app.xml", "missing.xml")}
+
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_driven(device_driver): pass
+        """,
+    "test_4_afresh": """
+        import pytest
+        from appium.webdriver.common.appiumby import AppiumBy
+        pytestmark = pytest.mark.device(platform="ios", type="appium")
+        seen = set()
+
+        @pytest.mark.parametrize("n", [1, 2])
+        def test_starts_afresh(device_session, device_driver, n):
+            name = device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "name")
+            assert not name.text
+            name.send_keys("Ada")
+            seen.add((device_session.id, device_driver.session_id))
+            assert len(seen) == n and len({session for session, _ in seen}) == 1
+        """,
+    "test_5_lost": """
+        import psutil, pytest
+        from urllib.parse import urlsplit
+        pytestmark = pytest.mark.device(platform="ios", type="appium")
+        seen = []
+
+        def test_loses_its_server(device_session, device_driver):
+            seen.append(device_session.id)
+            port = urlsplit(device_session.remote_config.appium_url).port
+            for server in [p for p in psutil.process_iter(["cmdline"]) if str(port) in (p.info["cmdline"] or [])]:
+                server.kill()
+                server.wait()
+            device_driver.page_source
+
+        def test_goes_on(device_session, device_driver):
+            assert device_session.id not in seen
+            assert device_driver.page_source
+        """,
+    "test_6_several": """
+        import pytest
+
+        @pytest.mark.device("alice", platform="android", type="appium")
+        @pytest.mark.device("bob", platform="ios", type="appium")
+        def test_chats(device_drivers):
+            assert sorted(device_drivers) == ["alice", "bob"]
+            assert device_drivers["alice"].session_id == device_drivers["bob"].session_id
+        """,
+    "test_7_ends": """
+        import signal, psutil, pytest
+        from urllib.parse import urlsplit
+
+        @pytest.mark.device(platform="ios", type="appium")
+        def test_quits(device_driver):
+            device_driver.quit()
+
+        @pytest.mark.device(platform="ios", type="appium")
+        @pytest.mark.parametrize("number", [signal.SIGKILL])
+        def test_loses_its_server(device_session, device_driver, number):
+            port = urlsplit(device_session.remote_config.appium_url).port
+            servers = [p for p in psutil.process_iter(["cmdline"]) if str(port) in (p.info["cmdline"] or [])]
+            for server in servers:
+                server.send_signal(number)
+                server.wait()
+        """,
+}
+"""Files of one suite, which run in this order: each start of Appium takes seconds."""
+
+
+class Ran(NamedTuple):
+    """The run of the suite, which is over."""
+
+    result: pytest.RunResult
+    directory: Path
+    left: list[psutil.Process]
+
+    def assert_passed(self, *tests: str) -> None:
+        assert {line.split()[1] for line in self.result.outlines if line.startswith("PASSED ")} >= set(tests)
+
+
+@pytest.fixture(scope="module")
+def done() -> list[Ran]:
+    return []
+
+
+@pytest.fixture
+def ran(pytester: pytest.Pytester, suite: None, done: list[Ran]) -> Ran:
+    """The run of the suite, made for the first test that needs it."""
+    del suite
+    if not done:
+        pytester.makepyfile(**SUITE)
+        result = pytester.runpytest_subprocess(
+            "--device-local", "--device-no-reorder", "--device-artifacts-dir=left", "-rA"
+        )
+        done.append(Ran(result, pytester.path, programs()))
+    return done[0]
+
+
+def test_a_test_drives_a_real_appium(ran: Ran) -> None:
+    ran.assert_passed("test_1_drives.py::test_driven")
+    ran.result.assert_outcomes(passed=7, failed=1, errors=2)
+    ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
+    assert ran.left == []
 
 
 def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
@@ -94,140 +205,33 @@ def test_workers_share_one_local_service(pytester: pytest.Pytester) -> None:
     assert programs() == []
 
 
-def test_the_client_s_own_option_class_is_taken(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-        from appium.options.common import AppiumOptions
-
-        @pytest.fixture
-        def device_appium_options(device_appium_options):
-            return AppiumOptions().load_capabilities({**device_appium_options, "newCommandTimeout": 77})
-
-        @pytest.mark.device(platform="ios", type="appium")
-        def test_driven(device_driver):
-            assert device_driver.capabilities["newCommandTimeout"] == 77
-        """
-    )
-
-    pytester.runpytest_subprocess("--device-local").assert_outcomes(passed=1)
+def test_the_client_s_own_option_class_is_taken(ran: Ran) -> None:
+    ran.assert_passed("test_2_options.py::test_driven")
 
 
-def test_options_that_appium_refuses_are_told_with_its_words(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(CONFTEST.replace("app.xml", "missing.xml"))
-    pytester.makepyfile(
-        """
-        import pytest
-
-        @pytest.mark.device(platform="ios", type="appium")
-        def test_driven(device_driver): pass
-        """
-    )
-
-    result = pytester.runpytest_subprocess("--device-local")
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["app: Appium could not install and start the app */missing.xml: *"])
+def test_options_that_appium_refuses_are_told_with_its_words(ran: Ran) -> None:
+    ran.result.stdout.fnmatch_lines(["*ERROR at setup of test_driven*"])
+    ran.result.stdout.fnmatch_lines(["app: Appium could not install and start the app */missing.xml: *"])
 
 
-def test_a_driver_whose_appium_session_or_server_is_gone_does_not_hold_up_the_end(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        import os, signal, psutil, pytest
-        from urllib.parse import urlsplit
-
-        @pytest.mark.device(platform="ios", type="appium")
-        def test_quits(device_driver):
-            device_driver.quit()
-
-        @pytest.mark.device(platform="ios", type="appium")
-        @pytest.mark.parametrize("number", [signal.SIGKILL])
-        def test_loses_its_server(device_session, device_driver, number):
-            port = urlsplit(device_session.remote_config.appium_url).port
-            servers = [p for p in psutil.process_iter(["cmdline"]) if str(port) in (p.info["cmdline"] or [])]
-            for server in servers:
-                server.send_signal(number)
-                server.wait()
-        """
-    )
-
-    result = pytester.runpytest_subprocess("--device-local")
-
-    result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
+def test_a_driver_whose_appium_session_or_server_is_gone_does_not_hold_up_the_end(ran: Ran) -> None:
+    ran.assert_passed("test_7_ends.py::test_quits", "test_7_ends.py::test_loses_its_server[9]")
+    ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
 
 
-def test_each_test_has_a_driver_of_its_own_on_the_device_that_tests_share(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
-        from appium.webdriver.common.appiumby import AppiumBy
-        pytestmark = pytest.mark.device(platform="ios", type="appium")
-        seen = set()
-
-        @pytest.mark.parametrize("n", [1, 2])
-        def test_starts_afresh(device_session, device_driver, n):
-            name = device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "name")
-            assert not name.text
-            name.send_keys("Ada")
-            seen.add((device_session.id, device_driver.session_id))
-            assert len(seen) == n and len({session for session, _ in seen}) == 1
-        """
-    )
-
-    pytester.runpytest_subprocess("--device-local").assert_outcomes(passed=2)
+def test_each_test_has_a_driver_of_its_own_on_the_device_that_tests_share(ran: Ran) -> None:
+    ran.assert_passed(*(f"test_4_afresh.py::test_starts_afresh[{n}]" for n in (1, 2)))
 
 
-def test_a_server_that_is_gone_in_mid_test_is_an_error_of_the_infrastructure_and_is_replaced(
-    pytester: pytest.Pytester,
-) -> None:
-    pytester.makepyfile(
-        """
-        import psutil, pytest
-        from urllib.parse import urlsplit
-        pytestmark = pytest.mark.device(platform="ios", type="appium")
-        seen = []
-
-        def test_loses_its_server(device_session, device_driver):
-            seen.append(device_session.id)
-            port = urlsplit(device_session.remote_config.appium_url).port
-            for server in [p for p in psutil.process_iter(["cmdline"]) if str(port) in (p.info["cmdline"] or [])]:
-                server.kill()
-                server.wait()
-            device_driver.page_source
-
-        def test_goes_on(device_session, device_driver):
-            assert device_session.id not in seen
-            assert device_driver.page_source
-        """
-    )
-
-    result = pytester.runpytest_subprocess("--device-local")
-
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*ERROR at call of test_loses_its_server*", "infrastructure: the session is*"])
-    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped (confirmed); *"])
+def test_a_server_that_is_gone_in_mid_test_is_an_error_of_the_infrastructure_and_is_replaced(ran: Ran) -> None:
+    ran.result.stdout.fnmatch_lines(["*ERROR at call of test_loses_its_server*", "infrastructure: the session is*"])
+    ran.assert_passed("test_5_lost.py::test_goes_on")
+    ran.result.stdout.fnmatch_lines(["devices: 3 created, 3 stopped (confirmed); *"])
 
 
-def test_a_failed_test_leaves_screenshot_and_source_and_several_devices_have_a_driver_each(
-    pytester: pytest.Pytester,
-) -> None:
-    pytester.makepyfile(
-        test_it="""
-        import pytest
-
-        @pytest.mark.device("alice", platform="android", type="appium")
-        @pytest.mark.device("bob", platform="ios", type="appium")
-        def test_chats(device_drivers):
-            assert sorted(device_drivers) == ["alice", "bob"]
-            assert device_drivers["alice"].session_id == device_drivers["bob"].session_id
-        """
-    )
-
-    result = pytester.runpytest_subprocess("--device-local", "--device-artifacts-dir=left")
-
-    result.assert_outcomes(failed=1)
-    (place,) = (pytester.path / "left").glob("test_it.py-test_chats-*")
+def test_a_failed_test_leaves_screenshot_and_source_and_several_devices_have_a_driver_each(ran: Ran) -> None:
+    assert [line for line in ran.result.outlines if line.startswith("FAILED test_6_several.py::test_chats")]
+    (place,) = (ran.directory / "left").glob("test_6_several.py-test_chats-*")
     for name in ("alice", "bob"):
         assert (place / name / "screenshot.png").read_bytes().startswith(b"\x89PNG")
         assert "notes" in (place / name / "source.xml").read_text()
@@ -243,8 +247,16 @@ def test_driven(device_driver):
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
+@pytest.mark.parametrize(
+    ("number", "distributed"),
+    [
+        (signal.SIGINT, []),
+        (signal.SIGTERM, []),
+        (signal.SIGKILL, []),
+        (signal.SIGINT, ["-n1"]),
+        (signal.SIGKILL, ["-n1"]),
+    ],
+)
 def test_no_program_survives_the_run_however_it_is_ended(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -104,35 +105,40 @@ def test_nothing_is_shown_under_q_but_the_receipt(pytester: pytest.Pytester) -> 
     shown.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
 
 
-@pytest.mark.parametrize(
-    ("body", "outcome"),
-    [
-        ("assert False", {"failed": 1}),
-        ("raise SystemExit(3)", {"failed": 1}),
-        ("pytest.skip('not today')", {"skipped": 1}),
-        ("pytest.fail('no')", {"failed": 1}),
-        ("request.getfixturevalue('broken')", {"failed": 1}),
-    ],
-)
-def test_the_session_is_stopped_however_its_test_ends(
-    pytester: pytest.Pytester, service: FaultyService, body: str, outcome: dict[str, int]
-) -> None:
-    pytester.makepyfile(
-        f"""
-        import pytest
+ENDINGS = {
+    "fails": "assert False",
+    "exits": "raise SystemExit(3)",
+    "skips": "pytest.skip('not today')",
+    "calls_fail": "pytest.fail('no')",
+    "breaks": "request.getfixturevalue('broken')",
+}
 
-        @pytest.fixture
-        def broken(): raise ValueError("a fixture")
 
-        @pytest.mark.device(platform="android")
-        def test_driven(device_session, request):
-            {body}
-        """
-    )
+@pytest.fixture(scope="module")
+def ended() -> list[tuple[str, str]]:
+    return []
 
-    pytester.runpytest().assert_outcomes(**outcome)
 
-    assert all_stopped(service, 1)
+@pytest.fixture
+def endings(pytester: pytest.Pytester, service: FaultyService, ended: list[tuple[str, str]]) -> dict[str, str]:
+    """Return the status of each test's session after one run of tests that end in different ways."""
+    if not ended:
+        tests = [
+            f'@pytest.mark.device(platform="android", name="{name}")\n'
+            f"def test_{name}(device_session, request):\n    {body}\n"
+            for name, body in ENDINGS.items()
+        ]
+        broken = "@pytest.fixture\ndef broken(): raise ValueError('a fixture')\n"
+        pytester.makepyfile("\n".join(["import pytest", broken, *tests]))
+        pytester.runpytest().assert_outcomes(failed=4, skipped=1)
+        ended.extend((session["name"], session["status"]) for session in service.sessions())
+    assert len(ended) == len(ENDINGS)
+    return dict(ended)
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_the_session_is_stopped_however_its_test_ends(endings: dict[str, str], name: str) -> None:
+    assert endings[name] == "stopped"
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
@@ -215,18 +221,6 @@ def test_a_session_carries_name_and_limits(pytester: pytest.Pytester) -> None:
     pytester.runpytest().assert_outcomes(passed=4)
 
 
-def test_the_ci_run_and_the_worker_are_in_the_name(
-    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CI_PIPELINE_ID", "4711")
-    pytester.makepyfile(ONE)
-
-    pytester.runpytest("-n1").assert_outcomes(passed=1)
-
-    (session,) = service.sessions()
-    assert session["name"].endswith(" · gw0 · 4711")
-
-
 def test_without_a_ci_service_the_run_has_a_name_that_all_its_sessions_share(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,24 +235,54 @@ def test_without_a_ci_service_the_run_has_a_name_that_all_its_sessions_share(
     assert runs[0] == runs[1] != runs[2] == runs[3]
 
 
-def test_workers_share_the_service_and_the_receipt_counts_them_all(
-    pytester: pytest.Pytester, service: FaultyService
-) -> None:
-    pytester.makepyfile(
-        """
-        import pytest
+class OnWorkers(NamedTuple):
+    """A run on two workers that is over."""
 
-        @pytest.mark.parametrize("n", range(6))
-        @pytest.mark.device(platform="android")
-        def test_driven(device_session, n): pass
-        """
-    )
+    result: pytest.RunResult
+    names: list[str]
+    statuses: list[str]
 
-    result = pytester.runpytest("-n2")
 
-    result.assert_outcomes(passed=6)
-    result.stdout.fnmatch_lines(["devices: 6 created, 6 stopped (confirmed); *"])
-    assert all_stopped(service, 6)
+@pytest.fixture(scope="module")
+def on_workers() -> list[OnWorkers]:
+    return []
+
+
+@pytest.fixture
+def two_workers(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    on_workers: list[OnWorkers],
+) -> OnWorkers:
+    """The run of a CI service on two workers, made for the first test that needs it."""
+    if not on_workers:
+        monkeypatch.setenv("CI_PIPELINE_ID", "4711")
+        pytester.makepyfile(
+            """
+            import pytest
+
+            @pytest.mark.parametrize("n", range(6))
+            @pytest.mark.device(platform="android")
+            def test_driven(device_session, n): pass
+            """
+        )
+        result = pytester.runpytest("-n2")
+        names = [session["name"] for session in service.sessions()]
+        on_workers.append(OnWorkers(result, names, service.statuses()))
+    return on_workers[0]
+
+
+def test_the_ci_run_and_the_worker_are_in_the_name(two_workers: OnWorkers) -> None:
+    endings = {" · ".join(name.split(" · ")[-2:]) for name in two_workers.names}
+    assert endings <= {"gw0 · 4711", "gw1 · 4711"}
+    assert endings
+
+
+def test_workers_share_the_service_and_the_receipt_counts_them_all(two_workers: OnWorkers) -> None:
+    two_workers.result.assert_outcomes(passed=6)
+    two_workers.result.stdout.fnmatch_lines(["devices: 6 created, 6 stopped (confirmed); *"])
+    assert two_workers.statuses == ["stopped"] * 6
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
@@ -354,7 +378,7 @@ def test_workers_are_counted_whichever_plugin_is_loaded_first(
     monkeypatch.setenv("PYTEST_PLUGINS", order)
     pytester.makepyfile(ONE)
 
-    result = pytester.runpytest_subprocess("-n1")
+    result = pytester.runpytest("-n1")
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
@@ -492,7 +516,7 @@ def test_a_worker_that_dies_leaves_its_session_to_the_controlling_process(
 ) -> None:
     pytester.makepyfile(ONE + "    import os\n    os._exit(3)\n")
 
-    result = pytester.runpytest_subprocess("-n1", "--max-worker-restart=0")
+    result = pytester.runpytest("-n1", "--max-worker-restart=0")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])
@@ -562,8 +586,16 @@ def test_a_session_that_expires_during_its_test_stops_without_an_error(
     assert all_stopped(service, 1)
 
 
-@pytest.mark.parametrize("distributed", [[], ["-n1"]])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "distributed"),
+    [
+        (signal.SIGINT, []),
+        (signal.SIGTERM, []),
+        (signal.SIGHUP, []),
+        (signal.SIGINT, ["-n1"]),
+        (signal.SIGTERM, ["-n1"]),
+    ],
+)
 def test_a_signal_ends_the_run_in_order(
     pytester: pytest.Pytester, service: FaultyService, number: signal.Signals, distributed: list[str]
 ) -> None:
@@ -712,7 +744,7 @@ def test_no_secret_is_in_what_other_plugins_and_the_test_put_into_its_report(
         """
     )
 
-    result = pytester.runpytest_subprocess("-rx", "--showlocals", "--junitxml=report.xml", "-o", "junit_family=xunit1")
+    result = pytester.runpytest("-rx", "--showlocals", "--junitxml=report.xml", "-o", "junit_family=xunit1")
 
     result.assert_outcomes(failed=1, passed=1, xfailed=1)
     outputs = [result.stdout.str(), Path("report.xml").read_text(), Path("theirs.txt").read_text()]

@@ -160,7 +160,10 @@ def test_workers_share_the_tests_of_a_shard(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SUITE)
     count = len(collected(pytester, "--device-shard=2/2"))
 
-    pytester.runpytest("-n2", "--device-shard=2/2").assert_outcomes(passed=count)
+    result = pytester.runpytest("-n2", "--device-shard=2/2")
+
+    result.assert_outcomes(passed=count)
+    assert len([line for line in result.outlines if line.startswith(f"device shard 2/2: {count} of 19 tests, ")]) == 1
 
 
 @pytest.mark.usefixtures("shared")

@@ -1,5 +1,6 @@
 """How far a session is shared, in which order tests run, and when a session is replaced."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -133,20 +134,36 @@ class TestSecond:
 """
 
 
-@pytest.mark.parametrize("options", [[], ["-n1"]])
-@pytest.mark.parametrize(("share", "count"), [("run", 1), ("module", 2), ("class", 8), ("test", 10)])
+SESSIONS = {"run": 1, "module": 2, "class": 8, "test": 10}
+
+
+@pytest.mark.parametrize(("share", "count"), SESSIONS.items())
 def test_a_session_is_shared_as_far_as_the_marker_says(
-    pytester: pytest.Pytester, sharing: FaultyService, share: str, count: int, options: list[str]
+    pytester: pytest.Pytester, sharing: FaultyService, share: str, count: int
 ) -> None:
     suite = BREADTHS.format(share=share)
     pytester.makepyfile(test_a=suite, test_b=suite)
 
-    result = pytester.runpytest(*options)
+    result = pytester.runpytest()
 
     result.assert_outcomes(passed=10)
     result.stdout.fnmatch_lines([f"devices: {count} created, {count} stopped (confirmed); *"])
     assert sharing.statuses() == ["stopped"] * count
-    assert at_most_one_ahead(told(sharing), stopping=len(options))
+    assert at_most_one_ahead(told(sharing))
+
+
+def test_a_worker_shares_a_session_as_far_as_the_marker_says(pytester: pytest.Pytester, sharing: FaultyService) -> None:
+    suites = {share: BREADTHS.format(share=share).replace("share=", f"name={share!r}, share=") for share in SESSIONS}
+    pytester.makepyfile(**{f"test_{share}_{file}": suite for share, suite in suites.items() for file in "ab"})
+
+    result = pytester.runpytest("-n1")
+
+    result.assert_outcomes(passed=40)
+    result.stdout.fnmatch_lines(["devices: 21 created, 21 stopped (confirmed); *"])
+    assert Counter(names(sharing)) == SESSIONS
+    assert sharing.statuses() == ["stopped"] * 21
+    for share in SESSIONS:
+        assert at_most_one_ahead([session for session in told(sharing) if session.name == share], stopping=1)
 
 
 def test_the_name_says_who_shares_it(pytester: pytest.Pytester, sharing: FaultyService) -> None:
