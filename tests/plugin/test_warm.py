@@ -237,7 +237,7 @@ def test_under_a_limit_a_warm_device_of_an_earlier_run_that_cannot_be_stopped_tu
 ) -> None:
     pytester.makepyfile(test_it=SUITE, test_other=SUITE.replace("android", "ios"))
     pytester.runpytest(KEEP, "--device-max-sessions=1", "test_it.py")
-    warm.add_fault("stop", "reply", status=403, body="not yours")
+    warm.add_fault("stop", "reply", status=403, body="not yours", times=None)
 
     result = pytester.runpytest(KEEP, "--device-max-sessions=1", "test_other.py")
 

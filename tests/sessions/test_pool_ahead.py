@@ -236,7 +236,7 @@ def test_what_cannot_be_stopped_to_give_way_is_not_taken_for_what_boots(
     house = house_of(slots=slots_at(tmp_path, world, 1))
     house.expect(ANDROID)
     assert answered(world, "create", 1)
-    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
+    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
     with pytest.raises(StopFailedError):
         house.take(IOS)
 
@@ -300,7 +300,7 @@ def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(
 
 
 def test_a_stop_that_fails_behind_the_tests_is_told(house: House, world: World) -> None:
-    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
+    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
     house.expect(ANDROID)
     assert answered(world, "create", 1)
 
@@ -498,7 +498,7 @@ def test_an_error_of_another_device_stops_what_still_boots_for_the_same_test(hou
 def test_what_cannot_be_stopped_when_it_is_ready_and_unused_is_an_error(house: House, world: World) -> None:
     house.expect(ANDROID)
     assert boot_on(house, nothing_boots)
-    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)]
+    world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
 
     with pytest.raises(StopFailedError):
         house.pool.release([], lambda _need: False)
