@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pytest_device.report.lines import colour_of, line_of
 from pytest_device.report.incidents import Incident
+from pytest_device.report.lines import colour_of, line_of
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,
