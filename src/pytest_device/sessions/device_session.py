@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Final
 
 from pytest_device.errors import (
     DeviceError,
@@ -17,7 +16,7 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions import events
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
-from pytest_device.sessions.gate import key_of
+from pytest_device.sessions.gate import ASK_AGAIN_SECONDS, key_of
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
@@ -26,9 +25,6 @@ from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.server import Server
 from pytest_device.sessions.states import Outcome, State, moved
-
-_ASK_AGAIN_SECONDS: Final = 0.2
-"""Until then nothing has come of the starts of others, which take many times as long."""
 
 
 class DeviceSession:
@@ -139,7 +135,7 @@ class DeviceSession:
         Raises what makes it give up: a ServiceError, a SessionError, a LeaseTimeoutError, a NotAttemptedError.
         """
         if self.state is State.REQUESTED and not self._may_begin():
-            self.due = self._config.clock() + _ASK_AGAIN_SECONDS
+            self.due = self._config.clock() + ASK_AGAIN_SECONDS
             return
         try:
             self._step()

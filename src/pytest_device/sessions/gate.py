@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import count
@@ -12,6 +13,10 @@ from pytest_device.errors import DeviceError, LeaseTimeoutError, NotAttemptedErr
 from pytest_device.sessions.breaker import EVERY, Answer, Cause, Judge, Ticket, Turn
 from pytest_device.sessions.request import SessionRequest
 
+ASK_AGAIN_SECONDS: Final = 0.2
+"""Until then nothing has come of the attempts of others, which take many times as long."""
+_LONGEST_SECONDS: Final = 600.0
+"""No start of a driver takes longer."""
 PASSING: Final = "infrastructure"
 """The verdict on what may pass by itself."""
 
@@ -49,8 +54,9 @@ class Gate:
     @contextmanager
     def attempting(self, key: str, test: str) -> Generator[None]:
         """Make an attempt of a test in the block; raises NotAttemptedError before it where equal ones have failed."""
-        attempt = self.attempt(key)
-        attempt.may_begin()
+        attempt, began = self.attempt(key), time.monotonic()
+        while not attempt.may_begin(time.monotonic() - began, _LONGEST_SECONDS):
+            time.sleep(ASK_AGAIN_SECONDS)
         try:
             yield
             attempt.ready()
@@ -89,7 +95,7 @@ class Attempted:
         self._is_under_way = answer is Turn.GO
         if not self._is_under_way and waited_seconds >= limit_seconds:
             raise LeaseTimeoutError(
-                f"equal sessions of other workers were neither ready nor failed for {waited_seconds:.0f} s"
+                f"equal attempts of other workers have neither succeeded nor failed for {waited_seconds:.0f} s"
             )
         return self._is_under_way
 
