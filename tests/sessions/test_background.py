@@ -18,7 +18,7 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Deferred, Relay, SilentReporter
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.waiting import wait_until_ready
+from pytest_device.sessions.roster import wait_until_ready
 from pytest_device.testing import FakeClock
 from tests.sessions.house import ANDROID, House, request
 from tests.sessions.recorder import Recorder

@@ -171,8 +171,8 @@ class Receipt:
         for verdict, count in self._errors().items():
             tests = "not a test failure" if count == 1 else "not test failures"
             yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
-            told = [one.line() for one in troubles.values() if one.incidents[0].verdict == verdict]
-            yield from _listed(told, "red")
+            lines = [one.line() for one in troubles.values() if one.incidents[0].verdict == verdict]
+            yield from _listed(lines, "red")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values only."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pytest_device.errors import NoCapacityError, ServiceError, SessionFailedError, UnexpectedReplyError
+from pytest_device.sessions.breaker import Gate
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.events import Created, CreateUnknown, Note, Ready, SessionRef, StateChanged, TakenOver
-from pytest_device.sessions.gate import Gate
 from pytest_device.sessions.lifecycle import (
     RETRY_AFTER_MOST_SECONDS,
     CapacityBackoff,

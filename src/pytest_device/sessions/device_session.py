@@ -16,7 +16,7 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions import events
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
-from pytest_device.sessions.gate import ASK_AGAIN_SECONDS, key_of
+from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, key_of
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot

@@ -13,7 +13,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.reporter import Relay, Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.waiting import wait_until_ready
+from pytest_device.sessions.roster import wait_until_ready
 
 _DEFAULT_POLICY: Final = WaitPolicy()
 

@@ -15,9 +15,8 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import PoolObserver, Roster, is_good, together
+from pytest_device.sessions.roster import PoolObserver, Roster, advance_due, is_good, together
 from pytest_device.sessions.server import Server
-from pytest_device.sessions.waiting import advance_due
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0

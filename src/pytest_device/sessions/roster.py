@@ -1,4 +1,4 @@
-"""The sessions that one pool has: which of them lie idle or start ahead, and how they are ended together."""
+"""The sessions that one pool has: which of them lie idle or start ahead, how they are awaited and ended together."""
 
 import threading
 from collections import deque
@@ -181,3 +181,28 @@ def _raised(call: Callable[[], object]) -> list[BaseException]:
     except BaseException as error:  # noqa: BLE001  # raised when all calls have ended
         return [error]
     return []
+
+
+def wait_until_ready(
+    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
+) -> None:
+    """Advance sessions until all of them are ready; raises what makes one of them give up."""
+    while waiting := [session for session in sessions if not session.is_ready]:
+        advance_due(waiting, clock, sleep)
+
+
+def advance_due(
+    sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
+) -> list[DeviceSession]:
+    """Wait until one of these sessions is due, advance those that are, and return them.
+
+    Raises what makes one give up.
+    """
+    first = min(session.due for session in sessions)
+    if (delay := first - clock()) > 0:
+        sleep(delay)
+    now = max(clock(), first)  # a suite may have stopped the clock
+    due = [session for session in sessions if session.due <= now]
+    for session in due:
+        session.advance()
+    return due

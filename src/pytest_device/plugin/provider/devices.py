@@ -17,9 +17,8 @@ from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of
-from pytest_device.sessions.breaker import Judge
+from pytest_device.sessions.breaker import Judge, key_of
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.gate import key_of
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
@@ -247,10 +246,8 @@ class Devices:
             one.user = item
             self._hide(one.session)
             if not one.is_new:
-                item.user_properties += [
-                    ("device_session", str(one.session.id)),
-                    ("device_session_url", one.session.url),
-                ]
+                page = ("device_session_url", one.session.page)
+                item.user_properties += [("device_session", str(one.session.id)), page]
         return held
 
     def _hide(self, session: Session) -> None:

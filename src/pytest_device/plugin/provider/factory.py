@@ -13,10 +13,9 @@ from pytest_device.redact import Redactor
 from pytest_device.report.verdict import verdict_of
 from pytest_device.scheduling.history import History
 from pytest_device.sessions.attempt import SessionConfig
-from pytest_device.sessions.breaker import Breaker, Judge
+from pytest_device.sessions.breaker import Breaker, Gate, Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Note
-from pytest_device.sessions.gate import Gate
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slots
 from pytest_device.sessions.reporter import Relay

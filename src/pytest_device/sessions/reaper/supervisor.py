@@ -243,7 +243,7 @@ class Supervisor:
     def _on_unproven_stop(self, session: _Session, refusal: messages.Answer, found: messages.Answer) -> None:
         """Decide what follows a stop and a lookup of which neither proves the end. No refusal is final."""
         intent, now = session.entry.intent, time.monotonic()
-        told = found if isinstance(refusal, messages.Reply) and is_success(refusal.status) else refusal
+        said = found if isinstance(refusal, messages.Reply) and is_success(refusal.status) else refusal
         missing_seconds = None if session.missing_since is None else now - session.missing_since
         match found:
             case messages.Reply() if missing_seconds is not None and missing_seconds >= self._gone_after(session):
@@ -251,11 +251,11 @@ class Supervisor:
                 self._report(messages.Missing(intent, found))
             case _ if now >= session.deadline or (missing_seconds is not None and self._gone_after(session) == inf):
                 del self._sessions[intent]
-                self._report(messages.GaveUp(intent, told))
+                self._report(messages.GaveUp(intent, said))
             case _:
                 asked = [one.retry_after or 0.0 for one in (refusal, found) if isinstance(one, messages.Reply)]
                 session.due = now + pause_after(session.attempts, max(asked, default=None))
-                self._report(messages.Delayed(intent, told))
+                self._report(messages.Delayed(intent, said))
 
     def _gone_after(self, session: _Session) -> float:
         """Return for how many seconds it has to be missing to be gone; no session is that was never seen here."""
