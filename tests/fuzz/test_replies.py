@@ -18,13 +18,14 @@ from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
-from pytest_device.sessions.client import MAX_REPLY_BYTES, DeviceClient
+from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Note, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import url_in
 from pytest_device.sessions.replies import read_session
+from pytest_device.sessions.reply_body import MAX_REPLY_BYTES
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from pytest_device.testing import FakeClock

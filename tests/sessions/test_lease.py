@@ -34,7 +34,8 @@ from pytest_device.sessions.events import (
 )
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World

@@ -13,7 +13,8 @@ from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.provider.devices import devices_of, providing
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.gate import key_of
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import SessionType
 
