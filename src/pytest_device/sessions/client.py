@@ -25,9 +25,11 @@ from pytest_device.errors import (
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.partial import path_of
 from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
 from pytest_device.sessions.reply_body import body_of, check_whole
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.session_id import SessionId
 from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
 
@@ -263,7 +265,7 @@ def _certificates() -> "ssl.SSLContext | bool":
 
 def _path(session_id: UUID | str) -> str:
     try:
-        return f"{SESSIONS_PATH}/{UUID(str(session_id))}"
+        return path_of(str(SessionId(str(session_id))))
     except ValueError:
         raise ConfigError(f"session id {str(session_id)!r} must be a UUID") from None
 

@@ -9,6 +9,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
+    PlainSerializer,
     PrivateAttr,
     SerializeAsAny,
     StrictInt,
@@ -24,6 +25,7 @@ from pytest_device.errors import UnexpectedReplyError
 from pytest_device.redact import Redactor
 from pytest_device.sessions.partial import nodes_of, session_id_of
 from pytest_device.sessions.remote_config import WIRE, AppiumConfig, RemoteConfig, config_class, without_member
+from pytest_device.sessions.session_id import SessionId
 from pytest_device.spec import DURATION_MAX_MINUTES, Platform, SessionType, Status
 
 _WORD_MAX_LENGTH: Final = 80
@@ -70,7 +72,12 @@ def _showable(value: object) -> object:
     return value
 
 
+def _as_written(value: object) -> SessionId:
+    return SessionId(str(_text_only(value)))
+
+
 _Uuid = Annotated[UUID, BeforeValidator(_text_only)]
+_SessionId = Annotated[UUID, BeforeValidator(_as_written), PlainSerializer(str, when_used="json")]
 _Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
 _Minutes = Annotated[StrictInt, Field(ge=0, le=_MINUTES_MAX)]
 _PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=_URL_MAX_LENGTH)]
@@ -86,7 +93,7 @@ class Session(BaseModel, frozen=True):
 
     model_config = WIRE
 
-    id: _Uuid
+    id: _SessionId
     app_id: _Uuid | None = None
     url: _PageUrl | None = None
     job_run_id: StrictStr | None = None
