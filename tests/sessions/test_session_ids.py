@@ -14,6 +14,7 @@ import pytest
 
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.inventory import Choice, stop_known
+from pytest_device.sessions.lease import lease
 from pytest_device.sessions.ledger import Ledger
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.reaper_client import ReaperConfig
@@ -35,18 +36,28 @@ class Exact(ThreadingHTTPServer):
     def __init__(self, text: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.text, self.status = text, "in-progress"
+        self.found: dict[str, Any] = {}
+        """What a lookup says instead."""
         self.served = Served(f"http://127.0.0.1:{self.server_port}", TOKEN, str(UUID(int=1)))
+
+    def session(self) -> dict[str, Any]:
+        details = {"appiumUrl": "http://127.0.0.1:4723", "capabilities": {}}
+        return example_session(
+            id=self.text, status=self.status, platform="android", type="appium", remoteConfig=details
+        )
 
     def reply(self, method: str, path: str) -> tuple[int, dict[str, Any]]:
         _, _, of = unquote(path).partition("/device-run-sessions")
         match method, of.removeprefix(f"/{self.text}"):
             case ("POST", "/stop"):
                 self.status = "stopped"
-            case ("GET" | "POST", ""):
+            case ("GET", ""):
+                return 200, {"data": self.session() | self.found}
+            case ("POST", ""):
                 pass
             case _:
                 return 404, {"errors": [{"code": "NOT_FOUND", "message": f"no session at {path}"}]}
-        return 200, {"data": example_session(id=self.text, status=self.status)}
+        return 200, {"data": self.session()}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -90,6 +101,18 @@ def test_the_client_sends_an_id_back_as_it_came(exact: Exact) -> None:
 
     assert found.id == created.id == ID
     assert str(created.id) == created.model_dump(mode="json")["id"] == exact.text
+
+
+@pytest.mark.parametrize("text", [str(ID).upper()])
+def test_an_id_that_a_lookup_spells_otherwise_stays_as_it_was_created(exact: Exact) -> None:
+    exact.status, exact.found = "new", {"id": str(ID), "status": "in-progress"}
+    with (
+        DeviceClient(exact.served.url, TOKEN) as client,
+        lease(client, request_at(exact.served), sleep=lambda _seconds: None) as session,
+    ):
+        assert str(session.id) == exact.text
+
+    assert exact.status == "stopped"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
