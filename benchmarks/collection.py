@@ -186,9 +186,9 @@ def _until_first_test(suite: Path, *options: str) -> tuple[float, float]:
     stamps.unlink(missing_ok=True)
     started = time.time()
     _run(suite, *options, statuses=(0, 2))  # 2: the run was cut short, as it was to be
-    told = [line.split() for line in stamps.read_text().splitlines()]
-    collected = max(float(moment) for what, moment in told if what == "collected")
-    return min(float(moment) for what, moment in told if what == "began") - collected, collected - started
+    reported = [line.split() for line in stamps.read_text().splitlines()]
+    collected = max(float(moment) for what, moment in reported if what == "collected")
+    return min(float(moment) for what, moment in reported if what == "began") - collected, collected - started
 
 
 def _seconds(suite: Path, *options: str) -> tuple[float, float]:

@@ -34,9 +34,9 @@ def main() -> int:
     missed = [*failed, *misses(runs)]
     print(means(runs), "", *missed, sep="\n")
     if arguments.write:
-        told = "\n".join(f"- Missed: {miss}" for miss in missed) or "All bars are met."
+        reported = "\n".join(f"- Missed: {miss}" for miss in missed) or "All bars are met."
         busy = f"The CPUs were at most {max(run.busy for run in runs):.0%} busy during a run, with whatever else ran."
-        results.write(arguments.write, f"{busy}\n\n{means(runs)}\n\n{by_cell(runs)}\n\n{told}")
+        results.write(arguments.write, f"{busy}\n\n{means(runs)}\n\n{by_cell(runs)}\n\n{reported}")
         if arguments.write == WHOLE:
             DRAWING.write_text(drawn(runs))
     print("BAR MISSED" if missed else "bars met")

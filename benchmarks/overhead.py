@@ -20,13 +20,13 @@ WAYS: Final = {
     "without it again": ("-p", "no:device"),
 }
 TESTS_PER_FILE: Final = 100
-TELL_OUR_MODULES: Final = """
+REPORT_OUR_MODULES: Final = """
 import sys
 
 def pytest_unconfigure():
     print(*(name for name in sys.modules if name.startswith("pytest_device")), sep=", ")
 """
-IMPORT_AND_TELL_MS: Final = """
+IMPORT_AND_REPORT_MS: Final = """
 import time
 import pytest
 started = time.perf_counter()
@@ -90,9 +90,9 @@ def _import_ms(repeats: int) -> float:
     with tempfile.TemporaryDirectory() as directory:
         suite = Path(directory)
         _write_suite(suite, 1)
-        (suite / "conftest.py").write_text(TELL_OUR_MODULES)
+        (suite / "conftest.py").write_text(REPORT_OUR_MODULES)
         modules = _python("-m", "pytest", "-q", cwd=suite).splitlines()[-1]
-        timed = IMPORT_AND_TELL_MS.format(modules=modules)
+        timed = IMPORT_AND_REPORT_MS.format(modules=modules)
         runs = [float(_python("-c", timed, cwd=suite)) for _ in range(repeats + 1)][1:]
     print(f"imported by every run: {modules}")
     print(f"importing these after pytest: {statistics.median(runs):.2f} ms (bar: {IMPORT_BAR_MS})")

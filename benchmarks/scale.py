@@ -74,7 +74,7 @@ def main() -> int:
     with faulty_service(boot_seconds=BOOT_SECONDS) as service, tempfile.TemporaryDirectory() as directory:
         rounds = [[_measured(service, Path(directory), count) for count in COUNTS] for _ in range(arguments.repeats)]
     medians = [_medians(figures) for figures in zip(*rounds, strict=True)]
-    exponents = [_told(cost, text, medians) for cost, text in COSTS.items()]
+    exponents = [_reported(cost, text, medians) for cost, text in COSTS.items()]
     for fact, text in FACTS.items():
         print(f"{text}: {_row(fact, medians)}")
     met = max(exponents) <= EXPONENT_BAR
@@ -86,7 +86,7 @@ def _medians(figures: Sequence[Figures]) -> Figures:
     return {name: statistics.median(one[name] for one in figures) for name in figures[0]}
 
 
-def _told(cost: str, text: str, medians: Sequence[Figures]) -> float:
+def _reported(cost: str, text: str, medians: Sequence[Figures]) -> float:
     exponent = _exponent([figures[cost] for figures in medians])
     each = medians[-1][cost] / COUNTS[-1]
     print(f"{text}: {_row(cost, medians)}; {each:.3g} each; exponent {exponent:.2f} (bar: {EXPONENT_BAR})")

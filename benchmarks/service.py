@@ -51,7 +51,7 @@ BODY: Final = json.dumps({"appId": APP_ID, "platform": "android", "type": "appiu
 
 
 async def serve(directory: Path) -> None:
-    """Serve the sessions beside a bare route until standard input ends; tell the port on standard output."""
+    """Serve the sessions beside a bare route until standard input ends; print the port on standard output."""
 
     async def bare(_request: Request) -> Response:
         return JSONResponse({})

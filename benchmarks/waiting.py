@@ -175,7 +175,7 @@ def waits(law: Law, random: Random, past: int, *, histories: int, boots: int) ->
     return both
 
 
-def told(waits: Sequence[Wait]) -> str:
+def reported(waits: Sequence[Wait]) -> str:
     """Return what there is to say of one pace."""
     delays = [wait.delay for wait in waits]
     mean, late = statistics.fmean(delays), statistics.quantiles(delays, n=20)[-1]
@@ -208,7 +208,7 @@ def main() -> int:
         )
         rows.append(row(past, every))
         met &= every.meets(past)
-        print(f"{past} past boots: fixed {told(every.fixed)}; learned {told(every.learned)}")
+        print(f"{past} past boots: fixed {reported(every.fixed)}; learned {reported(every.learned)}")
         print(f"  delay {every.delay:.3f}, requests {every.requests:.3f} of the fixed pace ({bars(past)})", flush=True)
         for name, one in kinds.items():
             print(f"    {name:34} delay {one.delay:.2f}, requests {one.requests:.2f}")
@@ -226,7 +226,7 @@ HEAD: Final = (
 
 def row(past: int, every: Waits) -> str:
     """Return a row of the page of results."""
-    figures = f"{told(every.fixed)} | {told(every.learned)} | {every.delay:.2f} | {every.requests:.2f}"
+    figures = f"{reported(every.fixed)} | {reported(every.learned)} | {every.delay:.2f} | {every.requests:.2f}"
     return f"| {past} | {figures} | {bars(past)} |"
 
 

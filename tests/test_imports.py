@@ -24,14 +24,14 @@ HEAVY = {
 
 @pytest.mark.parametrize("module", ["pytest_device", PLUGIN])
 def test_importing_loads_no_heavy_module(module: str, tmp_path: Path) -> None:
-    loaded = python("-c", IMPORT_AND_TELL_MODULES, module, cwd=tmp_path)
+    loaded = python("-c", IMPORT_AND_REPORT_MODULES, module, cwd=tmp_path)
 
     assert module in loaded
     assert heavy(loaded) == set()
 
 
 def test_a_run_without_a_device_loads_no_heavy_module(tmp_path: Path) -> None:
-    tmp_path.joinpath("conftest.py").write_text(TELL_MODULES_AT_THE_END)
+    tmp_path.joinpath("conftest.py").write_text(REPORT_MODULES_AT_THE_END)
     tmp_path.joinpath("test_trivial.py").write_text("def test_trivial(): pass")
 
     loaded = python("-m", "pytest", "-qq", "--no-summary", "-p", PLUGIN, cwd=tmp_path)
@@ -56,7 +56,7 @@ def test_a_distributed_run_without_a_device_loads_none_either_in_any_process(tmp
 
 @pytest.mark.parametrize("module", ["pytest_device", PLUGIN])
 def test_importing_changes_nothing_in_the_process(module: str, tmp_path: Path) -> None:
-    assert python("-c", IMPORT_AND_TELL_CHANGES, module, cwd=tmp_path) == []
+    assert python("-c", IMPORT_AND_REPORT_CHANGES, module, cwd=tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -116,7 +116,7 @@ def python(*args: str, cwd: Path) -> list[str]:
     return found
 
 
-IMPORT_AND_TELL_MODULES = """
+IMPORT_AND_REPORT_MODULES = """
 import importlib, json, sys
 import pytest
 
@@ -125,7 +125,7 @@ importlib.import_module(sys.argv[1])
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
-TELL_MODULES_AT_THE_END = """
+REPORT_MODULES_AT_THE_END = """
 import json, sys
 
 def pytest_unconfigure():
@@ -142,7 +142,7 @@ def pytest_unconfigure(config):
         print("[]")
 """
 
-IMPORT_AND_TELL_CHANGES = """
+IMPORT_AND_REPORT_CHANGES = """
 import atexit, importlib, json, os, signal, sys, threading, warnings
 import pytest
 

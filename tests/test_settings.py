@@ -1,4 +1,4 @@
-"""Settings: sources in their order, values at fault told with source and rule."""
+"""Settings: sources in their order, values at fault reported with source and rule."""
 
 import re
 from collections.abc import Mapping
@@ -112,7 +112,7 @@ def test_the_source_of_an_unknown_option_is_a_mistake() -> None:
         ("device_vendor", "Two Words"),
     ],
 )
-def test_a_value_at_fault_is_told_with_its_source(key: str, text: str) -> None:
+def test_a_value_at_fault_is_reported_with_its_source(key: str, text: str) -> None:
     option = next(option for option in OPTIONS if option.ini == key)
 
     for sources, source in (
@@ -137,13 +137,13 @@ def test_a_value_at_fault_is_told_with_its_source(key: str, text: str) -> None:
         (({}, {}, {"device_prefetch": "two"}), "device_prefetch='two' in the ini file"),
     ],
 )
-def test_a_value_at_fault_is_told_as_it_was_given(sources: tuple[dict[str, str], ...], given: str) -> None:
+def test_a_value_at_fault_is_reported_as_it_was_given(sources: tuple[dict[str, str], ...], given: str) -> None:
     with pytest.raises(ConfigError, match=f"^{given} must be a whole number of tests"):
         resolved(*sources)
 
 
 @pytest.mark.parametrize("option", [one for one in OPTIONS if one not in _TEXTS], ids=lambda option: option.ini)
-def test_a_value_at_fault_is_told_without_its_credentials_and_its_query(option: Option[Any]) -> None:
+def test_a_value_at_fault_is_reported_without_its_credentials_and_its_query(option: Option[Any]) -> None:
     text = "ftp://user:pw123456@archives.example/a\0.zip?sig=abcdefgh"
 
     with pytest.raises(ConfigError) as caught:
@@ -155,7 +155,7 @@ def test_a_value_at_fault_is_told_without_its_credentials_and_its_query(option: 
     assert "abcdefgh" not in problem
 
 
-def test_all_values_at_fault_are_told_at_once() -> None:
+def test_all_values_at_fault_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         resolved({"device_app_id": "x"}, {"DEVICE_URL": "x"}, {"device_vendor": "X"})
 
@@ -304,7 +304,7 @@ def test_a_redis_address_that_cannot_work_is_refused_without_its_credentials(url
         ("redis.example?password=secretive", "redis.example"),
     ],
 )
-def test_a_redis_address_without_a_scheme_is_told_as_it_was_typed(url: str, shown: str) -> None:
+def test_a_redis_address_without_a_scheme_is_reported_as_it_was_typed(url: str, shown: str) -> None:
     with pytest.raises(ConfigError, match=f"^Redis URL {re.escape(repr(shown))} must look like") as caught:
         checked_slots_url(url)
 
@@ -382,7 +382,7 @@ def test_a_local_service_that_ends_with_the_run_keeps_nothing_warm() -> None:
     assert not list(settings.service_problems())
 
 
-def test_what_the_command_line_asks_of_a_local_service_in_vain_is_told() -> None:
+def test_what_the_command_line_asks_of_a_local_service_in_vain_is_reported() -> None:
     settings = resolved({"device_local": "true", "device_keep_warm": "5"})
 
     (problem,) = settings.service_problems()

@@ -28,7 +28,7 @@ UNKNOWN_BAR: Final = 1.15
 OTHERS_BAR: Final = 1.03
 """Of the best of the others, in each cell."""
 BUSY: Final = 0.5
-"""Above which a run is told to have had too little of the machine."""
+"""Above which a run is said to have had too little of the machine."""
 
 Runs = Sequence[Measured]
 

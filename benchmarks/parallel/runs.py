@@ -69,7 +69,7 @@ class Measured:
     whole_seconds: float
     """From the start of pytest to its end."""
     busy: float
-    """The part of the machine's CPUs that was busy meanwhile, with whatever else ran: above a half it is told."""
+    """The part of the machine's CPUs that was busy meanwhile, with whatever else ran: above a half it is reported."""
 
     @property
     def over(self) -> float:

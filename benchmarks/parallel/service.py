@@ -30,13 +30,13 @@ class Service:
     def __init__(self, url: str, store: Path) -> None:
         self.url = url
         self._store = store
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def sessions(self) -> list[Session]:
         """Return those that were created since the last call, with the moments that the service wrote down."""
         with closing(Store.open(self._store)) as store:
-            new = [session for session in store.load() if session.id not in self._told]
-        self._told.update(session.id for session in new)
+            new = [session for session in store.load() if session.id not in self._reported]
+        self._reported.update(session.id for session in new)
         return new
 
 
@@ -57,7 +57,7 @@ def service(directory: Path, boots: Mapping[str, float]) -> Iterator[Service]:
 
 
 async def serve(directory: Path) -> None:
-    """Serve until standard input ends; tell the address on standard output."""
+    """Serve until standard input ends; print the address on standard output."""
     boots: Mapping[str, float] = json.loads(sys.stdin.readline())
     with closing(Store.open(directory / "sessions.db")) as store, listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from pytest_device.sessions.client import SessionClient as SessionClient
     from pytest_device.sessions.lease import lease as lease
     from pytest_device.sessions.lifecycle import WaitPolicy as WaitPolicy
-    from pytest_device.sessions.models import AgentDeviceConfig as AgentDeviceConfig
-    from pytest_device.sessions.models import AppiumConfig as AppiumConfig
-    from pytest_device.sessions.models import ArgentConfig as ArgentConfig
-    from pytest_device.sessions.models import RemoteConfig as RemoteConfig
     from pytest_device.sessions.models import Session as Session
-    from pytest_device.sessions.models import WebPreviewConfig as WebPreviewConfig
+    from pytest_device.sessions.remote_config import AgentDeviceConfig as AgentDeviceConfig
+    from pytest_device.sessions.remote_config import AppiumConfig as AppiumConfig
+    from pytest_device.sessions.remote_config import ArgentConfig as ArgentConfig
+    from pytest_device.sessions.remote_config import RemoteConfig as RemoteConfig
+    from pytest_device.sessions.remote_config import WebPreviewConfig as WebPreviewConfig
     from pytest_device.sessions.request import SessionRequest as SessionRequest
     from pytest_device.sessions.requirement import DeviceArguments as DeviceArguments
     from pytest_device.sessions.requirement import DeviceLease as DeviceLease
@@ -68,7 +68,8 @@ _NAMES_OF: Final = {
     "sessions.client": "DeviceClient SessionClient",
     "sessions.lease": "lease",
     "sessions.lifecycle": "WaitPolicy",
-    "sessions.models": ("AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig Session WebPreviewConfig"),
+    "sessions.models": "Session",
+    "sessions.remote_config": "AgentDeviceConfig AppiumConfig ArgentConfig RemoteConfig WebPreviewConfig",
     "sessions.request": "SessionRequest",
     "spec": "Platform SessionType Share Status",
 }

@@ -30,16 +30,16 @@ def test_runs_within_all_bars_miss_none() -> None:
 
 
 def test_each_bar_that_is_missed_is_named_with_its_cell() -> None:
-    told = misses([run(UNKNOWN, 1.16), run(KNOWN, 1.11, 1.06), run(BY_HAND[0], 1.02)])
+    reported = misses([run(UNKNOWN, 1.16), run(KNOWN, 1.11, 1.06), run(BY_HAND[0], 1.02)])
 
-    assert [line.partition(":")[0] for line in told] == [
+    assert [line.partition(":")[0] for line in reported] == [
         "t200-k3-w4, plugin",
         "t200-k3-w4, plugin, first run",
         "plugin",
         "t200-k3-w4, plugin",
         "t200-k3-w4, plugin",
     ]
-    assert [line.partition("(")[2] for line in told] == [
+    assert [line.partition("(")[2] for line in reported] == [
         "bar: 1.1)",
         "bar: 1.15); the best possible without durations is 1.100 on average",
         "bar: 1.06)",

@@ -88,9 +88,9 @@ def test_on_another_processor_it_is_said_how_a_browser_is_had(tmp_path: Path) ->
     (tmp_path / "bin").mkdir()
 
     environ = {"PATH": str(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path)}
-    told = run("doctor", "--json", cwd=tmp_path, before=(other, "i686"), DEVICE_LOCAL="1", **environ)
+    reported = run("doctor", "--json", cwd=tmp_path, before=(other, "i686"), DEVICE_LOCAL="1", **environ)
 
-    [one] = [one for one in json.loads(told.stdout)["findings"] if one["name"] == "android: chromium"]
+    [one] = [one for one in json.loads(reported.stdout)["findings"] if one["name"] == "android: chromium"]
     assert (one["status"], one["text"]) == ("warn", "not used: no Chromium is on PATH, chromedriver is not on PATH")
     assert "install" in one["fix"]
 

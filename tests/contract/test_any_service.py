@@ -203,7 +203,7 @@ def test_an_invalid_token_is_refused(service: Service) -> None:
     assert reply.status_code == httpx.codes.UNAUTHORIZED
 
 
-def test_a_missing_token_is_told_by_its_code(service: Service) -> None:
+def test_a_missing_token_is_reported_by_its_code(service: Service) -> None:
     reply = service.call("GET", f"/{uuid4()}", headers={})
 
     assert (reply.status_code, "UNAUTHORIZED_ERROR" in reply.text) == (httpx.codes.BAD_REQUEST, True)

@@ -37,11 +37,11 @@ def test_the_client_refuses_an_invalid_request_and_names_the_argument(row: Row) 
 
 
 @each(*REQUESTS, where=lambda row: refused(row) and len(row["at_fault"]) == 1)
-def test_the_client_tells_the_value_at_fault(row: Row) -> None:
+def test_the_client_reports_the_value_at_fault(row: Row) -> None:
     body, (name,) = request_body(row), row["at_fault"]
-    told = f"={body[name]!r}"[:50] if name in body else "missing"
+    reported = f"={body[name]!r}"[:50] if name in body else "missing"
 
-    assert all(told in problem for problem in problems_of(row))
+    assert all(reported in problem for problem in problems_of(row))
 
 
 @each("session_types")
@@ -55,13 +55,13 @@ def test_the_client_takes_an_idle_limit_for_types_that_have_one(row: Row) -> Non
             SessionRequest.from_arguments(**wanted)
 
 
-def test_every_broken_rule_of_a_request_is_told_at_once() -> None:
+def test_every_broken_rule_of_a_request_is_reported_at_once() -> None:
     rows = {row["id"]: row for row in table("request_fields")}
     together = {**rows["app-id-not-a-uuid"]["change"], **rows["name-256"]["change"], **rows["duration-116"]["change"]}
 
-    told = problems_of({"change": together})
+    reported = problems_of({"change": together})
 
-    assert [problem.partition("=")[0] for problem in told] == ["app_id", "name", "max_duration_minutes"]
+    assert [problem.partition("=")[0] for problem in reported] == ["app_id", "name", "max_duration_minutes"]
 
 
 def test_the_account_may_spell_the_makers_word_in_its_own_way() -> None:

@@ -143,11 +143,11 @@ def test_a_caller_gets_the_status_of_the_document(row: Row) -> None:
 
     assert reply.status_code == row["status"]
     assert row.get("code", "") in reply.text
-    assert row.get("told", "") in reply.text
+    assert row.get("reported", "") in reply.text
 
 
 @each("statuses", where=lambda row: row["status"] != 200)
-def test_the_client_tells_a_refusal_as_what_it_is(row: Row) -> None:
+def test_the_client_reports_a_refusal_as_what_it_is(row: Row) -> None:
     reply = call_of(row)
 
     with pytest.raises(errors.StatusError) as caught:

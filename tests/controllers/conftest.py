@@ -9,7 +9,8 @@ import pytest
 
 from pytest_device.controllers.health import problem_of
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform, SessionType
 from pytest_device.testing import FaultyService, faulty_service

@@ -12,7 +12,8 @@ from appium.options.ios import XCUITestOptions
 
 from pytest_device.controllers.appium.options import merged_options
 from pytest_device.errors import ConfigError
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from tests.contract.document import example_session
 

@@ -16,7 +16,8 @@ from urllib3.exceptions import ReadTimeoutError
 from pytest_device.controllers.appium.connection import DriverPolicy
 from pytest_device.controllers.appium.drivers import QUIT_SECONDS, driver
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from tests.controllers.appium_servers import appium, received, refuses, session_on
 from tests.controllers.servers import Answer, Controller, says, session_at

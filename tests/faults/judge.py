@@ -30,7 +30,7 @@ def run(row: Row, directory: Path, service: FaultyService) -> Record:
         patiently(lambda: _done(row, place), limit if ended else 0)
         gone = patiently(lambda: not place.processes(), LINGER_SECONDS)
         output = place.output()
-        told = _told(row, output).replace(f"{directory}/", "")
+        reported = _reported(row, output).replace(f"{directory}/", "")
         place.end_faults()  # else they would affect the requests below, too
         facts = [place.session(session["id"]) for session in place.service.sessions()]
         status = place.runs[0].returncode
@@ -40,7 +40,7 @@ def run(row: Row, directory: Path, service: FaultyService) -> Record:
                 (ended, "the run did not end"),
                 (gone, f"processes left behind: {[described(process) for process in place.processes()]}"),
                 (len(facts) >= row.sessions, f"{len(facts)} sessions were created, not {row.sessions}"),
-                (bool(told) or not row.told, f"no line of the output matches {row.told!r}"),
+                (bool(reported) or not row.reported, f"no line of the output matches {row.reported!r}"),
                 (row.status is None or status == row.status, f"the exit status is {status}, not {row.status}"),
                 (not (status == 0 and left_open), "the run succeeded although a session was not stopped yet"),
                 (place.service.token not in output, "the token is in the output"),
@@ -49,7 +49,7 @@ def run(row: Row, directory: Path, service: FaultyService) -> Record:
             *_broken_promise(row, place, facts),
         ]
         stopped = not place.alive()
-        return Record(row.name, stopped, _seconds(place, facts), told, status, tuple(problems))
+        return Record(row.name, stopped, _seconds(place, facts), reported, status, tuple(problems))
 
 
 def _strike(row: Row, place: Room) -> list[str]:
@@ -97,10 +97,10 @@ def _complaints(*rules: tuple[bool, str]) -> Iterator[str]:
     return (complaint for holds, complaint in rules if not holds)
 
 
-def _told(row: Row, output: str) -> str:
-    if not row.told:
+def _reported(row: Row, output: str) -> str:
+    if not row.reported:
         return ""
-    return next((line.strip() for line in output.splitlines() if re.search(row.told, line)), "")
+    return next((line.strip() for line in output.splitlines() if re.search(row.reported, line)), "")
 
 
 def _holds(place: Room, secret: str) -> bool:

@@ -49,9 +49,9 @@ Act = Callable[["Room"], None]
 class Row:
     """One fault.
 
-    ``arm`` prepares it, ``start`` starts the run, ``when`` waits for its moment, ``fault`` triggers it. ``told`` is a
-    pattern that a line of the output must match. ``limit`` is the maximum duration in seconds of run and stop on a
-    quiet machine.
+    ``arm`` prepares it, ``start`` starts the run, ``when`` waits for its moment, ``fault`` triggers it. ``reported``
+    is a pattern that a line of the output must match. ``limit`` is the maximum duration in seconds of run and stop on
+    a quiet machine.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Row:
     """What the row promises and what it does not, for readers of the table."""
     suite: Mapping[str, str]
     promise: Promise = Promise.STOPPED
-    told: str = field(default_factory=stopped)
+    reported: str = field(default_factory=stopped)
     options: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     start: Act = plainly
@@ -83,7 +83,7 @@ class Record:
     stopped: bool
     seconds: float | None
     """From the fault to the end of the last session."""
-    told: str
+    reported: str
     status: int | None
     problems: tuple[str, ...]
 

@@ -81,12 +81,12 @@ def _line(row: Row, record: Record) -> str:
         "yes" if record.stopped else "no",
         "" if record.seconds is None else f"{record.seconds:.1f} s",
         "" if record.status is None else str(record.status),
-        f"`{_shortened(record.told)}`" if record.told else "",
+        f"`{_shortened(record.reported)}`" if record.reported else "",
         row.words,
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _shortened(told: str) -> str:
-    plain = told.replace("`", "'")
+def _shortened(reported: str) -> str:
+    plain = reported.replace("`", "'")
     return plain if len(plain) <= _TOLD_LENGTH else f"{plain[: _TOLD_LENGTH - 1].rstrip()}…"

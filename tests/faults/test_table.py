@@ -18,11 +18,11 @@ def test_the_page_lists_every_row_and_no_other() -> None:
 
 
 def test_the_page_shows_the_record_of_a_row() -> None:
-    records = {row.name: Record(row.name, True, 1.25, "as | told", 143, ()) for row in ROWS}
+    records = {row.name: Record(row.name, True, 1.25, "as | reported", 143, ()) for row in ROWS}
 
     line = next(line for line in page(records).splitlines() if line.startswith("| SIGTERM in a test |"))
 
-    assert " | stopped | yes | 1.2 s | 143 | `as \\| told` | " in line
+    assert " | stopped | yes | 1.2 s | 143 | `as \\| reported` | " in line
 
 
 def test_the_page_names_a_row_that_failed() -> None:

@@ -37,11 +37,11 @@ def test_any_change_of_a_session_is_read_or_refused(changes: dict[str, Any]) -> 
 
 
 @given(dictionaries(sampled_from(["id", "url", "type", "platform", "status"]), long_text | any_text))
-def test_what_is_told_of_a_session_can_be_written_on_one_short_line(changes: dict[str, Any]) -> None:
-    told = str(read(example_session() | changes))
+def test_what_is_reported_of_a_session_can_be_written_on_one_short_line(changes: dict[str, Any]) -> None:
+    reported = str(read(example_session() | changes))
 
-    assert told.isprintable()
-    assert len(told.encode()) < 4000
+    assert reported.isprintable()
+    assert len(reported.encode()) < 4000
 
 
 @given(sampled_from(SessionType), dictionaries(any_text, any_json, max_size=3), sampled_from(FIELDS), any_json)

@@ -1,4 +1,4 @@
-"""No secret that the redactor was told survives in any text."""
+"""No secret that the redactor was given survives in any text."""
 
 import json
 from urllib.parse import quote
@@ -8,7 +8,7 @@ from hypothesis.strategies import characters, from_regex, lists, sampled_from, t
 
 from pytest_device.redact import MASK, MIN_SECRET_LENGTH, Redactor
 
-# A mask puts asterisks into the text, so what consists of these cannot be told from one.
+# A mask puts asterisks into the text, so what consists of these cannot be distinguished from one.
 secrets = text(characters(codec=None, exclude_characters="*"), min_size=MIN_SECRET_LENGTH, max_size=40)
 words = from_regex(r"[a-z]{6,20}", fullmatch=True)
 around = text(characters(codec=None)) | sampled_from(

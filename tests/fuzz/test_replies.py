@@ -18,13 +18,14 @@ from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
-from pytest_device.sessions.client import MAX_REPLY_BYTES, DeviceClient
+from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event, Note, detail_of, session_id_of
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import url_in
 from pytest_device.sessions.replies import read_session
+from pytest_device.sessions.reply_body import MAX_REPLY_BYTES
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, TERMINAL
 from pytest_device.testing import FakeClock
@@ -102,7 +103,7 @@ class Outcome:
         self.left: dict[str, bool] = {}
         """The sessions that were created, and whether each has ended."""
 
-    def told(self) -> Iterator[str]:
+    def reported(self) -> Iterator[str]:
         for event in self.events:
             yield from (detail_of(event), session_id_of(event))
             if not isinstance(event, Note):
@@ -178,8 +179,8 @@ def test_a_mutated_reply_ends_in_a_session_or_a_device_error_and_no_session_is_l
         ((session_id, has_ended),) = outcome.left.items()
         assert has_ended or outcome.error, number
         assert has_ended or not names_it(outcome.created[0], session_id), number
-        assert all(len(text) < 6000 and is_plain(text) for text in outcome.told()), number
-        assert not any(f"-{session_id}" in "".join(text.split()) for text in outcome.told()), number
+        assert all(len(text) < 6000 and is_plain(text) for text in outcome.reported()), number
+        assert not any(f"-{session_id}" in "".join(text.split()) for text in outcome.reported()), number
 
 
 @pytest.mark.parametrize("status", [200, 204, 301, 400, 404, 500])

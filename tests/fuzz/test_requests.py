@@ -75,7 +75,7 @@ def outcome(given_arguments: dict[str, Any]) -> tuple[SessionRequest | None, Seq
 def test_client_and_service_accept_the_same(body: dict[str, Any]) -> None:
     given_body = {option: value for option, value in body.items() if value is not None}  # None is left out
 
-    request, _told = outcome(arguments(given_body))
+    request, _reported = outcome(arguments(given_body))
 
     assert (request is None) == bool(problems(given_body))
 
@@ -104,8 +104,8 @@ def is_in_the_schema(body: Any) -> bool:
 )
 @example({"app_id": "0b8e4d52-9c1f-4f3a-a7d6-5e2c8b9f1043", "platform": Platform.IOS, "launch_args": {"a"}})
 def test_any_arguments_make_a_valid_request_or_an_error_that_names_one(given_arguments: dict[str, Any]) -> None:
-    request, told = outcome(given_arguments)
+    request, reported = outcome(given_arguments)
 
     names = "|".join(sorted({*ARGUMENTS, *given_arguments}, key=len, reverse=True))
-    assert [problem for problem in told if not re.match(rf"({names})\b", problem)] == []
+    assert [problem for problem in reported if not re.match(rf"({names})\b", problem)] == []
     assert request is None or problems(json.loads(json.dumps(request.to_wire()))) == set()

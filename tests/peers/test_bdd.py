@@ -146,7 +146,7 @@ def test_a_step_that_fails_is_a_failure_and_its_device_is_stopped(
 
 
 @pytest.mark.parametrize("others", ["", "@pytest.mark.device(platform='ios')\ndef test_other(): pass\n"])
-def test_a_scenario_without_a_marker_is_told_what_it_lacks(
+def test_a_scenario_without_a_marker_is_shown_what_it_lacks(
     pytester: pytest.Pytester, service: FaultyService, others: str
 ) -> None:
     pytester.makepyfile(STEPS + "scenarios('devices.feature')\n" + others)

@@ -85,7 +85,7 @@ def test_a_case_that_fails_in_any_of_its_methods_leaves_nothing(
 
 
 @pytest.mark.usefixtures("service")
-def test_a_case_for_several_platforms_is_told_that_it_can_have_one(pytester: pytest.Pytester) -> None:
+def test_a_case_for_several_platforms_is_reminded_that_it_can_have_one(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(CASES.replace('platform="android"', 'platform=["android", "ios"]'))
 
     result = pytester.runpytest()

@@ -65,7 +65,7 @@ def test_the_app_of_the_marker_is_installed_launched_and_sent_its_link_by_the_cl
     assert received(far, "/execute/sync") == [{"script": "mobile: deepLink", "args": [link]}]
 
 
-def test_a_build_whose_address_the_service_does_not_tell_is_told_as_a_mistake_of_the_suite(
+def test_a_build_whose_address_the_service_does_not_report_is_reported_as_a_mistake_of_the_suite(
     pytester: pytest.Pytester, far: Controller
 ) -> None:
     suite(pytester, ONE, more=', build_id="c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"')
@@ -79,7 +79,7 @@ def test_a_build_whose_address_the_service_does_not_tell_is_told_as_a_mistake_of
     assert [path for path, _ in far.asked if path != "/status"] == []
 
 
-def test_an_app_that_cannot_be_installed_is_told_as_its_own_fault_and_costs_no_device(
+def test_an_app_that_cannot_be_installed_is_reported_as_its_own_fault_and_costs_no_device(
     pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     far.answer = appium(session=refuses("unknown error", f"Cannot download the app from {ARCHIVE}: status code 404"))
@@ -130,7 +130,7 @@ def test_an_app_that_crashes_in_a_test_is_at_fault_and_leaves_the_device_to_the_
     assert service.statuses() == ["stopped"]
 
 
-def test_another_platform_in_the_options_is_told_before_appium_is_asked(
+def test_another_platform_in_the_options_is_reported_before_appium_is_asked(
     pytester: pytest.Pytester, far: Controller
 ) -> None:
     suite(pytester, ONE)
@@ -261,7 +261,7 @@ def test_a_suite_in_another_language_finds_the_device_and_its_credentials_stay_s
         ("the emulator is on fire", "infrastructure: Appium did not start a driver: the emulator"),
     ],
 )
-def test_a_driver_that_cannot_start_is_paid_and_told_once_for_all_tests(
+def test_a_driver_that_cannot_start_is_paid_and_reported_once_for_all_tests(
     pytester: pytest.Pytester,
     far: Controller,
     service: FaultyService,
@@ -285,6 +285,6 @@ def test_a_driver_that_cannot_start_is_paid_and_told_once_for_all_tests(
     assert len(received(far, "/session")) <= 2
     assert len(service.sessions()) <= 2
     assert len(result.outlines) <= 40
-    (told,) = (line for line in result.outlines if " affected, first test_it.py::test_driven[" in line)
-    assert told.startswith(cause)
-    assert ": 120 tests affected" in told
+    (reported,) = (line for line in result.outlines if " affected, first test_it.py::test_driven[" in line)
+    assert reported.startswith(cause)
+    assert ": 120 tests affected" in reported

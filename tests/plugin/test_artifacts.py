@@ -1,4 +1,4 @@
-"""What is left in the artifacts directory: under which names, without secrets, and what is told where that fails."""
+"""What is left in the artifacts directory: under which names, without secrets, and the warning where that fails."""
 
 import json
 from pathlib import Path
@@ -87,11 +87,15 @@ def test_each_device_has_a_directory_of_its_own_below_the_tests_whatever_its_nam
     assert "a-b" in {place.name for place in saved}
 
 
-def test_the_facts_of_a_session_hold_neither_the_query_of_an_archive_nor_what_the_app_is_told_at_launch(
+def test_the_facts_of_a_session_hold_neither_the_query_of_an_archive_nor_what_the_app_is_given_at_launch(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
-    told = {"applicationArchiveUrl": f"{ADDRESS}?sig=abcdefgh", "launchArgs": ["--key=sesame"], "openUrl": "app://open"}
-    service.add_fault("get", "change", fields=told, times=None)
+    reported = {
+        "applicationArchiveUrl": f"{ADDRESS}?sig=abcdefgh",
+        "launchArgs": ["--key=sesame"],
+        "openUrl": "app://open",
+    }
+    service.add_fault("get", "change", fields=reported, times=None)
     pytester.makepyfile(FAILING)
 
     pytester.runpytest("--device-artifacts-dir=left").assert_outcomes(failed=1)

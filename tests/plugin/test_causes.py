@@ -35,14 +35,14 @@ def creates(service: FaultyService) -> int:
 
 
 def assert_paid_once(result: pytest.RunResult, service: FaultyService, cause: str) -> None:
-    """Check that all tests have the cause's errors, told once, for hardly any sessions."""
+    """Check that all tests have the cause's errors, reported once, for hardly any sessions."""
     outcomes = result.outlines[-1]
     assert sum(map(int, re.findall(r"(\d+) (?:errors?|not attempted)", outcomes))) == TESTS, outcomes
     assert creates(service) <= MOST_SESSIONS
     assert len(result.outlines) <= MOST_LINES, "\n".join(result.outlines)
-    told = [line for line in result.outlines if re.search(cause, line) and "affected" in line]
-    assert len(told) == 1
-    assert re.search(rf"^(config|infrastructure): .*{cause}.*: 120 tests affected, first test_it", told[0])
+    reported = [line for line in result.outlines if re.search(cause, line) and "affected" in line]
+    assert len(reported) == 1
+    assert re.search(rf"^(config|infrastructure): .*{cause}.*: 120 tests affected, first test_it", reported[0])
     summary = [line for line in result.outlines if line.startswith("ERROR test_it")]
     assert 1 <= len(summary) <= MOST_SESSIONS
     assert re.search(r" - (config|infrastructure): ", summary[0])
@@ -71,7 +71,7 @@ NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
         (NO_DEVICE, "the session failed to start", ["-n2"]),
     ],
 )
-def test_a_cause_that_strikes_every_test_is_paid_and_told_once(
+def test_a_cause_that_strikes_every_test_is_paid_and_reported_once(
     pytester: pytest.Pytester, sharing: FaultyService, fault: Fault, cause: str, distributed: list[str]
 ) -> None:
     operation, effect, options = fault
@@ -84,7 +84,7 @@ def test_a_cause_that_strikes_every_test_is_paid_and_told_once(
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n2"]])
-def test_controllers_that_never_answer_are_paid_and_told_once(
+def test_controllers_that_never_answer_are_paid_and_reported_once(
     pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]
 ) -> None:
     sharing.add_fault("controller", "dead", times=None)

@@ -55,7 +55,7 @@ def problems_of(result: pytest.RunResult) -> list[str]:
         ),
     ],
 )
-def test_a_mistake_in_a_marker_is_told_with_file_line_and_rule(
+def test_a_mistake_in_a_marker_is_reported_with_file_line_and_rule(
     pytester: pytest.Pytester, arguments: str, problem: str
 ) -> None:
     pytester.makepyfile(test_it=f"import pytest\n\n@pytest.mark.device({arguments})\ndef test_driven(): pass\n")
@@ -65,7 +65,7 @@ def test_a_mistake_in_a_marker_is_told_with_file_line_and_rule(
     assert problems_of(result) == [f"test_it.py:3: test_driven: {problem}"]
 
 
-def test_a_mistake_in_an_argument_is_the_only_one_that_is_told_of_a_good_fixture(pytester: pytest.Pytester) -> None:
+def test_a_mistake_in_an_argument_is_the_only_one_that_is_reported_of_a_good_fixture(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=ANDROID.replace('type="appium"', 'type="appium", max_duration_minutes=300'))
 
     (problem,) = problems_of(pytester.runpytest(*SERVICE))
@@ -73,7 +73,7 @@ def test_a_mistake_in_an_argument_is_the_only_one_that_is_told_of_a_good_fixture
     assert "max_duration_minutes=300" in problem
 
 
-def test_a_test_that_is_defined_elsewhere_is_told_by_its_name(pytester: pytest.Pytester) -> None:
+def test_a_test_that_is_defined_elsewhere_is_reported_by_its_name(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(maker="def made():\n    def test_made(): pass\n    return test_made\n")
     pytester.makepyfile(
         test_it="import pytest\nfrom maker import made\ntest_here = pytest.mark.device(platform='x')(made())\n"
@@ -84,7 +84,7 @@ def test_a_test_that_is_defined_elsewhere_is_told_by_its_name(pytester: pytest.P
     assert problem == "test_it.py::test_here: platform='x' must be android or ios"
 
 
-def test_all_mistakes_of_a_run_are_told_at_once(pytester: pytest.Pytester) -> None:
+def test_all_mistakes_of_a_run_are_reported_at_once(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_a="import pytest\n@pytest.mark.device(platform='x', type='y')\ndef test_one(): pass\n",
         test_b="import pytest\n@pytest.mark.device(platform='z')\ndef test_two(): pass\n",
@@ -94,7 +94,7 @@ def test_all_mistakes_of_a_run_are_told_at_once(pytester: pytest.Pytester) -> No
     assert len(problems_of(pytester.runpytest(*SERVICE))) == 3
 
 
-def test_mistakes_are_told_once_by_the_controlling_process_of_a_distributed_run(pytester: pytest.Pytester) -> None:
+def test_mistakes_are_reported_once_by_the_controlling_process_of_a_distributed_run(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it="import pytest\n@pytest.mark.device(platform='x')\ndef test_driven(): pass\n")
 
     result = pytester.runpytest(*SERVICE, "-n2")
@@ -174,7 +174,7 @@ def test_a_service_without_token_and_app_id_is_refused(
     assert "DEVICE_TOKEN" in token
 
 
-def test_wrong_configuration_is_told_when_a_test_needs_a_device_and_not_before(pytester: pytest.Pytester) -> None:
+def test_wrong_configuration_is_reported_when_a_test_needs_a_device_and_not_before(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ndevice_url = ftp://devices.example\n")
     pytester.makepyfile(test_plain="def test_plain(): pass")
 

@@ -110,7 +110,7 @@ def test_what_a_controller_refuses_fails_the_test_and_in_a_fixture_is_the_suite_
     result.stdout.no_fnmatch_line("*infrastructure:*")
 
 
-def test_a_fixture_that_does_not_go_with_the_type_is_told_at_collection(pytester: pytest.Pytester) -> None:
+def test_a_fixture_that_does_not_go_with_the_type_is_reported_at_collection(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest

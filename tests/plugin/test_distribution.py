@@ -202,9 +202,11 @@ def test_a_run_without_devices_is_distributed_by_xdist_itself(without_devices: R
     assert {line.worker for line in without_devices.notes} == {"gw0", "gw1"}
 
 
-def test_the_part_of_the_suite_is_told_once(without_devices: Ran) -> None:
-    told = [line for line in without_devices.result.outlines if line.startswith("device shard 1/2: 6 of 12 tests, ")]
-    assert len(told) == 1
+def test_the_part_of_the_suite_is_reported_once(without_devices: Ran) -> None:
+    reported = [
+        line for line in without_devices.result.outlines if line.startswith("device shard 1/2: 6 of 12 tests, ")
+    ]
+    assert len(reported) == 1
 
 
 def test_no_worker_waits_for_a_device_that_the_limit_does_not_allow(
@@ -300,7 +302,7 @@ def test_a_worker_that_ends_after_anothers_failure_is_assigned_no_more(ended_ear
     ended_early.result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
 
 
-def test_the_tests_of_a_worker_that_cannot_be_told_of_them_go_on_on_another(suite: Suite) -> None:
+def test_the_tests_of_a_worker_that_cannot_be_notified_of_them_go_on_on_another(suite: Suite) -> None:
     suite.make(android=6)
     suite.pytester.makepyfile(
         deadly="""
@@ -393,7 +395,7 @@ def test_a_device_that_no_test_needs_is_stopped_after_a_test_without_one(suite: 
         def test_android(device_session): pass
 
         @pytest.mark.parametrize("n", range(4))
-        def test_plain(n): time.sleep(0.2)  # while the worker is told that no test to come needs the device
+        def test_plain(n): time.sleep(0.2)  # while the worker is notified that no test to come needs the device
         """
     )
 
@@ -445,8 +447,8 @@ def test_a_worker_that_takes_anothers_place_with_other_tests_ends_the_run_in_wor
     result = suite.run("-n1")
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    told = ["Different tests were collected*", "ERROR gw1*", "*gw1 replaced a worker, but collected different *"]
-    result.stdout.fnmatch_lines(told)
+    reported = ["Different tests were collected*", "ERROR gw1*", "*gw1 replaced a worker, but collected different *"]
+    result.stdout.fnmatch_lines(reported)
     assert "1 stopped (confirmed)" in receipt(result)
 
 
@@ -501,7 +503,7 @@ def test_what_a_parameter_of_the_whole_run_sets_up_is_set_up_once_by_a_worker(su
     assert sorted((suite.pytester.path / "setups").read_text()) == ["a", "b"]
 
 
-def test_different_collections_are_told_once(suite: Suite) -> None:
+def test_different_collections_are_reported_once(suite: Suite) -> None:
     suite.pytester.makepyfile(
         """
         import os, pytest

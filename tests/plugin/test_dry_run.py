@@ -18,7 +18,7 @@ def test_plain(): assert False
 
 
 @pytest.mark.parametrize("options", [[], ["-n2"]])
-def test_it_tells_sessions_and_minutes_runs_nothing_and_needs_no_service(
+def test_it_reports_sessions_and_minutes_runs_nothing_and_needs_no_service(
     pytester: pytest.Pytester, options: list[str]
 ) -> None:
     pytester.makepyfile(SUITE)
@@ -38,7 +38,7 @@ def test_it_tells_sessions_and_minutes_runs_nothing_and_needs_no_service(
     )
 
 
-def test_it_shows_neither_credentials_nor_signatures_nor_what_an_app_is_told_at_launch(
+def test_it_shows_neither_credentials_nor_signatures_nor_what_an_app_is_given_at_launch(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile(
@@ -64,7 +64,7 @@ def test_it_shows_neither_credentials_nor_signatures_nor_what_an_app_is_told_at_
         result.stdout.no_fnmatch_line(f"*{secret}*")
 
 
-def test_mistakes_are_told_all_the_same(pytester: pytest.Pytester) -> None:
+def test_mistakes_are_reported_all_the_same(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE.replace("=10", "=1000"))
 
     assert pytester.runpytest("--device-dry-run").ret == pytest.ExitCode.USAGE_ERROR

@@ -143,7 +143,7 @@ def test_a_default_that_is_needed_before_tests_run_is_refused(pytester: pytest.P
     )
 
 
-def test_a_mistake_in_a_default_is_told_before_anything_is_sent(
+def test_a_mistake_in_a_default_is_reported_before_anything_is_sent(
     pytester: pytest.Pytester, fixtures: FaultyService
 ) -> None:
     pytester.makepyfile(

@@ -15,7 +15,7 @@ TOLD = """
 import pytest
 
 def tell(*words):
-    with open("told.txt", "a") as file: print(*words, file=file)
+    with open("reported.txt", "a") as file: print(*words, file=file)
 
 def pytest_device_ready(item, device_session):
     tell("ready", item.name, device_session.status)
@@ -28,8 +28,8 @@ def pytest_device_infrastructure_error(item, error, device_session):
 """
 
 
-def told(pytester: pytest.Pytester) -> list[str]:
-    return (pytester.path / "told.txt").read_text().splitlines()
+def reported(pytester: pytest.Pytester) -> list[str]:
+    return (pytester.path / "reported.txt").read_text().splitlines()
 
 
 @pytest.fixture(autouse=True)
@@ -38,20 +38,20 @@ def hooks(service: FaultyService, pytester: pytest.Pytester) -> FaultyService:
     return service
 
 
-def test_a_session_is_told_when_it_is_ready_and_before_it_is_stopped(pytester: pytest.Pytester) -> None:
+def test_a_session_is_reported_when_it_is_ready_and_before_it_is_stopped(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TWO)
 
     pytester.runpytest().assert_outcomes(passed=2)
 
-    assert told(pytester) == ["ready test_one in-progress", "stopping test_two True"]
+    assert reported(pytester) == ["ready test_one in-progress", "stopping test_two True"]
 
 
-def test_a_worker_tells_of_the_end_of_a_session_that_it_keeps_to_its_end(pytester: pytest.Pytester) -> None:
+def test_a_worker_reports_the_end_of_a_session_that_it_keeps_to_its_end(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TWO)
 
     pytester.runpytest("-n1").assert_outcomes(passed=2)
 
-    assert told(pytester) == ["ready test_one in-progress", "stopping test_two True"]
+    assert reported(pytester) == ["ready test_one in-progress", "stopping test_two True"]
 
 
 def test_what_a_hook_raises_is_an_error_of_the_test_and_the_session_is_stopped(
@@ -72,17 +72,17 @@ def test_what_a_hook_raises_is_an_error_of_the_test_and_the_session_is_stopped(
     assert hooks.statuses() == ["stopped"]
 
 
-def test_an_error_of_the_infrastructure_is_told_once(pytester: pytest.Pytester, hooks: FaultyService) -> None:
+def test_an_error_of_the_infrastructure_is_reported_once(pytester: pytest.Pytester, hooks: FaultyService) -> None:
     hooks.add_fault("boot", "fail", times=1, reason="no booted device")
     pytester.makepyfile(TWO)
 
     pytester.runpytest().assert_outcomes(errors=1, passed=1)
 
-    assert told(pytester)[0] == "error test_one SessionFailedError None"
-    assert sum("error" in line for line in told(pytester)) == 1
+    assert reported(pytester)[0] == "error test_one SessionFailedError None"
+    assert sum("error" in line for line in reported(pytester)) == 1
 
 
-def test_one_that_strikes_while_a_test_runs_is_told_with_its_session(pytester: pytest.Pytester) -> None:
+def test_one_that_strikes_while_a_test_runs_is_reported_with_its_session(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -96,8 +96,8 @@ def test_one_that_strikes_while_a_test_runs_is_told_with_its_session(pytester: p
 
     pytester.runpytest().assert_outcomes(errors=1)
 
-    assert told(pytester) == ["ready test_one in-progress", "stopping test_one True", told(pytester)[-1]]
-    assert told(pytester)[-1] == "error test_one SessionStoppedError in-progress"
+    assert reported(pytester) == ["ready test_one in-progress", "stopping test_one True", reported(pytester)[-1]]
+    assert reported(pytester)[-1] == "error test_one SessionStoppedError in-progress"
 
 
 def test_a_request_can_be_changed_at_collection_by_directory(pytester: pytest.Pytester, hooks: FaultyService) -> None:
@@ -128,7 +128,7 @@ def test_a_request_can_be_changed_at_collection_by_directory(pytester: pytest.Py
     assert names == ["test_named alice ios", "test_one  android", "test_two  android"]
 
 
-def test_a_mistake_that_a_hook_makes_is_told_as_one_of_the_test(pytester: pytest.Pytester) -> None:
+def test_a_mistake_that_a_hook_makes_is_reported_as_one_of_the_test(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("def pytest_device_request(arguments): arguments['max_duration_minutes'] = 500\n")
     pytester.makepyfile(test_it=TWO)
 

@@ -60,7 +60,9 @@ def test_the_device_of_a_failed_test_is_kept_until_a_key_is_pressed(
 
 
 @pytest.mark.parametrize("args", [(), ("-q",)])
-def test_pytests_debugger_is_told_where_the_device_is_and_keeps_it(suite: FaultyService, args: tuple[str, ...]) -> None:
+def test_pytests_debugger_is_shown_where_the_device_is_and_keeps_it(
+    suite: FaultyService, args: tuple[str, ...]
+) -> None:
     run = TerminalRun("--pdb", *args, keyboard=True)
     run.read_until(lambda run: shown(run, r"\(Pdb\)"))
 

@@ -140,8 +140,8 @@ def test_a_server_that_does_not_answer_is_an_error_of_the_configuration(
 ) -> None:
     result = pytester.runpytest(workers, "--device-slots-url=redis://localhost:1")
 
-    told = "*--device-max-sessions cannot be enforced: the Redis server of --device-slots-url does not answer*"
-    (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([told])
+    reported = "*--device-max-sessions cannot be enforced: the Redis server of --device-slots-url does not answer*"
+    (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([reported])
     assert limited.sessions() == []
 
 
@@ -151,6 +151,6 @@ def test_without_the_client_the_extra_is_named(pytester: pytest.Pytester, limite
 
     result = pytester.runpytest_subprocess(workers, "--device-slots-url=redis://localhost")
 
-    told = "*--device-slots-url needs the Redis client *: pip install 'pytest-device[[]redis]'"
-    (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([told])
+    reported = "*--device-slots-url needs the Redis client *: pip install 'pytest-device[[]redis]'"
+    (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([reported])
     assert limited.sessions() == []

@@ -209,7 +209,7 @@ def test_the_client_s_own_option_class_is_taken(ran: Ran) -> None:
     ran.assert_passed("test_2_options.py::test_driven")
 
 
-def test_options_that_appium_refuses_are_told_with_its_words(ran: Ran) -> None:
+def test_options_that_appium_refuses_are_reported_with_its_words(ran: Ran) -> None:
     ran.result.stdout.fnmatch_lines(["*ERROR at setup of test_driven*"])
     ran.result.stdout.fnmatch_lines(["app: Appium could not install and start the app */missing.xml: *"])
 
@@ -279,7 +279,7 @@ def test_no_program_survives_the_run_however_it_is_ended(
     assert eventually(lambda: list(temporary.iterdir()) == [])
 
 
-def test_a_machine_without_node_is_told_what_to_install(
+def test_a_machine_without_node_is_shown_what_to_install(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -297,7 +297,7 @@ def test_a_machine_without_node_is_told_what_to_install(
     assert programs() == []
 
 
-def test_an_npm_that_fails_is_told_with_its_words_and_leaves_nothing(
+def test_an_npm_that_fails_is_reported_with_its_words_and_leaves_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

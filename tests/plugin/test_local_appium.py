@@ -13,10 +13,10 @@ import pytest
 from pytest_device.service.config import cache_directory
 
 APP = """<!doctype html><title>Notes</title>
-<h1 aria-label="title">Notes</h1><p aria-label="where"></p><p aria-label="told"></p>
+<h1 aria-label="title">Notes</h1><p aria-label="where"></p><p aria-label="reported"></p>
 <script>
 const say = (label, text) => { document.querySelector(`[aria-label=${label}]`).textContent = text; };
-say("where", location.pathname); say("told", (window.launchArguments || []).join(" "));
+say("where", location.pathname); say("reported", (window.launchArguments || []).join(" "));
 </script>
 """
 SUITE = """

@@ -1,4 +1,4 @@
-"""What ``--device-plan`` tells, and that it does nothing else."""
+"""What ``--device-plan`` reports, and that it does nothing else."""
 
 import json
 from pathlib import Path

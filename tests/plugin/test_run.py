@@ -331,7 +331,7 @@ def test_a_boot_that_never_ends_is_given_up_and_stopped(pytester: pytest.Pyteste
         ({"status": 302, "headers": {"location": "/"}}, "infrastructure: create: the service redirects*"),
     ],
 )
-def test_a_reply_that_gives_no_session_is_told_with_its_cause(
+def test_a_reply_that_gives_no_session_is_reported_with_its_cause(
     pytester: pytest.Pytester, service: FaultyService, fault: dict[str, object], message: str
 ) -> None:
     service.add_fault("create", "reply", **fault)
@@ -345,7 +345,9 @@ def test_a_reply_that_gives_no_session_is_told_with_its_cause(
 
 
 @pytest.mark.usefixtures("service")
-def test_a_wrong_token_is_told_without_being_shown(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_token_is_reported_without_being_shown(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DEVICE_TOKEN", "a-wrong-token-0815")
     pytester.makepyfile(ONE)
 
@@ -386,7 +388,7 @@ def test_workers_are_counted_whichever_plugin_is_loaded_first(
 
 
 @pytest.mark.usefixtures("service")
-def test_an_unknown_project_is_told(pytester: pytest.Pytester) -> None:
+def test_an_unknown_project_is_reported(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ONE)
 
     result = pytester.runpytest("--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
@@ -414,7 +416,7 @@ def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
     assert [operation for operation, _ in service.requests()] == ["create"]
 
 
-def test_a_create_answer_that_is_cut_off_still_tells_which_session_to_stop(
+def test_a_create_answer_that_is_cut_off_still_reports_which_session_to_stop(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("create", "truncate")
@@ -445,7 +447,7 @@ def test_a_stop_that_fails_for_a_while_goes_on_until_it_succeeds(
     assert service.statuses() == ["stopped"]
 
 
-def test_a_stop_that_goes_on_failing_is_told_and_turns_the_run_red(
+def test_a_stop_that_goes_on_failing_is_reported_and_turns_the_run_red(
     pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.add_fault("stop", "reply", status=500, body="on fire", times=1000)
@@ -674,7 +676,7 @@ def test_an_interrupt_while_waiting_stops_the_session(pytester: pytest.Pytester,
     assert all_stopped(service, 1)
 
 
-def test_junit_tells_the_session_of_a_test(pytester: pytest.Pytester, service: FaultyService) -> None:
+def test_junit_names_the_session_of_a_test(pytester: pytest.Pytester, service: FaultyService) -> None:
     pytester.makepyfile(ONE)
 
     pytester.runpytest("--junitxml=report.xml", "-o", "junit_family=xunit1").assert_outcomes(passed=1)

@@ -310,7 +310,7 @@ def test_driven(device_session, request): ends(request, "text" + access + " ".jo
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-def test_no_secret_is_in_what_is_told_of_a_run_that_ends_early(run: Run, how: str) -> None:
+def test_no_secret_is_in_what_is_reported_of_a_run_that_ends_early(run: Run, how: str) -> None:
     result = run(ENDING.format(how=how), "--full-trace", "--showlocals", "--junitxml=report.xml")
 
     assert result.ret != 0
@@ -318,8 +318,10 @@ def test_no_secret_is_in_what_is_told_of_a_run_that_ends_early(run: Run, how: st
     shown.fnmatch_lines([ENDINGS[how]])
 
 
-@pytest.mark.parametrize("how", [how for how in ENDINGS if "request" in how])  # of the others a worker tells nothing
-def test_no_secret_is_in_what_is_told_of_a_worker_that_ends_early(run: Run, planted: FaultyService, how: str) -> None:
+@pytest.mark.parametrize("how", [how for how in ENDINGS if "request" in how])  # of the others a worker reports nothing
+def test_no_secret_is_in_what_is_reported_of_a_worker_that_ends_early(
+    run: Run, planted: FaultyService, how: str
+) -> None:
     run(ENDING.format(how=how), "--full-trace", "--showlocals", "-v", "-n1")
 
     assert len(planted.sessions()) == 1
@@ -334,7 +336,7 @@ def test_no_secret_is_in_what_other_plugins_hear_of_an_interrupt(run: Run, pytes
     assert (pytester.path / "theirs").read_text() == "KeyboardInterrupt('text****** ***')"
 
 
-def test_no_secret_is_in_what_is_told_of_a_worker_that_dies(run: Run) -> None:
+def test_no_secret_is_in_what_is_reported_of_a_worker_that_dies(run: Run) -> None:
     how = "print(text, flush=True); os._exit(3)"
 
     result = run(ENDING.format(how=how), "-v", "-n1", "--max-worker-restart=0")
@@ -344,7 +346,7 @@ def test_no_secret_is_in_what_is_told_of_a_worker_that_dies(run: Run) -> None:
 
 @pytest.mark.skipif(pytest.version_tuple < (9,) and not find_spec("pytest_subtests"), reason="pytest has no subtests")
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_no_secret_is_in_what_is_told_of_subtests(run: Run, distributed: list[str]) -> None:
+def test_no_secret_is_in_what_is_reported_of_subtests(run: Run, distributed: list[str]) -> None:
     tests = """
 def test_driven(device_session, subtests):
     url, token = connection_of(device_session)
@@ -358,7 +360,9 @@ def test_driven(device_session, subtests):
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n1"]])
-def test_no_secret_is_in_what_is_told_of_a_module_that_cannot_be_collected(run: Run, distributed: list[str]) -> None:
+def test_no_secret_is_in_what_is_reported_of_a_module_that_cannot_be_collected(
+    run: Run, distributed: list[str]
+) -> None:
     result = run("assert access == ''", "--showlocals", "--junitxml=report.xml", *distributed)
 
     result.stdout.fnmatch_lines(["*assert '[*][*][*]' == ''*"])

@@ -38,9 +38,9 @@ def test_they_boot_side_by_side(pytester: pytest.Pytester, service: FaultyServic
     result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=1)
-    told = [line.partition("agent")[0] for line in result.outlines if line.startswith("  device ")]
-    pages = [index for index, line in enumerate(told) if "http" in line]
-    ready = [index for index, line in enumerate(told) if ": ready after " in line]
+    reported = [line.partition("agent")[0] for line in result.outlines if line.startswith("  device ")]
+    pages = [index for index, line in enumerate(reported) if "http" in line]
+    ready = [index for index, line in enumerate(reported) if ": ready after " in line]
     assert max(pages) < min(ready)
 
 
@@ -93,7 +93,7 @@ def test_when_one_does_not_start_the_other_is_stopped_and_the_error_is_of_the_in
         ),
     ],
 )
-def test_mistakes_are_told_at_collection(
+def test_mistakes_are_reported_at_collection(
     pytester: pytest.Pytester, marks: list[str], arguments: str, problem: str
 ) -> None:
     decorators = "".join(f"@pytest.mark.device({mark})\n" for mark in marks)

@@ -96,16 +96,16 @@ def test_a_shard_runs_its_part_and_says_which(pytester: pytest.Pytester, shared:
     passed = [run.parseoutcomes()["passed"] for run in (first, second)]
     assert [run.parseoutcomes()["deselected"] for run in (first, second)] == passed[::-1]
     assert sum(passed) == 19
-    told = [line for run in (first, second) for line in run.outlines if line.startswith("device shard ")]
-    assert [line.rpartition(" ")[0] for line in told] == [
+    reported = [line for run in (first, second) for line in run.outlines if line.startswith("device shard ")]
+    assert [line.rpartition(" ")[0] for line in reported] == [
         f"device shard {number}/2: {passed[number - 1]} of 19 tests, split" for number in (1, 2)
     ]
-    assert told[0].rpartition(" ")[2] == told[1].rpartition(" ")[2]
+    assert reported[0].rpartition(" ")[2] == reported[1].rpartition(" ")[2]
     assert set(shared.statuses()) == {"stopped"}
 
 
 @pytest.mark.usefixtures("shared")
-def test_what_is_split_otherwise_is_told_by_another_word(pytester: pytest.Pytester) -> None:
+def test_what_is_split_otherwise_is_reported_by_another_word(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SUITE)
 
     def split() -> str:

@@ -30,8 +30,8 @@ def order(pytester: pytest.Pytester) -> list[str]:
     return (pytester.path / "order.txt").read_text().splitlines()
 
 
-def told(service: FaultyService) -> list[Session]:
-    """Return what the service tells of each session that was created."""
+def reported(service: FaultyService) -> list[Session]:
+    """Return what the service reports of each session that was created."""
     with DeviceClient(service.url, service.token) as client:
         return [client.get(session["id"]) for session in service.sessions()]
 
@@ -96,7 +96,7 @@ def test_those_who_share_are_run_together_and_tests_without_a_device_while_their
     pytester.runpytest().assert_outcomes(passed=4)
 
     assert order(pytester) == ["test_plain_after_one", "test_one", "test_three", "test_two"]
-    assert at_most_one_ahead(told(sharing))
+    assert at_most_one_ahead(reported(sharing))
 
 
 def test_the_order_can_be_left_alone(pytester: pytest.Pytester, sharing: FaultyService) -> None:
@@ -149,7 +149,7 @@ def test_a_session_is_shared_as_far_as_the_marker_says(
     result.assert_outcomes(passed=10)
     result.stdout.fnmatch_lines([f"devices: {count} created, {count} stopped (confirmed); *"])
     assert sharing.statuses() == ["stopped"] * count
-    assert at_most_one_ahead(told(sharing))
+    assert at_most_one_ahead(reported(sharing))
 
 
 def test_a_worker_shares_a_session_as_far_as_the_marker_says(pytester: pytest.Pytester, sharing: FaultyService) -> None:
@@ -163,7 +163,7 @@ def test_a_worker_shares_a_session_as_far_as_the_marker_says(pytester: pytest.Py
     assert Counter(names(sharing)) == SESSIONS
     assert sharing.statuses() == ["stopped"] * 21
     for share in SESSIONS:
-        assert at_most_one_ahead([session for session in told(sharing) if session.name == share], stopping=1)
+        assert at_most_one_ahead([session for session in reported(sharing) if session.name == share], stopping=1)
 
 
 def test_the_name_says_who_shares_it(pytester: pytest.Pytester, sharing: FaultyService) -> None:
@@ -195,14 +195,14 @@ def test_a_test_that_fails_leaves_the_device_to_the_next_one(pytester: pytest.Py
     assert len(names(sharing)) == 2
 
 
-def test_the_page_of_the_session_is_told_by_each_test_that_had_it(
+def test_the_page_of_the_session_is_reported_by_each_test_that_had_it(
     pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     pytester.makepyfile(TWO_PLATFORMS)
 
     pytester.runpytest("--junitxml=report.xml")
 
-    android, ios = told(sharing)
+    android, ios = reported(sharing)
     report = (pytester.path / "report.xml").read_text()
     assert report.count(f'name="device_session_url" value="{android.url}"') == 2
     assert report.count(f'name="device_session" value="{ios.id}"') == 1
@@ -306,7 +306,7 @@ class TestIt:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ("option", "--device-test-minutes=11"),
         ("variable", "DEVICE_TEST_MINUTES=11"),
@@ -314,7 +314,7 @@ class TestIt:
     ],
 )
 def test_a_setting_that_needs_more_than_a_session_has_is_refused(
-    pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch, given: str, told: str
+    pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch, given: str, reported: str
 ) -> None:
     if given == "variable":
         monkeypatch.setenv("DEVICE_TEST_MINUTES", "11")
@@ -326,7 +326,9 @@ def test_a_setting_that_needs_more_than_a_session_has_is_refused(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     rule = "must not exceed max_duration_minutes=10"
-    result.stderr.fnmatch_lines([f"ERROR: test_it.py:5: test_one: {told} {rule}", f"*: test_two: {told} {rule}"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: test_it.py:5: test_one: {reported} {rule}", f"*: test_two: {reported} {rule}"]
+    )
     assert sharing.sessions() == []
 
 
@@ -342,7 +344,7 @@ def test_a_setting_that_needs_all_that_a_session_has_gives_each_test_a_device_of
     assert sharing.statuses() == ["stopped", "stopped"]
 
 
-def test_a_boot_that_fails_is_tried_again_by_default_and_told(
+def test_a_boot_that_fails_is_tried_again_by_default_and_reported(
     pytester: pytest.Pytester, sharing: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DEVICE_START_ATTEMPTS")
@@ -378,7 +380,7 @@ def test_a_session_is_given_back_however_a_teardown_ends(
     pytester.runpytest()
 
     assert sharing.statuses() == ["stopped", "stopped"]
-    assert one_after_the_other(told(sharing))
+    assert one_after_the_other(reported(sharing))
 
 
 def test_requests_that_fixtures_make_different_for_each_test_do_not_pile_up(
@@ -400,7 +402,7 @@ def test_requests_that_fixtures_make_different_for_each_test_do_not_pile_up(
     pytester.runpytest().assert_outcomes(passed=3)
 
     assert names(sharing) == ["test_it[0]", "test_it[1]", "test_it[2]"]
-    assert one_after_the_other(told(sharing))
+    assert one_after_the_other(reported(sharing))
 
 
 def test_no_more_equal_sessions_are_held_than_a_test_to_come_needs_at_once(
@@ -428,7 +430,7 @@ def test_no_more_equal_sessions_are_held_than_a_test_to_come_needs_at_once(
 
     pytester.runpytest().assert_outcomes(passed=3)
 
-    first, second = sorted(told(sharing), key=lambda session: session.finished_at or session.created_at or NEVER)
+    first, second = sorted(reported(sharing), key=lambda session: session.finished_at or session.created_at or NEVER)
     assert first.finished_at
     assert second.finished_at
     assert (second.finished_at - first.finished_at).total_seconds() > 0
@@ -480,7 +482,7 @@ def test_pytests_own_order_elsewhere_does_not_keep_those_who_share_apart(
 
     pytester.runpytest().assert_outcomes(passed=8)
 
-    assert at_most_one_ahead(told(sharing))
+    assert at_most_one_ahead(reported(sharing))
 
 
 @pytest.mark.parametrize(

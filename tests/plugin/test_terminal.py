@@ -133,7 +133,7 @@ def test_ctrl_c_takes_the_live_line_away(pytester: pytest.Pytester, service: Fau
     assert any("KeyboardInterrupt" in line for line in run.lines())
 
 
-def test_the_live_line_tells_the_newest_state_and_goes_on_counting(
+def test_the_live_line_reports_the_newest_state_and_goes_on_counting(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=3)
@@ -142,9 +142,9 @@ def test_the_live_line_tells_the_newest_state_and_goes_on_counting(
 
     run = TerminalRun().finish()
 
-    told = "  device android agent-device: get: the service failed (status 503): ??, "
-    assert told in run.raw
-    assert "  device android agent-device: new, 2 s" in run.raw.rpartition(told)[2]  # as soon as answers come again
+    reported = "  device android agent-device: get: the service failed (status 503): ??, "
+    assert reported in run.raw
+    assert "  device android agent-device: new, 2 s" in run.raw.rpartition(reported)[2]  # as soon as answers come again
 
 
 @pytest.mark.usefixtures("service")
@@ -307,12 +307,12 @@ def test_a_boot_that_was_tried_again_is_counted_and_named(
     result = pytester.runpytest(*args, "--device-start-attempts=2")
 
     result.assert_outcomes(passed=1)
-    told = [
+    reported = [
         line
         for line in result.outlines
         if "android agent-device: failed to start, retrying with a new session: " in line
     ]
-    assert len(told) == (0 if args else 1)
+    assert len(reported) == (0 if args else 1)
     result.stdout.fnmatch_lines(
         [
             "devices: 2 created, 2 stopped (confirmed), 1 failed to start; * of device time, * waiting for devices",
@@ -330,7 +330,7 @@ def test_colours_are_used_where_pytest_uses_them(pytester: pytest.Pytester) -> N
     assert "\x1b[32mdevices: 1 created, " in piped("--color=yes")
 
 
-def test_the_header_tells_service_app_and_limits(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_header_reports_service_app_and_limits(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVICE_URL", "https://devices.example")
     monkeypatch.setenv("DEVICE_APP_ID", "11111111-2222-4333-8444-555555555555")
 
@@ -353,8 +353,8 @@ def test_the_header_names_under_v_the_source_of_each_setting_that_was_given(
 
     shown = pytester.runpytest("-v", "--device-no-reorder", f"--device-application-archive-url={address}").stdout
 
-    told = [line for line in shown.str().splitlines() if line.startswith("device ")]
-    assert told == [
+    reported = [line for line in shown.str().splitlines() if line.startswith("device ")]
+    assert reported == [
         "device platform: ios, android (DEVICE_PLATFORM)",
         "device application archive url: https://***@builds.example/app.apk?… (--device-application-archive-url)",
         "device identifier: 'iPhone\\x1b[2J' (DEVICE_IDENTIFIER)",

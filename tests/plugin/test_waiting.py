@@ -33,7 +33,7 @@ def test_a_service_without_capacity_is_waited_for_and_the_run_says_so(
     assert [status for operation, status in service.requests() if operation == "create"] == [status, status, 200]
 
 
-def test_a_service_that_never_has_capacity_is_told_by_its_last_answer(
+def test_a_service_that_never_has_capacity_is_reported_by_its_last_answer(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("create", "reply", status=429, body=FULL, headers={"Retry-After": "0"}, times=None)

@@ -57,7 +57,7 @@ def test_the_next_run_begins_with_the_device_of_the_one_before(pytester: pytest.
     assert warm.statuses() == ["in-progress"]
 
 
-def test_a_run_that_is_not_told_to_keeps_nothing_and_takes_nothing(
+def test_a_run_that_is_not_asked_to_keeps_nothing_and_takes_nothing(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.runpytest(KEEP).assert_outcomes(passed=2)
@@ -195,7 +195,7 @@ def test_a_device_that_cannot_be_tidied_up_after_its_last_test_is_not_left_up(
     assert warm.statuses() == ["stopped"]
 
 
-def test_a_device_whose_controller_has_died_meanwhile_is_stopped_and_told(
+def test_a_device_whose_controller_has_died_meanwhile_is_stopped_and_reported(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.runpytest(KEEP)
@@ -248,7 +248,7 @@ def test_under_a_limit_a_warm_device_of_an_earlier_run_that_cannot_be_stopped_tu
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_device_that_is_kept_warm_is_told_of_in_the_receipts_json(
+def test_a_device_that_is_kept_warm_is_reported_in_the_receipts_json(
     pytester: pytest.Pytester, warm: FaultyService
 ) -> None:
     pytester.runpytest(KEEP)

@@ -61,7 +61,7 @@ def test_a_run_without_sessions_says_nothing() -> None:
     assert list(Receipt().lines()) == []
 
 
-def test_sessions_that_are_all_stopped_are_told_in_one_green_line() -> None:
+def test_sessions_that_are_all_stopped_are_reported_in_one_green_line() -> None:
     receipt = receipt_of(Created(ref()), Ready(ref(waited=4)), Stopped(ref(waited=70), "stopped", running_seconds=66))
 
     text = "devices: 1 created, 1 stopped (confirmed); 1 min 6 s of device time, 4 s waiting for devices"
@@ -139,7 +139,7 @@ def test_what_was_kept_warm_and_could_not_be_stopped_is_not_called_warm() -> Non
     assert f"ios appium: NOT CONFIRMED AS STOPPED: one; {PAGE}; 403" in [line.text for line in receipt.lines()]
 
 
-def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_told_while_it_may_run() -> None:
+def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_reported_while_it_may_run() -> None:
     receipt = receipt_of(StopDelayed(ref(), "503"), Note("began to stop it", session_id="one"))
     values = receipt.to_json()
     assert (values["created"], values["stopped"], [one["id"] for one in values["not_stopped"]]) == (0, 0, ["one"])
@@ -189,7 +189,7 @@ def test_the_run_does_not_wait_for_a_session_while_it_boots_behind_the_tests() -
     assert receipt.to_json()["waited_seconds"] == 8
 
 
-def test_an_error_is_told_with_its_pages_unless_it_names_the_right_one_itself() -> None:
+def test_an_error_is_reported_with_its_pages_unless_it_names_the_right_one_itself() -> None:
     pages = [PAGE, "https://devices.example/sessions/two", PAGE, ""]
 
     assert Incident("infrastructure", "test_a.py::test_x", "infrastructure: no answer", pages).line() == (

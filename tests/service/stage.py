@@ -122,7 +122,7 @@ class DrawnRunner:
         self.boot: Boot = Running({}) if ready else Booting()
         self.used: float | None = None
         self.seen = True
-        self.told: list[LogEntry] = []
+        self.reported: list[LogEntry] = []
         self.said = ""
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None: ...
@@ -144,7 +144,7 @@ class DrawnRunner:
 
     def log_entries(self, session_id: str) -> Sequence[LogEntry]:
         del session_id
-        return self.told
+        return self.reported
 
     def log(self, session_id: str) -> str:
         del session_id

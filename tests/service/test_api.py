@@ -103,7 +103,7 @@ def test_the_scheme_of_the_token_may_be_written_in_any_case(world: World) -> Non
     assert reply.status_code == 200
 
 
-def test_an_invalid_token_is_told_which_scheme_is_asked_for(world: World) -> None:
+def test_an_invalid_token_is_reported_which_scheme_is_asked_for(world: World) -> None:
     assert world.create(token="wrong").headers["WWW-Authenticate"] == "Bearer"
 
 
@@ -244,14 +244,14 @@ def test_a_malformed_session_id_is_refused_with_its_value(world: World, session_
 
 
 @pytest.mark.parametrize(("method", "path", "status"), ELSEWHERE)
-def test_what_is_not_there_is_told_as_json(world: World, method: str, path: str, status: int) -> None:
+def test_what_is_not_there_is_reported_as_json(world: World, method: str, path: str, status: int) -> None:
     reply = world.send(method, path)
 
     assert reply.status_code == status
     assert error(reply)["message"]
 
 
-def test_a_wrong_method_is_told_the_right_ones(world: World) -> None:
+def test_a_wrong_method_names_the_right_ones(world: World) -> None:
     assert world.send("GET", SESSIONS_PATH).headers["Allow"] == "POST"
 
 
@@ -273,7 +273,7 @@ def test_a_foreign_name_is_refused(world: World, host: str) -> None:
     assert (reply.status_code, error(reply)["code"]) == (421, "FOREIGN_HOST")
 
 
-def test_any_name_is_answered_when_the_service_is_told_so(store: Store) -> None:
+def test_any_name_is_answered_when_the_service_is_configured_so(store: Store) -> None:
     assert World(store, any_host=True).create_as_host("devices.example.com").status_code == 200
 
 
@@ -288,7 +288,7 @@ def test_the_url_of_a_session_is_its_page_at_this_service(world: World) -> None:
     assert "login <b>" not in reply.text
 
 
-def test_the_page_of_a_failed_session_tells_why(world: World) -> None:
+def test_the_page_of_a_failed_session_reports_why(world: World) -> None:
     world.fault("boot", "fail", reason="no device <booted>")
     session_id = world.created()
 

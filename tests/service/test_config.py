@@ -1,4 +1,4 @@
-"""What the service is told, and what it says about what it is told."""
+"""What the service is reported, and what it says about what it is reported."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ def read(**settings: Any) -> ServiceConfig:
     return parse(json.dumps(NEEDED | settings), cache_dir=CACHE)
 
 
-def test_what_is_not_told_has_a_default() -> None:
+def test_what_is_not_given_has_a_default() -> None:
     assert read() == ServiceConfig(TOKEN, APP_ID, Path("/state"), CACHE)
 
 
@@ -99,7 +99,7 @@ def test_the_token_is_not_shown() -> None:
     assert TOKEN not in repr(read())
 
 
-def test_the_account_is_as_it_was_told() -> None:
+def test_the_account_is_as_it_was_configured() -> None:
     accounts = read(role="viewer", simulator_access=False, max_duration_minutes=40).accounts()
     caller, owner = accounts.caller(TOKEN), accounts.owner(APP_ID)
 

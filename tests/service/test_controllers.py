@@ -214,7 +214,7 @@ def test_a_session_that_reaches_its_limit_leaves_nothing(create: Create) -> None
     assert eventually(session.is_gone, LIMIT_SECONDS)
 
 
-def test_a_service_that_is_told_to_end_leaves_nothing(tmp_path: Path) -> None:
+def test_a_service_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
     with running(settings(tmp_path)) as service:
         sessions = [created(service, tmp_path, type=one) for one in ("agent-device", "argent", "web-preview-only")]
         for session in sessions:

@@ -246,7 +246,7 @@ def test_steps_of_a_batch_are_meant_too(browser: Stage) -> None:
     assert got["flags"]["batchSteps"] == [{"command": "snapshot", "flags": {"platform": "web"}}, *steps[1:]]
 
 
-def test_an_app_is_launched_and_the_daemon_is_told_the_address_it_shows(browser: Stage) -> None:
+def test_an_app_is_launched_and_the_daemon_gets_the_address_it_shows(browser: Stage) -> None:
     got = browser.rpc("open", "com.example.notes", launchArgs=["-x", "1"])
 
     assert done(browser) == [("launch", "com.example.notes", "-x", "1")]

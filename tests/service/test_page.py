@@ -1,4 +1,4 @@
-"""The session's page over HTTP: what it tells, and its stop."""
+"""The session's page over HTTP: what it reports, and its stop."""
 
 from collections.abc import Mapping
 
@@ -44,19 +44,19 @@ def test_a_session_without_a_name_is_called_by_its_id() -> None:
     assert f"<h1>Session {stage.id[:8]}</h1>" in stage.get(stage.page).text
 
 
-def test_the_timeline_tells_in_order_what_happened(clock: Clock) -> None:
+def test_the_timeline_reports_in_order_what_happened(clock: Clock) -> None:
     stage = Stage(clock=clock, ready=False)
-    stage.runner.told = [LogEntry(NOW + 2, "app installed"), LogEntry(NOW + 0.5, "device: Pixel <8>")]
+    stage.runner.reported = [LogEntry(NOW + 2, "app installed"), LogEntry(NOW + 0.5, "device: Pixel <8>")]
     clock.now += 3
     stage.runner.boot = Running({})
     stage.get(stage.page)
     clock.now += 120
     stage.runner.fail("the controller died\nand this is what it said")
     timeline = stage.get(stage.page).text.partition('id="timeline"')[2].partition("</ol>")[0]
-    told = [entry.partition("</time>")[::2] for entry in timeline.split("<li>")[1:]]
+    reported = [entry.partition("</time>")[::2] for entry in timeline.split("<li>")[1:]]
 
     assert [
-        (when.rpartition(">")[2], text.removeprefix("<span>").removesuffix("</span></li>")) for when, text in told
+        (when.rpartition(">")[2], text.removeprefix("<span>").removesuffix("</span></li>")) for when, text in reported
     ] == [
         ("+0.0 s", "session created"),
         ("+0.5 s", "device: Pixel &lt;8&gt;"),
@@ -66,7 +66,7 @@ def test_the_timeline_tells_in_order_what_happened(clock: Clock) -> None:
     ]
 
 
-def test_a_reason_of_many_lines_is_told_as_it_was_said(stage: Stage) -> None:
+def test_a_reason_of_many_lines_is_reported_as_it_was_said(stage: Stage) -> None:
     stage.runner.fail("the controller died:\n  at <Server> (node:net)\n  at listen")
     text = stage.get(stage.page).text
 
@@ -120,7 +120,7 @@ def test_the_facts_can_be_had_as_json(stage: Stage) -> None:
 def test_no_page_shows_a_secret() -> None:
     stage = Stage(applicationArchiveUrl="https://user:hunter2@files.example.com/hunter3/notes.zip?key=hunter4")
     stage.runner.boot = Running({"toolsUrl": "https://hunter5.example.com", "toolsAuthToken": "hunter6"})
-    stage.runner.told = [LogEntry(NOW, "downloaded https://hunter7@files.example.com/?token=hunter8")]
+    stage.runner.reported = [LogEntry(NOW, "downloaded https://hunter7@files.example.com/?token=hunter8")]
     texts = [stage.get(address).text for address in (stage.page, f"{stage.page}/facts", stage.preview)]
 
     assert not [text for text in texts if "hunter" in text]

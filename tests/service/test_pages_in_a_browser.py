@@ -74,8 +74,8 @@ def wait(chrome: Chrome, condition: Callable[[], Any]) -> Any:
 
 def complaints(chrome: Chrome) -> list[Any]:
     """Return what the browser has had to say of its pages since this was asked last."""
-    told: list[Any] = chrome.execute("getLog", {"type": "browser"})["value"]
-    return told
+    reported: list[Any] = chrome.execute("getLog", {"type": "browser"})["value"]
+    return reported
 
 
 def by_id(chrome: Chrome, name: str) -> WebElement:
@@ -162,7 +162,7 @@ def test_the_device_is_turned_by_keyboard(look: Chrome, stage: Stage) -> None:
     assert portrait.get_attribute("aria-pressed") == "false"
 
 
-def test_what_a_device_refuses_is_told_in_words(look: Chrome, stage: Stage) -> None:
+def test_what_a_device_refuses_is_reported_in_words(look: Chrome, stage: Stage) -> None:
     look.get(stage.preview)
     shows(look, 0)
     stage.device.broken = "simctl cannot tap"
@@ -184,7 +184,7 @@ def test_a_session_that_becomes_ready_shows_its_picture_without_a_reload(look: C
         look.get("about:blank")
 
 
-def test_the_end_of_a_session_is_told_where_its_picture_was(look: Chrome, stage: Stage) -> None:
+def test_the_end_of_a_session_is_reported_where_its_picture_was(look: Chrome, stage: Stage) -> None:
     look.get(stage.preview)
     shows(look, 0)
     stage.runner.fail("the device died:\n  signal 9")
@@ -197,7 +197,7 @@ def test_the_end_of_a_session_is_told_where_its_picture_was(look: Chrome, stage:
     assert "signal 9" in by_id(look, "outcome").text
 
 
-def test_a_service_that_is_gone_is_told_in_words(look: Chrome) -> None:
+def test_a_service_that_is_gone_is_reported_in_words(look: Chrome) -> None:
     with on_stage() as stage:
         look.get(stage.preview)
         shows(look, 0)
@@ -209,7 +209,7 @@ def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
     look.get(stage.page)
     session = stage.sessions.get(stage.id)
     assert session
-    stage.runner.told = [LogEntry(session.created_at + 1, "app installed")]
+    stage.runner.reported = [LogEntry(session.created_at + 1, "app installed")]
     stage.runner.said = "one\ntwo"
 
     says(look, "timeline", "app installed")

@@ -67,7 +67,7 @@ def test_without_the_key_there_is_nothing_to_see(stage: Stage) -> None:
     assert not stage.device.taps
 
 
-def test_a_page_loads_from_its_service_only_and_tells_nobody_its_address(stage: Stage) -> None:
+def test_a_page_loads_from_its_service_only_and_keeps_its_address_to_itself(stage: Stage) -> None:
     for address in (stage.preview, stage.page, f"{stage.preview}/screen", f"{stage.preview}0"):
         headers = stage.get(address).headers
         assert headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self'; script-src 'self';")
@@ -128,7 +128,7 @@ def test_while_there_is_no_device_there_is_no_picture() -> None:
     assert not stage.device.pictures
 
 
-def test_a_device_without_a_screen_is_told_apart(stage: Stage) -> None:
+def test_a_device_without_a_screen_is_distinguished(stage: Stage) -> None:
     stage.runner.seen = False
 
     assert "has no screen" in stage.get(stage.preview).text
@@ -202,7 +202,7 @@ def test_an_ended_session_cannot_be_touched(stage: Stage) -> None:
     assert not stage.device.taps
 
 
-def test_an_ended_session_still_tells_why(stage: Stage) -> None:
+def test_an_ended_session_still_reports_why(stage: Stage) -> None:
     stage.runner.fail("the device <died>")
 
     assert "Failed: the device &lt;died&gt;" in stage.get(stage.preview).text
@@ -220,7 +220,7 @@ def test_looking_and_touching_do_not_keep_a_session_alive() -> None:
     assert "controller not used for 1 min" in stage.get(stage.preview).text
 
 
-def test_the_rule_of_idle_time_is_told() -> None:
+def test_the_rule_of_idle_time_is_reported() -> None:
     stage = Stage(maxIdleTimeMinutes=7)
 
     assert "when its controller is not used for 7 min" in stage.get(stage.preview).text

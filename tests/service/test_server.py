@@ -73,7 +73,7 @@ def test_a_service_that_is_ready_answers_at_its_url(service: Service) -> None:
     assert data(service.create())["url"].startswith(f"{service.url}/sessions/")
 
 
-def test_ready_tells_the_project(settings: dict[str, object]) -> None:
+def test_ready_reports_the_project(settings: dict[str, object]) -> None:
     with started(json.dumps(settings)) as process:
         event = next_event(process)
 
@@ -383,7 +383,7 @@ def test_signals_end_the_service_except_those_that_its_parent_ignores() -> None:
     assert after == given
 
 
-def test_an_error_of_the_work_before_the_service_is_ready_is_told() -> None:
+def test_an_error_of_the_work_before_the_service_is_ready_is_reported() -> None:
     async def install() -> None:
         raise LookupError("no Node")
 

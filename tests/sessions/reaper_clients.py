@@ -88,7 +88,7 @@ def request_at(service: Served | FaultyService, name: str = "a test") -> Session
     )
 
 
-def entry_of(session_id: str, at: FaultyService, **values: Any) -> Entry:
+def entry_of(session_id: str, at: Served | FaultyService, **values: Any) -> Entry:
     """Return what a ledger holds of a session."""
     entry = Entry(uuid4().hex, "main", at.url, "android appium", "a test", "2026-01-01T00:00:00+00:00", 15)
     return entry._replace(**{"session_id": session_id, "state": LIVE, **values})

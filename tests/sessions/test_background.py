@@ -77,7 +77,7 @@ def test_a_background_with_nothing_to_do_has_no_thread_and_ends_at_once(world: W
     assert "pytest-device-background" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_events_that_are_put_aside_are_told_once_in_order_with_how_late_they_are() -> None:
+def test_events_that_are_put_aside_are_reported_once_in_order_with_how_late_they_are() -> None:
     clock, recorder, kept = FakeClock(), Recorder(), Deferred()
     relay = Relay(recorder, clock=clock)
 

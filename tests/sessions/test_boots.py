@@ -43,7 +43,7 @@ def test_each_thing_that_a_boot_depends_on_makes_a_difference() -> None:
     assert len({request(**arguments).boot_key for arguments in several}) == len(several)
 
 
-def test_a_key_tells_nothing_that_may_be_a_secret() -> None:
+def test_a_key_reveals_nothing_that_may_be_a_secret() -> None:
     source = {"application_archive_url": "https://me:hidden@builds.example/app?X-Signature=hidden"}
     secret = request(**source, device_identifier="hidden", launch_args=["hidden"], open_url="app://hidden")
 
@@ -56,9 +56,9 @@ def test_a_key_tells_nothing_that_may_be_a_secret() -> None:
 def session(**times: datetime) -> Session:
     made = datetime(2026, 11, 21, tzinfo=UTC)
     values = {"id": BUILD, "app_id": APP, "url": "https://devices.example/1", "job_run_id": "1", "type": "appium"}
-    told = {"platform": "ios", "status": "in-progress", "max_duration_minutes": 30}
+    reported = {"platform": "ios", "status": "in-progress", "max_duration_minutes": 30}
     wire = {name: time.isoformat() for name, time in {"created_at": made, "updated_at": made, **times}.items()}
-    return Session.model_validate(values | told | wire, by_name=True)
+    return Session.model_validate(values | reported | wire, by_name=True)
 
 
 def test_a_boot_took_what_the_service_says() -> None:

@@ -1,4 +1,4 @@
-"""A leased session is always stopped, and what happened to it is told."""
+"""A leased session is always stopped, and what happened to it is reported."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,8 @@ from pytest_device.sessions.events import (
 )
 from pytest_device.sessions.lease import lease
 from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from tests.sessions.recorder import Recorder
 from tests.sessions.world import APP_ID, Fault, World
@@ -186,7 +187,7 @@ def test_what_may_pass_is_borne_while_waiting(client: DeviceClient, world: World
     assert world.statuses() == ["stopped"]
 
 
-def test_what_does_not_pass_is_told_as_a_wait_that_was_too_long(client: DeviceClient, world: World) -> None:
+def test_what_does_not_pass_is_reported_as_a_wait_that_was_too_long(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [answer(500, "the disk is full")] * 100
 
     with pytest.raises(SessionTimeoutError) as caught:
@@ -331,7 +332,7 @@ def test_a_wait_for_a_missing_connection_detail_ends_with_its_name(client: Devic
     assert world.statuses() == ["stopped"]
 
 
-def test_the_reason_of_an_errored_session_is_told(client: DeviceClient, world: World) -> None:
+def test_the_reason_of_an_errored_session_is_reported(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [changed(status="errored", remoteConfig=None, failureReason="no disk")]
 
     with pytest.raises(SessionFailedError, match="failed to start: no disk"):
@@ -387,7 +388,7 @@ def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client:
 
 
 @pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403)])
-def test_a_session_that_cannot_be_stopped_is_told_with_page_bound_and_the_call_that_stops_it(
+def test_a_session_that_cannot_be_stopped_is_reported_with_page_bound_and_the_call_that_stops_it(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
     world.faults["stop"] = [fault] * 3
@@ -534,7 +535,9 @@ def test_an_id_that_is_none_is_refused_before_anything_is_sent(client: DeviceCli
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
-def test_a_proxy_that_cannot_be_used_is_told_with_its_variable(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_a_proxy_that_cannot_be_used_is_reported_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     monkeypatch.setenv(variable, "nonsense://127.0.0.1:1")
 
     with pytest.raises(ConfigError, match=variable):

@@ -69,9 +69,9 @@ def test_a_full_disk_leaves_the_former_self_and_nothing_else(ledger: Ledger, tmp
     ledger.write(ENTRY)
 
     command = [sys.executable, "-c", WRITES_TO_A_FULL_DISK, str(tmp_path)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert told == "OSError\n"
+    assert reported == "OSError\n"
     assert ledger.read() == ([ENTRY], {})
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 

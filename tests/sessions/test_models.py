@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from pytest_device.sessions.models import AgentDeviceConfig, AppiumConfig, RemoteConfig, Session, WebPreviewConfig
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, RemoteConfig, WebPreviewConfig
 
 ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 

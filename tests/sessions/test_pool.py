@@ -144,7 +144,9 @@ def test_a_session_whose_controller_stays_dead_failed_to_start_and_is_tried_agai
     assert sorted(world.statuses()) == ["in-progress", "in-progress", "stopped"]
 
 
-def test_a_controller_that_is_dead_in_each_attempt_is_told_with_the_page(client: DeviceClient, world: World) -> None:
+def test_a_controller_that_is_dead_in_each_attempt_is_reported_with_the_page(
+    client: DeviceClient, world: World
+) -> None:
     house = House(client, world, attempts=2)
     house.problem_of = lambda _session: "its daemon answers with status 502"
 
@@ -229,7 +231,7 @@ def test_all_are_asked_to_stop_though_one_cannot_be(house: House, world: World) 
     assert sorted(world.statuses()) == ["in-progress", "stopped"]
 
 
-def test_several_are_stopped_side_by_side_and_told_one_after_the_other(house: House, world: World) -> None:
+def test_several_are_stopped_side_by_side_and_reported_one_after_the_other(house: House, world: World) -> None:
     meeting = threading.Barrier(2)
 
     def meet(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
@@ -245,7 +247,7 @@ def test_several_are_stopped_side_by_side_and_told_one_after_the_other(house: Ho
     assert house.threads == {threading.current_thread().name}
 
 
-def test_whoever_wants_to_save_something_is_told_before_the_stop(house: House, world: World) -> None:
+def test_whoever_wants_to_save_something_is_notified_before_the_stop(house: House, world: World) -> None:
     statuses: list[str] = []
     house.hook = lambda _session: statuses.extend(world.statuses())
 
@@ -254,7 +256,7 @@ def test_whoever_wants_to_save_something_is_told_before_the_stop(house: House, w
     assert statuses == ["in-progress"]
 
 
-def test_one_that_is_left_running_is_told_and_given_to_nobody(house: House, world: World) -> None:
+def test_one_that_is_left_running_is_reported_and_given_to_nobody(house: House, world: World) -> None:
     (held,) = house.take(ANDROID)
 
     house.pool.keep(held)

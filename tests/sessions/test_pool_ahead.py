@@ -117,7 +117,7 @@ def test_one_that_still_boots_is_waited_for_by_who_takes_it(house: House, world:
     assert world.requests == ["create", "get", "get", "get"]
 
 
-def test_what_happened_is_told_to_who_takes_it_in_its_thread_with_how_late_it_is(house: House, world: World) -> None:
+def test_what_happened_is_asked_to_who_takes_it_in_its_thread_with_how_late_it_is(house: House, world: World) -> None:
     house.expect(ANDROID)
     assert boot_on(house, nothing_boots)
     world.clock.sleep(5)
@@ -181,7 +181,7 @@ def test_an_error_is_raised_by_who_takes_it_and_the_slot_is_free(
     assert answered(world, "create", 2)
 
 
-def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_told(house_of: MakeHouse, world: World) -> None:
+def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_reported(house_of: MakeHouse, world: World) -> None:
     house = house_of(attempts=2)
     world.faults["get"] = turns_errored(1)
     house.expect(ANDROID)
@@ -299,7 +299,7 @@ def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(
     assert world.kinds().count(Stopped) == 2
 
 
-def test_a_stop_that_fails_behind_the_tests_is_told(house: House, world: World) -> None:
+def test_a_stop_that_fails_behind_the_tests_is_reported(house: House, world: World) -> None:
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
     house.expect(ANDROID)
     assert answered(world, "create", 1)

@@ -131,7 +131,7 @@ def test_it_gives_the_token_to_nobody(
         assert not any(service.token in text for one in everyone for text in one.environ().values())
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert any(path.suffix == ".json" for path in files)
-        assert not any(service.token in path.read_text() for path in files)
+        assert not any(service.token.encode() in path.read_bytes() for path in files)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

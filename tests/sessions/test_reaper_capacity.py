@@ -116,9 +116,9 @@ def slow() -> Generator[Slow]:
         server.shutdown()
 
 
-@pytest.mark.parametrize(("headers", "told"), [({"Retry-After": "5"}, []), ({}, [CreateUnknown])])
+@pytest.mark.parametrize(("headers", "reported"), [({"Retry-After": "5"}, []), ({}, [CreateUnknown])])
 def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
-    slow: Slow, tmp_path: Path, headers: dict[str, str], told: list[type[Event]]
+    slow: Slow, tmp_path: Path, headers: dict[str, str], reported: list[type[Event]]
 ) -> None:
     slow.headers = headers
     served = Served(f"http://127.0.0.1:{slow.server_port}", "open-sesame-open", str(UUID(int=1)))
@@ -138,4 +138,4 @@ def test_an_interrupted_create_is_unknown_unless_it_is_refused_later(
         interrupting.join(30)
         events = client.close(10)
 
-    assert [type(event) for event in events] == told
+    assert [type(event) for event in events] == reported

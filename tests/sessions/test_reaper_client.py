@@ -143,7 +143,7 @@ def test_an_interrupted_create_leaves_nothing_running(
 
 
 @either_way
-def test_a_lost_create_answer_stays_in_the_ledger_and_is_told(
+def test_a_lost_create_answer_stays_in_the_ledger_and_is_reported(
     service: FaultyService, tmp_path: Path, config: ReaperConfig
 ) -> None:
     service.add_fault("create", "lose-answer")
@@ -307,7 +307,9 @@ def test_an_id_that_nobody_has_seen_is_refused_as_the_service_refuses_it(
         assert client.close(5) == []
 
 
-def test_what_cannot_be_stopped_in_time_is_told_with_what_it_may_cost(service: FaultyService, tmp_path: Path) -> None:
+def test_what_cannot_be_stopped_in_time_is_reported_with_what_it_may_cost(
+    service: FaultyService, tmp_path: Path
+) -> None:
     service.add_fault("stop", "reply", status=500, body="{}", times=2)
     client = reaper_client_at(service, tmp_path, IN_THE_RUN)
     session = client.create(request_at(service))

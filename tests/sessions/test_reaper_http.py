@@ -23,7 +23,7 @@ CALL = Call(1, "POST", "/v2/x", '{"a": 1}')
 
 
 class Far(ThreadingHTTPServer):
-    """A service over TLS that remembers what it was asked, and answers as it is told."""
+    """A service over TLS that remembers what it was asked, and answers as it is configured."""
 
     daemon_threads = True
 
@@ -145,7 +145,7 @@ def test_nothing_is_sent_to_a_service_that_nobody_vouches_for(far: Far) -> None:
     assert far.asked == []
 
 
-def test_a_proxy_is_told_its_credentials_and_nothing_of_the_call(far: Far, cafile: str) -> None:
+def test_a_proxy_gets_its_credentials_and_nothing_of_the_call(far: Far, cafile: str) -> None:
     proxy = Proxy()
     endpoint = Endpoint(far.url, TOKEN, proxy=f"http://me:p%40ss@127.0.0.1:{proxy.port}", cafile=cafile)
 

@@ -17,7 +17,7 @@ def test_constructing_one_keeps_the_rules_between_arguments_too() -> None:
         SessionRequest(app_id=APP_ID, platform=Platform.IOS, max_duration_minutes=5, max_idle_time_minutes=5)
 
 
-def test_all_mistakes_are_told_at_once_rules_between_arguments_included() -> None:
+def test_all_mistakes_are_reported_at_once_rules_between_arguments_included() -> None:
     with pytest.raises(ConfigError) as caught:
         SessionRequest.from_arguments(
             app_id="x", platform="ios", max_idle_time_minutes=9, max_duration_minutes=9, sdk_version="54", open=1
@@ -31,7 +31,7 @@ def test_all_mistakes_are_told_at_once_rules_between_arguments_included() -> Non
     ]
 
 
-def test_a_rule_between_arguments_that_is_broken_alone_is_told_once() -> None:
+def test_a_rule_between_arguments_that_is_broken_alone_is_reported_once() -> None:
     with pytest.raises(ConfigError) as caught:
         SessionRequest.from_arguments(app_id=APP_ID, platform="ios", sdk_version="54")
 

@@ -1,4 +1,4 @@
-"""What others have left is stopped once, and told; what somebody still answers for is not touched."""
+"""What others have left is stopped once, and reported; what somebody still answers for is not touched."""
 
 import time
 from collections import Counter
@@ -145,7 +145,7 @@ def test_a_session_of_another_service_is_named_and_left(past: Past) -> None:
     assert ("stop", 200) not in past.faults.requests()
 
 
-def test_a_create_call_without_an_answer_is_told_of_until_its_time_is_over(past: Past) -> None:
+def test_a_create_call_without_an_answer_is_reported_until_its_time_is_over(past: Past) -> None:
     answered = past.entry()._replace(session_id="", state=ASKED, name="lost one")
     past.left(answered._replace(asked_at="2999-01-01T00:00:00+00:00"))
     past.left(answered._replace(asked_at="2001-01-01T00:00:00+00:00"))
@@ -156,7 +156,7 @@ def test_a_create_call_without_an_answer_is_told_of_until_its_time_is_over(past:
     assert [entry.asked_at for entry in past.entries()] == ["2999-01-01T00:00:00+00:00"]
 
 
-def test_what_a_reaper_stopped_after_its_run_is_told_once(past: Past) -> None:
+def test_what_a_reaper_stopped_after_its_run_is_reported_once(past: Past) -> None:
     past.left(past.entry(state=STOPPED), past.entry(state=GONE))
 
     assert list(past.sweep().notes()) == [
@@ -180,7 +180,7 @@ def test_a_session_that_cannot_be_stopped_is_named_and_stays_known(past: Past) -
 
 
 @pytest.mark.parametrize("elsewhere", [True, False])
-def test_what_cannot_be_stopped_is_told_of_no_longer_when_it_must_have_ended_long_ago(
+def test_what_cannot_be_stopped_is_reported_no_longer_when_it_must_have_ended_long_ago(
     past: Past, *, elsewhere: bool
 ) -> None:
     past.left(past.entry(service="https://other.example" if elsewhere else past.service.url))
@@ -274,7 +274,7 @@ def test_what_a_dead_process_of_this_run_left_is_stopped_and_counted(past: Past)
     run.leave()
 
 
-def test_what_is_known_of_a_dead_process_is_not_told_again(past: Past) -> None:
+def test_what_is_known_of_a_dead_process_is_not_reported_again(past: Past) -> None:
     run = past.live(entry := past.entry(owner="gw0", state=STOPPED))
 
     assert reconcile(run, past.service, known={entry.session_id}, until=time.monotonic() + 5) == []
@@ -292,7 +292,7 @@ def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
     run.leave()
 
 
-def test_a_create_call_of_a_dead_process_is_waited_for_and_then_told(past: Past) -> None:
+def test_a_create_call_of_a_dead_process_is_waited_for_and_then_reported(past: Past) -> None:
     run = past.live(past.entry(owner="gw0")._replace(session_id="", state=ASKED, name="lost one"))
 
     (event,) = reconcile(run, past.service, known=(), until=time.monotonic() + 0.2)

@@ -405,7 +405,7 @@ def test_one_that_nobody_can_find_any_more_is_stopped_at_once(
 
 
 @pytest.mark.parametrize(("fault", "kind"), [({"effect": "delay", "seconds": 0.5}, Stopped), (REFUSAL, StopFailed)])
-def test_the_run_that_left_it_tells_what_came_of_it_when_its_time_was_over_before_the_run(
+def test_the_run_that_left_it_reports_what_came_of_it_when_its_time_was_over_before_the_run(
     runs: Runs, need: DeviceRequirement, fault: dict[str, Any], kind: type[Event]
 ) -> None:
     run = runs.start()
@@ -532,7 +532,7 @@ def test_what_others_have_by_then_is_left_to_them(runs: Runs, need: DeviceRequir
 
 
 @pytest.mark.parametrize(("leaves_warm", "kind"), [(True, KeptWarm), (False, Stopped)])
-def test_what_workers_have_left_up_is_told_or_stopped_with_the_run(
+def test_what_workers_have_left_up_is_reported_or_stopped_with_the_run(
     runs: Runs, need: DeviceRequirement, *, leaves_warm: bool, kind: type[Event]
 ) -> None:
     run = runs.start()
@@ -578,7 +578,7 @@ def test_a_fresh_device_takes_the_place_of_one_that_is_kept_warm_too(runs: Runs,
     assert runs.at.statuses() == ["stopped", "in-progress"]
 
 
-def test_a_run_that_stops_what_it_has_left_up_itself_tells_of_its_end(runs: Runs, need: DeviceRequirement) -> None:
+def test_a_run_that_stops_what_it_has_left_up_itself_reports_its_end(runs: Runs, need: DeviceRequirement) -> None:
     run = runs.start(has_room=False)
     session_id = run.use(need)
 
@@ -611,7 +611,7 @@ def test_where_a_run_cannot_be_read_the_others_sessions_are_found(
     assert runs.start().use(need) == session_id
 
 
-def test_a_take_over_that_is_broken_off_is_stopped_and_told_apart(
+def test_a_take_over_that_is_broken_off_is_stopped_and_distinguished(
     runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     session_id = runs.left(need)
@@ -620,11 +620,11 @@ def test_a_take_over_that_is_broken_off_is_stopped_and_told_apart(
     reaper.resume()
 
     assert eventually(lambda: runs.at.statuses()[0] == "stopped")
-    told = [event for event in run.close() if session_id_of(event) == session_id]
-    assert [type(event) for event in told] == [Note, Stopped]
+    reported = [event for event in run.close() if session_id_of(event) == session_id]
+    assert [type(event) for event in reported] == [Note, Stopped]
 
 
-def test_what_a_run_has_asked_for_and_not_heard_of_is_not_told_as_its_own(
+def test_what_a_run_has_asked_for_and_not_been_answered_is_not_reported_as_its_own(
     runs: Runs, need: DeviceRequirement, tmp_path: Path
 ) -> None:
     session_id = runs.left(need)

@@ -1,4 +1,4 @@
-"""The service, the network before it, a clock, and what was told, for tests of the life of a session."""
+"""The service, the network before it, a clock, and what was reported, for tests of the life of a session."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

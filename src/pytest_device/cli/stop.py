@@ -6,13 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 from pytest_device.cli.command import Command, add_json, add_state_dir, known_state_dir, nothing_in, state_dir_of
 from pytest_device.cli.sessions import ONLY_HERE, unusable
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Options
+from pytest_device.sessions.session_id import SessionId
 from pytest_device.settings import resolve
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("ids", nargs="*", default=[], type=UUID, metavar="ID", help="stop only these sessions")
+    which.add_argument("ids", nargs="*", default=[], type=_session_id, metavar="ID", help="stop only these sessions")
     which.add_argument("--all", action="store_true", help="also stop the sessions of live runs")
     parser.add_argument(
         "--url",
@@ -39,6 +39,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_state_dir(parser, "directory where the runs recorded their sessions")
     add_json(parser)
+
+
+def _session_id(text: str) -> SessionId:
+    try:
+        return SessionId(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"session id {text!r} must be a UUID") from None
 
 
 def _seconds(text: str) -> float:
@@ -59,7 +66,7 @@ def _run(parsed: argparse.Namespace) -> int:
     service = endpoint_at(parsed.url, os.environ.get(TOKEN_VARIABLE, ""))
     variable, unset = Options.stop_timeout_seconds.variable, dict[str, str]().get
     by_environment = resolve(unset, {variable: os.environ.get(variable, "")}, unset).stop_timeout_seconds
-    choice = Choice(frozenset(map(str, parsed.ids)), with_live_runs=parsed.all)
+    choice = Choice(frozenset(parsed.ids), with_live_runs=parsed.all)
     try:
         state_dir = state_dir_of(parsed) if choice.ids else known_state_dir(parsed)
         outcome = stop_known(state_dir, service, choice, parsed.timeout_seconds or by_environment)

@@ -12,7 +12,8 @@ from pytest_device.controllers.client import Client, config_of
 from pytest_device.controllers.schema import problems_of
 from pytest_device.controllers.transport import OK, Reply, as_mapping
 from pytest_device.errors import ArgentError, ControllerError
-from pytest_device.sessions.models import ArgentConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import ArgentConfig
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 

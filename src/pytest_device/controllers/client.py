@@ -8,7 +8,8 @@ from urllib.parse import quote
 from pytest_device.controllers.environment import environment_of
 from pytest_device.controllers.transport import OK, Transport, as_mapping
 from pytest_device.errors import ControllerError
-from pytest_device.sessions.models import RemoteConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import RemoteConfig
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 

@@ -14,7 +14,8 @@ from pytest_device.controllers.client import Client, config_of
 from pytest_device.controllers.environment import AGENT_DEVICE_SESSION
 from pytest_device.controllers.transport import OK, Reply, as_mapping, refusal_of
 from pytest_device.errors import AgentDeviceError, ConfigError, ControllerError
-from pytest_device.sessions.models import AgentDeviceConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AgentDeviceConfig
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 

@@ -8,7 +8,8 @@ from typing import Final
 from zlib import crc32
 
 from pytest_device.errors import ControllerError
-from pytest_device.sessions.models import AgentDeviceConfig, AppiumConfig, ArgentConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig
 
 AGENT_DEVICE_SESSION: Final = "AGENT_DEVICE_SESSION"
 

@@ -12,7 +12,8 @@ import httpx
 
 from pytest_device.controllers.transport import OK, access_of, address_of, reason_of, refusal_of
 from pytest_device.redact import is_loopback
-from pytest_device.sessions.models import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
 
 TIMEOUT_SECONDS: Final = 10.0
 MAX_REPLY_BYTES: Final = 1024 * 1024

@@ -158,7 +158,7 @@ class Attempt:
             raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
         self.is_known = self._is_answered = True
         self._odd_since = None
-        self.session = self._as_requested(session)
+        self.session = self._as_requested(session.model_copy(update={"id": known.id}))  # one spelling
 
     def _as_requested(self, session: Session) -> Session:
         """Take from the request what the service does not say of a session, and report that once in a run."""

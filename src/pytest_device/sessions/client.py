@@ -21,21 +21,21 @@ from pytest_device.errors import (
     ServiceError,
     StatusError,
     TransportError,
-    UnexpectedReplyError,
 )
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.partial import session_id_in
+from pytest_device.sessions.partial import path_of
 from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
+from pytest_device.sessions.reply_body import body_of, check_whole
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.session_id import SessionId
 from pytest_device.settings import checked_token
 from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
 
 if TYPE_CHECKING:
     import ssl
 
-MAX_REPLY_BYTES: Final = 1024 * 1024
 REPLY_SECONDS: Final = 30.0
 """The longest a call may take once it is connected, however steadily the bytes of its answer trickle in."""
 
@@ -204,11 +204,11 @@ class DeviceClient:
         with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
             self._http.cookies.clear()  # the document knows no cookies
             asked = retry_policy.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
-            answer = _body_of(operation, reply)
+            answer = body_of(operation, reply)
             try:
                 return read_session(operation, reply.status_code, answer, asked)
             except NoCapacityError:  # which lets the call be sent again
-                _check_whole(operation, reply, answer)
+                check_whole(operation, reply, answer)
                 raise
 
     @contextmanager
@@ -255,33 +255,6 @@ class DeviceClient:
         return no_answer(operation, self.base_url, f"{type(error).__name__}: {reason}", sent=True)
 
 
-def _body_of(operation: str, reply: httpx.Response) -> bytes:
-    if reply.headers.get("content-encoding", "identity") != "identity":
-        raise UnexpectedReplyError(f"{operation}: the answer is compressed, although the request forbids it")
-    body = bytearray()
-    try:
-        for chunk in reply.iter_bytes():
-            body += chunk
-            if len(body) > MAX_REPLY_BYTES:
-                message = f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes"
-                raise UnexpectedReplyError(message, session_id=session_id_in(bytes(body)))
-    except httpx.HTTPError as error:
-        session_id = session_id_in(bytes(body))
-        if operation == "create" and session_id:  # other calls can be repeated
-            raise UnexpectedReplyError(
-                f"{operation}: the answer was cut off ({error})", session_id=session_id
-            ) from None
-        raise
-    return bytes(body)
-
-
-def _check_whole(operation: str, reply: httpx.Response, body: bytes) -> None:
-    """Raise TransportError for a part of an answer that the transport took for the whole."""
-    length = reply.headers.get("content-length", "")
-    if length not in {"", str(len(body))}:
-        raise TransportError(f"{operation}: {len(body)} of {length} bytes arrived of a refusal", sent=True)
-
-
 def _certificates() -> "ssl.SSLContext | bool":
     """Return what the variables name, which httpx reads together with the proxy only; True for its own choice."""
     import ssl
@@ -292,7 +265,7 @@ def _certificates() -> "ssl.SSLContext | bool":
 
 def _path(session_id: UUID | str) -> str:
     try:
-        return f"{SESSIONS_PATH}/{UUID(str(session_id))}"
+        return path_of(str(SessionId(str(session_id))))
     except ValueError:
         raise ConfigError(f"session id {str(session_id)!r} must be a UUID") from None
 

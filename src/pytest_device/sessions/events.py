@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, assert_never, cast, get_args
 
 from pytest_device.errors import ServiceError, SessionGoneError, StopDelayedError
+from pytest_device.sessions.partial import is_same
 from pytest_device.sessions.states import PROVEN, Outcome
 from pytest_device.spec import TERMINAL
 
@@ -247,7 +248,7 @@ def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent
             return StopDelayed(of, str(answer))
         case ServiceError():
             return StopFailed(of, str(answer))
-        case _ if str(answer.id) != of.session_id:
+        case _ if not is_same(str(answer.id), of.session_id):
             return StopFailed(of, f"the service returned session {answer.id}")
         case _ if answer.status not in TERMINAL:
             return StopFailed(of, f"its status is {answer.described_status}")

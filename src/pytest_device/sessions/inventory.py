@@ -10,6 +10,7 @@ from pytest_device.sessions.events import detail_of, is_proof
 from pytest_device.sessions.ledger import ENDED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, account_of, past_runs
+from pytest_device.sessions.session_id import SessionId
 from pytest_device.sessions.sweep import Findings, asked_after, counted, is_free, is_over, proven_in, stop_all
 from pytest_device.spec import CLEANUP_MINUTES
 
@@ -61,12 +62,12 @@ def opened(state_dir: Path) -> Generator[tuple[list[Known], dict[str, str]]]:
 class Choice:
     """Which sessions to stop: those with the given ids, else all, but those of live runs only ``with_live_runs``."""
 
-    ids: frozenset[str] = frozenset()
+    ids: frozenset[SessionId] = frozenset()
     with_live_runs: bool = False
 
     def includes(self, known: Known) -> bool:
         if self.ids:
-            return known.entry.session_id.lower() in self.ids
+            return any(one.names(known.entry.session_id) for one in self.ids)
         return self.with_live_runs or not known.is_alive
 
 
@@ -120,7 +121,7 @@ def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seco
         account = account_of(state_dir, endpoint.token) if here else ""
         foreign = [one.entry for one in here if not (one.entry.is_of(account) or choice.ids)]
         running = [one.entry for one in here if one.entry.state not in UNKNOWN and one.entry not in foreign]
-        strangers = choice.ids - {one.entry.session_id.lower() for one in known}
+        strangers = {str(one) for one in choice.ids if not any(one.names(other.entry.session_id) for other in known)}
         # Of a mistyped id, 404 to a stop would be no proof.
         unknown = {session_id for session_id, found in asked_after(endpoint, strangers).items() if found is None}
         found = [Entry.of_session(session_id, label="session") for session_id in sorted(strangers - unknown)]

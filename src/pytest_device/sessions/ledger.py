@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from pytest_device.sessions.partial import SPELLING
 from pytest_device.spec import LONGEST_MINUTES
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, *ENDED})
 _VERSION: Final = 2
 _ENTRY: Final = ".json"
 _WARM_ENTRY: Final = f".warm{_ENTRY}"
-_ID: Final = re.compile("(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
-"""What becomes a part of an address."""
 _INTENT: Final = re.compile("[0-9a-f]{32}")
 _OWNER: Final = re.compile("[A-Za-z0-9-]+")
 """What become parts of paths."""
@@ -107,7 +106,7 @@ class Entry(NamedTuple):
             raise DamagedEntryError("a value is of another kind")
         if entry.state not in STATES:
             raise DamagedEntryError(f"its state {entry.state!r} is unknown")
-        if bool(entry.session_id) == (entry.state in UNKNOWN) or not _ID.fullmatch(entry.session_id):
+        if bool(entry.session_id) == (entry.state in UNKNOWN) or not _is_id(entry.session_id):
             raise DamagedEntryError(f"state {entry.state!r} with the session id {entry.session_id!r}")
         if not (_INTENT.fullmatch(entry.intent) and _OWNER.fullmatch(entry.owner)):
             raise DamagedEntryError(f"its intent {entry.intent!r} or owner {entry.owner!r} is no name of this ledger")
@@ -218,6 +217,11 @@ class Ledger:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+
+def _is_id(text: str) -> bool:
+    """Return whether a text can become a part of an address, or is empty."""
+    return not text or SPELLING.fullmatch(text) is not None
 
 
 def _content(path: str) -> bytes:

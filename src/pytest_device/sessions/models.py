@@ -1,20 +1,16 @@
-"""What the service reports: a session and its connection details."""
+"""What the service reports of a session."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, Self, cast
-from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 
 from pydantic import (
     AwareDatetime,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
+    PlainSerializer,
     PrivateAttr,
-    SecretStr,
     SerializeAsAny,
     StrictInt,
     StrictStr,
@@ -26,8 +22,10 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from pytest_device.errors import UnexpectedReplyError
-from pytest_device.redact import Redactor, is_loopback
+from pytest_device.redact import Redactor
 from pytest_device.sessions.partial import nodes_of, session_id_of
+from pytest_device.sessions.remote_config import WIRE, AppiumConfig, RemoteConfig, config_class, without_member
+from pytest_device.sessions.session_id import SessionId
 from pytest_device.spec import DURATION_MAX_MINUTES, Platform, SessionType, Status
 
 _WORD_MAX_LENGTH: Final = 80
@@ -35,97 +33,6 @@ _WORD_MAX_LENGTH: Final = 80
 _URL_MAX_LENGTH: Final = 2048
 _MINUTES_MAX: Final = 1_000_000
 """Nearly two years: what is more is no limit, and breaks calculations."""
-_KEY_LENGTH: Final = 8
-"""A shorter path holds no key, and hidden it would make holes in texts that it has nothing to do with."""
-_CREDENTIAL = re.compile(r"(?i)token|secret|passw|auth|credential|access.?key|api.?key")
-
-
-_WIRE: Final = ConfigDict(
-    extra="allow",  # fields the document does not know are kept
-    alias_generator=to_camel,
-    hide_input_in_errors=True,  # any value may be a credential
-)
-
-
-class RemoteConfig(BaseModel, frozen=True):
-    """Connection details of a session in progress. Its repr shows no value: all of them open the device."""
-
-    model_config = _WIRE
-
-    web_preview_url: str | None = None
-
-    def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
-        return ()
-
-    def secrets(self) -> Iterator[str]:
-        """Yield every value that must not be shown: credentials, and the URLs, whose hosts are secrets too."""
-        yield from _secrets_in(self.model_dump(mode="python"))
-
-
-def _secrets_in(values: object) -> Iterator[str]:
-    for key, value in nodes_of(values):
-        match value:
-            case SecretStr():
-                yield value.get_secret_value()
-            case str() if "://" in value:
-                yield from _secrets_of_url(value)
-            case str() if _CREDENTIAL.search(key):
-                yield value
-            case _:
-                pass
-
-
-def _secrets_of_url(url: str) -> Iterator[str]:
-    try:
-        parts = urlsplit(url)
-        host, password = parts.hostname or "", parts.password
-    except ValueError:
-        yield url
-        return
-    if password:
-        yield from (password, unquote(password))
-    yield from (value for key, value in parse_qsl(parts.query) if _CREDENTIAL.search(key))
-    if not is_loopback(host):
-        yield from (url, host)
-    elif len(parts.path) >= _KEY_LENGTH:
-        yield from (url, parts.path)  # of several on this machine a key in the path opens one
-
-
-class AgentDeviceConfig(RemoteConfig, frozen=True):
-    """Connection details of an ``agent-device`` session."""
-
-    agent_device_remote_session_url: str
-    agent_device_remote_session_token: SecretStr
-
-
-class ArgentConfig(RemoteConfig, frozen=True):
-    """Connection details of an ``argent`` session."""
-
-    tools_url: str
-    tools_auth_token: SecretStr | None = None
-
-
-class AppiumConfig(RemoteConfig, frozen=True):
-    """Connection details of an ``appium`` session. The document does not show what is inside ``capabilities``."""
-
-    appium_url: str
-    capabilities: dict[str, Any]
-
-
-class WebPreviewConfig(RemoteConfig, frozen=True):
-    """Connection details of a ``web-preview-only`` session."""
-
-    web_preview_url: str  # pyright: ignore[reportGeneralTypeIssues]  # what is optional elsewhere is required here
-
-
-_CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {
-    SessionType.AGENT_DEVICE: AgentDeviceConfig,
-    SessionType.ARGENT: ArgentConfig,
-    SessionType.APPIUM: AppiumConfig,
-    SessionType.WEB_PREVIEW_ONLY: WebPreviewConfig,
-}
-
-
 _NEVER_NULL: Final = (
     "app_id",
     "url",
@@ -141,17 +48,6 @@ _REASON_MAX_LENGTH: Final = 500
 _CONFIG: Final = "remoteConfig"
 
 
-def _config_class(kind: object, details: object) -> type[RemoteConfig]:
-    """Return the class of connection details, by their own members where the session's type is not known."""
-    if kind is not None or not isinstance(details, dict):
-        return _CONFIG_OF_TYPE.get(str(kind), RemoteConfig)
-    return next((one for one in _CONFIG_OF_TYPE.values() if _required(one) <= details.keys()), RemoteConfig)
-
-
-def _required(kind: type[RemoteConfig]) -> AbstractSet[str]:
-    return {to_camel(name) for name, field in kind.model_fields.items() if field.is_required()}
-
-
 def _without(data: object, at_fault: Iterable[tuple[int | str, ...]]) -> dict[str, object] | None:
     """Return a session's fields without those at fault, None where there is no session without them."""
     if not isinstance(data, dict):
@@ -160,18 +56,8 @@ def _without(data: object, at_fault: Iterable[tuple[int | str, ...]]) -> dict[st
     for name, *inner in at_fault:
         if name in {"id", "status"}:
             return None
-        rest[str(name)] = _without_member(rest.get("type"), rest.get(_CONFIG), inner) if name == _CONFIG else None
+        rest[str(name)] = without_member(rest.get("type"), rest.get(_CONFIG), inner) if name == _CONFIG else None
     return rest
-
-
-def _without_member(kind: object, details: object, place: Sequence[int | str]) -> object:
-    """Return connection details without what is at fault in them, None where that is required."""
-    if not isinstance(details, dict):
-        return None
-    members = cast("dict[str, object]", details)
-    if not place or place[0] in _required(_config_class(kind, members)):
-        return None
-    return {name: value for name, value in members.items() if name != place[0]}
 
 
 def _text_only(value: object) -> object:
@@ -186,7 +72,12 @@ def _showable(value: object) -> object:
     return value
 
 
+def _as_written(value: object) -> SessionId:
+    return SessionId(str(_text_only(value)))
+
+
 _Uuid = Annotated[UUID, BeforeValidator(_text_only)]
+_SessionId = Annotated[UUID, BeforeValidator(_as_written), PlainSerializer(str, when_used="json")]
 _Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only)]
 _Minutes = Annotated[StrictInt, Field(ge=0, le=_MINUTES_MAX)]
 _PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$", max_length=_URL_MAX_LENGTH)]
@@ -200,9 +91,9 @@ class Session(BaseModel, frozen=True):
     document says is None, but for ``id`` and ``status``, without which there is no session to speak of.
     """
 
-    model_config = _WIRE
+    model_config = WIRE
 
-    id: _Uuid
+    id: _SessionId
     app_id: _Uuid | None = None
     url: _PageUrl | None = None
     job_run_id: StrictStr | None = None
@@ -233,7 +124,7 @@ class Session(BaseModel, frozen=True):
     def _config_of_type(cls, value: object, info: ValidationInfo) -> object:
         if value is None:
             return None
-        return _config_class(info.data.get("type"), value).model_validate(value)
+        return config_class(info.data.get("type"), value).model_validate(value)
 
     def model_post_init(self, context: Any, /) -> None:
         """Note what was dropped because it is not as the document says."""

@@ -6,27 +6,28 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from pytest_device.redact import Redactor
-from pytest_device.spec import TERMINAL
+from pytest_device.spec import SESSIONS_PATH, TERMINAL
 
-_HEX: Final = re.compile(
+SPELLING: Final = re.compile(
     r"(?:urn:uuid:)?\{?([0-9a-fA-F]{8})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{12})\}?"
 )
-_NAMED_ID: Final = re.compile(rf'"id"\s*:\s*"({_HEX.pattern})"')
+"""The texts that are a UUID."""
+_NAMED_ID: Final = re.compile(rf'"id"\s*:\s*"({SPELLING.pattern})"')
 _URL: Final = re.compile(r"https?://[!-~]{1,2000}")
 
 
 def session_id_in(body: bytes) -> str | None:
-    """Return the id that an answer gives a session, in the usual spelling, however else the answer is broken."""
+    """Return the id that an answer gives a session, as it is written there, however else the answer is broken."""
     if session_id := session_id_of(_data_of(body)):
         return session_id
     found = _NAMED_ID.search(body.decode("latin-1"))
-    return _canonical(found[1]) if found else None
+    return found[1] if found else None
 
 
 def session_id_of(data: object) -> str | None:
-    """Return the id, in the usual spelling, that the data of an answer give a session."""
+    """Return the id that the data of an answer give a session, as it is written there."""
     session_id = cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
-    return _canonical(session_id) if isinstance(session_id, str) and _HEX.fullmatch(session_id) else None
+    return session_id if isinstance(session_id, str) and SPELLING.fullmatch(session_id) else None
 
 
 def url_in(body: bytes) -> str:
@@ -38,7 +39,17 @@ def url_in(body: bytes) -> str:
 def says_stopped(body: bytes, session_id: str) -> bool:
     """Return whether an answer is about this session and says that it has ended."""
     status = _data_of(body).get("status")
-    return session_id_in(body) == session_id and str(status) in TERMINAL
+    return is_same(session_id_in(body) or "", session_id) and str(status) in TERMINAL
+
+
+def is_same(session_id: str, other: str) -> bool:
+    """Return whether two ids name the same session, however each is written."""
+    return _canonical(session_id) == _canonical(other)
+
+
+def path_of(session_id: str) -> str:
+    """Return the path of a session, with its id as it is written."""
+    return f"{SESSIONS_PATH}/{session_id}".replace("{", "%7B").replace("}", "%7D")
 
 
 def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
@@ -54,7 +65,7 @@ def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
 
 
 def _canonical(session_id: str) -> str:
-    return "-".join(_HEX.sub(r"\1 \2 \3 \4 \5", session_id).split()).lower()
+    return "-".join(SPELLING.sub(r"\1 \2 \3 \4 \5", session_id).split()).lower()
 
 
 def _data_of(body: bytes) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.ledger import LIVE, Entry, Ledger
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.partial import is_same
 from pytest_device.sessions.pending import PendingSession, is_refused, read_created
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
@@ -95,7 +96,7 @@ class ReaperClient:
     def get(self, session_id: UUID | str) -> Session:
         session = self._client.get(session_id)
         for pending in list(self._sessions.values()):
-            pending.is_seen |= pending.entry.session_id == str(session.id)
+            pending.is_seen |= is_same(pending.entry.session_id, str(session.id))
         return session
 
     def stop(self, session_id: UUID | str) -> Session:
@@ -205,7 +206,7 @@ class ReaperClient:
 
     def _of(self, session_id: UUID | str) -> PendingSession:
         for pending in list(self._sessions.values()):  # another thread may create a session meanwhile
-            if pending.entry.session_id == str(session_id):
+            if is_same(pending.entry.session_id, str(session_id)):
                 return pending
         return self.register(Entry.of_session(str(session_id)))
 

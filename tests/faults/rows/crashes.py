@@ -15,7 +15,7 @@ ROWS: Final = (
         "os._exit in a test",
         "Stopped, although Python can't clean up.",
         suite("reached()\nos._exit(3)"),
-        told=NOBODY,
+        reported=NOBODY,
         status=3,
     ),
     Row(
@@ -31,22 +31,22 @@ ROWS: Final = (
             """,
             given=", theirs",
         ),
-        told=NOBODY,
+        reported=NOBODY,
         status=3,
     ),
     Row(
         "a segmentation fault",
         "Stopped.",
         suite("reached()\nctypes.string_at(0)"),
-        told=NOBODY,
+        reported=NOBODY,
         status=-11,
     ),
-    Row("an abort of a C library", "Stopped.", suite("reached()\nos.abort()"), told=NOBODY, status=-6),
+    Row("an abort of a C library", "Stopped.", suite("reached()\nos.abort()"), reported=NOBODY, status=-6),
     Row(
         "a test replaces its process with another program",
         "Stopped, although a process with the same ID continues.",
         suite("reached()\nos.execv('/bin/sleep', ['sleep', '6'])"),
-        told=NOBODY,
+        reported=NOBODY,
         status=0,
     ),
     Row(
@@ -91,7 +91,7 @@ ROWS: Final = (
         ),
         when=in_test,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
         status=-9,
     ),
     Row(
@@ -114,7 +114,7 @@ ROWS: Final = (
         "a forked child continues into pytest's own shutdown",
         "Two processes now end the run: the session is stopped once or twice.",
         suite("reached()\nos.fork()"),
-        told=r"1 stopped \(confirmed\)",
+        reported=r"1 stopped \(confirmed\)",
     ),
     Row(
         "a child of multiprocessing ends",
@@ -137,7 +137,7 @@ ROWS: Final = (
         "a test closes every file that it did not open",
         "Stopped; the run itself may fail in any way.",
         suite("reached()\nos.closerange(3, 256)"),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "a test uses up all file descriptors",
@@ -156,7 +156,7 @@ ROWS: Final = (
             pytest.kept_open = files
             """
         ),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "a test uses up its memory limit",
@@ -171,7 +171,7 @@ ROWS: Final = (
             while True: kept.append(bytearray(2**16))
             """
         ),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "a test changes the directory, the environment and the standard streams",

@@ -26,7 +26,7 @@ ROWS: Final = (
         "Each session is stopped.",
         many(4, "assert False"),
         options=("--maxfail=2",),
-        told=stopped(2),
+        reported=stopped(2),
         sessions=2,
         status=1,
     ),
@@ -51,7 +51,7 @@ ROWS: Final = (
                 raise SystemError("a hook of the suite")
             """
         ),
-        told=r"1 stopped \(confirmed\)",
+        reported=r"1 stopped \(confirmed\)",
         status=1,
     ),
     Row(
@@ -70,7 +70,7 @@ ROWS: Final = (
         "an internal error at the end of the run",
         "The same.",
         suite(conftest=_hook("pytest_sessionfinish(session)")),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "an internal error while pytest shuts down",
@@ -90,7 +90,7 @@ ROWS: Final = (
             """
         ),
         promise=Promise.NONE,
-        told="platform",
+        reported="platform",
         sessions=0,
         status=4,
     ),
@@ -99,7 +99,7 @@ ROWS: Final = (
         "Nothing is created.",
         files('@pytest.mark.device(platform="android")\ndef test_one(device_session): pass\nraise ValueError("here")'),
         promise=Promise.NONE,
-        told="ValueError: here",
+        reported="ValueError: here",
         sessions=0,
         status=2,
     ),
@@ -107,7 +107,7 @@ ROWS: Final = (
         "another fixture fails in its setup, before ours",
         "Either nothing is created, or the session is stopped.",
         suite(before=_THEIRS.format(given="", setup="raise ValueError", teardown=""), given=", theirs"),
-        told="1 error",
+        reported="1 error",
         sessions=0,
         status=1,
     ),
@@ -159,7 +159,7 @@ ROWS: Final = (
         "Stopped, without any output.",
         PASSES,
         options=("-s", "-p", "no:terminal"),
-        told=NOBODY,
+        reported=NOBODY,
         status=0,
     ),
 )

@@ -22,7 +22,7 @@ ROWS: Final = (
         network=True,
         promise=Promise.BOUNDED,
         arm=trick("create", huge),
-        told=_LOST,
+        reported=_LOST,
         status=1,
     ),
     Row(
@@ -48,7 +48,7 @@ ROWS: Final = (
         network=True,
         promise=Promise.BOUNDED,
         arm=trick("create", _REDIRECT, times=100),
-        told="infrastructure: create",
+        reported="infrastructure: create",
         sessions=0,
         status=1,
     ),
@@ -75,7 +75,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=service_fault("create", "change", fields={"id": _STRANGER}),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2", "DEVICE_STOP_TIMEOUT_SECONDS": "2"},
-        told="1 unknown|NOT CONFIRMED",
+        reported="1 unknown|NOT CONFIRMED",
         status=1,
     ),
     Row(
@@ -84,7 +84,7 @@ ROWS: Final = (
         PASSES,
         promise=Promise.BOUNDED,
         arm=service_fault("create", "change", fields={"id": "../../v2/me"}),
-        told=_LOST,
+        reported=_LOST,
         status=1,
     ),
     Row(
@@ -92,7 +92,7 @@ ROWS: Final = (
         "Not used, and stopped.",
         PASSES,
         arm=service_fault("create", "change", fields={"platform": "ios", "type": "argent"}),
-        told=r"1 stopped \(confirmed\)",
+        reported=r"1 stopped \(confirmed\)",
         status=1,
     ),
     Row(
@@ -115,7 +115,7 @@ ROWS: Final = (
         arm=service_fault(
             "create", "change", fields={"maxDurationMinutes": -5, "maxIdleTimeMinutes": -1, "createdAt": "0000-99-99"}
         ),
-        told=r"1 stopped \(confirmed\)",
+        reported=r"1 stopped \(confirmed\)",
     ),
     Row(
         "the service's clock is a century ahead",
@@ -133,7 +133,7 @@ ROWS: Final = (
         network=True,
         promise=Promise.BOUNDED,
         arm=trick("create", endless_chunks),
-        told=_LOST,
+        reported=_LOST,
         status=1,
     ),
     Row(
@@ -159,7 +159,7 @@ ROWS: Final = (
         network=True,
         promise=Promise.BOUNDED,
         arm=trick("create", endless_header),
-        told=_LOST,
+        reported=_LOST,
         status=1,
     ),
     Row(
@@ -179,7 +179,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         arm=trick("create", trickling),
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
-        told=_LOST,
+        reported=_LOST,
         status=1,
         limit=90,
     ),
@@ -209,7 +209,7 @@ ROWS: Final = (
         network=True,
         promise=Promise.BOUNDED,
         arm=trick("create", saying("200 OK", _DEEP)),
-        told=_LOST,
+        reported=_LOST,
         status=1,
     ),
     Row(

@@ -56,7 +56,7 @@ ROWS: Final = (
         arm=trick("create", _LATE),
         when=network_strikes,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
         status=-9,
     ),
     Row(
@@ -67,7 +67,7 @@ ROWS: Final = (
         arm=trick("create", slow_to_pass(SLOW_SECONDS)),
         when=network_strikes,
         fault=sends_group(KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "Ctrl-C while the device boots",
@@ -85,7 +85,7 @@ ROWS: Final = (
         arm=boots_for_ever,
         when=while_booting,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "Ctrl-C inside stop",
@@ -120,7 +120,7 @@ ROWS: Final = (
         arm=slow("stop"),
         when=inside("stop"),
         fault=sends_group(KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "SIGSTOP for longer than the timeouts, then SIGCONT",
@@ -138,6 +138,6 @@ ROWS: Final = (
         HOLDS,
         when=in_test,
         fault=sends_group(STOP, KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
 )

@@ -56,7 +56,7 @@ ROWS: Final = (
         "Reported once; the session is stopped. The next run could not sweep.",
         PASSES,
         settings=_NO_PLACE,
-        told=_NO_LEDGER,
+        reported=_NO_LEDGER,
         status=0,
     ),
     Row(
@@ -66,14 +66,14 @@ ROWS: Final = (
         settings=_NO_PLACE,
         when=in_test,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "the state directory's path is a file",
         "As above.",
         PASSES,
         arm=_state_becomes_a_file,
-        told=_NO_LEDGER,
+        reported=_NO_LEDGER,
         status=0,
     ),
     Row(
@@ -81,7 +81,7 @@ ROWS: Final = (
         "As above.",
         suite("reached()", conftest=_FULL),
         start=_through_a_pipe,
-        told="the ledger cannot be written",
+        reported="the ledger cannot be written",
         status=0,
     ),
     Row(
@@ -91,7 +91,7 @@ ROWS: Final = (
         start=_through_a_pipe,
         when=in_test,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "the state directory is removed during the run",
@@ -106,7 +106,7 @@ ROWS: Final = (
         HOLDS,
         when=in_test,
         fault=at_once(_remove_state, sends(KILL)),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "the state directory becomes a file during the run",
@@ -169,7 +169,7 @@ ROWS: Final = (
         "sys.executable is not a Python (an embedded interpreter)",
         "No reaper can start; the run itself stops the session and reports what is missing.",
         suite(conftest="sys.executable = '/bin/false'"),
-        told=r"1 stopped \(confirmed\)",
+        reported=r"1 stopped \(confirmed\)",
         status=0,
     ),
 )

@@ -31,7 +31,7 @@ ROWS: Final = (
         "It ends the process without notice; the reaper stops the session.",
         HOLDS,
         options=_THREAD,
-        told=NOBODY,
+        reported=NOBODY,
         status=1,
     ),
     Row(
@@ -50,7 +50,7 @@ ROWS: Final = (
         options=_THREAD,
         network=True,
         arm=trick("create", late(2.5)),
-        told=NOBODY,
+        reported=NOBODY,
         status=1,
     ),
     Row(
@@ -67,7 +67,7 @@ ROWS: Final = (
         PASSES,
         options=_THREAD,
         arm=boots_for_ever,
-        told=NOBODY,
+        reported=NOBODY,
         status=1,
     ),
     Row(
@@ -76,7 +76,7 @@ ROWS: Final = (
         PASSES,
         options=_SIGNAL,
         arm=slow("stop", 2.5),
-        told=r"1 stopped \(confirmed\)",
+        reported=r"1 stopped \(confirmed\)",
     ),
     Row(
         "pytest-timeout (thread) inside stop",
@@ -84,7 +84,7 @@ ROWS: Final = (
         PASSES,
         options=_THREAD,
         arm=slow("stop", 2.5),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "pytest-timeout (thread) in a worker",
@@ -98,7 +98,7 @@ ROWS: Final = (
         "Each attempt has its own session, and each is stopped.",
         suite("assert False"),
         options=("--reruns=2",),
-        told=stopped(3),
+        reported=stopped(3),
         sessions=3,
         status=1,
     ),
@@ -108,7 +108,7 @@ ROWS: Final = (
         _DIES_ONCE,
         options=("--reruns=1", "-n1"),
         fault=sends_worker(KILL),
-        told=stopped(2),
+        reported=stopped(2),
         sessions=2,
     ),
     Row(
@@ -117,7 +117,7 @@ ROWS: Final = (
         suite(),
         options=("--reruns=1",),
         arm=lambda room: room.service.add_fault("boot", "fail"),
-        told=r"2 stopped \(confirmed\)",
+        reported=r"2 stopped \(confirmed\)",
         sessions=2,
         status=0,
     ),
@@ -126,7 +126,7 @@ ROWS: Final = (
         "Stopped; the receipt lacks what happened in the box.",
         suite("reached()\nos._exit(3)"),
         options=_FORKED,
-        told="EXITED with status 3",
+        reported="EXITED with status 3",
         status=1,
     ),
     Row(
@@ -134,7 +134,7 @@ ROWS: Final = (
         "Stopped.",
         suite("reached()\nctypes.string_at(0)"),
         options=_FORKED,
-        told="CRASHED with signal 11",
+        reported="CRASHED with signal 11",
         status=1,
     ),
     Row(
@@ -143,7 +143,7 @@ ROWS: Final = (
         many(2, "if n == 0: hold()"),
         options=_FORKED,
         fault=sends_worker(KILL),
-        told="CRASHED with signal 9",
+        reported="CRASHED with signal 9",
         sessions=2,
         status=1,
     ),
@@ -154,7 +154,7 @@ ROWS: Final = (
         options=_FORKED,
         when=in_test,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
         status=-9,
     ),
     Row(
@@ -166,7 +166,7 @@ ROWS: Final = (
         arm=trick("create", late(2.5)),
         when=network_strikes,
         fault=lambda room: room.send_to(room.worker(), KILL),
-        told="CRASHED with signal 9",
+        reported="CRASHED with signal 9",
         status=1,
     ),
 )

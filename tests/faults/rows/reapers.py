@@ -63,7 +63,7 @@ ROWS: Final = (
         many(3, "reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)"),
         when=in_test,
         fault=at_once(sends_reapers(KILL), waits(1.0), touches("go")),
-        told=r"3 created, 3 stopped \(confirmed\)",
+        reported=r"3 created, 3 stopped \(confirmed\)",
         sessions=3,
     ),
     Row(
@@ -75,7 +75,7 @@ ROWS: Final = (
         arm=trick("create", late(3.0)),
         when=network_strikes,
         fault=sends_reapers(KILL),
-        told="1 unknown",
+        reported="1 unknown",
         status=1,
     ),
     Row(
@@ -92,7 +92,7 @@ ROWS: Final = (
         HOLDS,
         when=in_test,
         fault=at_once(sends_reapers(KILL), waits(1.0), sends(KILL)),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "the reaper is suspended (SIGSTOP) in a test",
@@ -101,7 +101,7 @@ ROWS: Final = (
         settings={"DEVICE_STOP_TIMEOUT_SECONDS": "3"},
         when=in_test,
         fault=at_once(sends_reapers(STOP), touches("go"), _first_has_ended, _wake),
-        told="devices",
+        reported="devices",
     ),
     Row(
         "the reaper is disabled",
@@ -127,7 +127,7 @@ ROWS: Final = (
         settings=_OFF,
         when=in_test,
         fault=at_once(sends(KILL), waits(0.2), _next_run),
-        told="stopped 1 session",
+        reported="stopped 1 session",
     ),
     Row(
         "the reaper is disabled, and pytest-timeout (thread)",
@@ -137,7 +137,7 @@ ROWS: Final = (
         settings=_OFF,
         fault=at_once(_first_has_ended, _next_run),
         options=("--timeout=1", "--timeout-method=thread"),
-        told="stopped 1 session",
+        reported="stopped 1 session",
     ),
     Row(
         "the reaper is disabled, and a worker is killed",

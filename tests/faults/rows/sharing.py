@@ -101,10 +101,10 @@ ROWS: Final = (
             arm=arm,
             when=beside_one_ahead,
             fault=sends(number),
-            told=told,
+            reported=reported,
             sessions=2,
         )
-        for name, number, told, arm in (
+        for name, number, reported, arm in (
             ("SIGKILL", KILL, NOBODY, nothing),
             ("Ctrl-C", INT, stopped(2), nothing),
             ("SIGTERM", TERM, stopped(2), nothing),
@@ -118,7 +118,7 @@ ROWS: Final = (
         settings=_SHARED,
         when=in_test,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "Ctrl-C while a shared session is idle",
@@ -146,7 +146,7 @@ ROWS: Final = (
         options=("-n1", "--dist=load"),
         when=in_test,
         fault=sends_worker(KILL),
-        told=stopped(2),
+        reported=stopped(2),
         sessions=2,
         status=1,
     ),
@@ -163,7 +163,7 @@ ROWS: Final = (
         "Stopped.",
         _three("os._exit(3)"),
         settings=_SHARED,
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "workers hold shared sessions until their end",
@@ -171,7 +171,7 @@ ROWS: Final = (
         _three("pass"),
         settings=_SHARED,
         options=("-n2",),
-        told=rf"[12] created, [12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
+        reported=rf"[12] created, [12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         status=0,
     ),
     Row(
@@ -196,7 +196,7 @@ ROWS: Final = (
         _three("pass", conftest="def pytest_device_stopping(): raise RuntimeError('nothing saved')"),
         settings=_SHARED,
         options=("-n1",),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "a shared session is kept when a test fails",
@@ -205,7 +205,7 @@ ROWS: Final = (
         settings=_SHARED,
         options=("--device-keep-on-failure",),
         promise=Promise.KEPT,
-        told=r"2 created, 1 stopped \(confirmed\), 1 kept(?!.* unknown)",
+        reported=r"2 created, 1 stopped \(confirmed\), 1 kept(?!.* unknown)",
         sessions=2,
         status=1,
     ),
@@ -215,7 +215,7 @@ ROWS: Final = (
         _three("assert n"),
         settings=_SHARED,
         options=("--reruns=1",),
-        told=rf"[12] created, [12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
+        reported=rf"[12] created, [12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         status=1,
     ),
     Row(
@@ -225,7 +225,7 @@ ROWS: Final = (
         arm=service_fault("boot", "delay", seconds=3600, times=None),
         when=booting,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "Ctrl-C while two devices boot",
@@ -234,7 +234,7 @@ ROWS: Final = (
         arm=service_fault("boot", "delay", seconds=3600, times=None),
         when=booting,
         fault=sends(INT),
-        told=rf"[12] created, [12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
+        reported=rf"[12] created, [12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         status=2,
     ),
     Row(
@@ -243,7 +243,7 @@ ROWS: Final = (
         _TWO,
         when=in_test,
         fault=sends(INT),
-        told=stopped(2),
+        reported=stopped(2),
         sessions=2,
         status=2,
     ),
@@ -253,7 +253,7 @@ ROWS: Final = (
         _TWO,
         when=in_test,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
         sessions=2,
     ),
     Row(
@@ -263,7 +263,7 @@ ROWS: Final = (
         arm=slow("create"),
         when=inside("create"),
         fault=sends(TERM),
-        told=rf"[12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
+        reported=rf"[12] stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         status=143,
     ),
     Row(
@@ -273,7 +273,7 @@ ROWS: Final = (
         arm=at_once(
             service_fault("boot", "delay", seconds=3600, times=None), service_fault("get", "reply", status=403)
         ),
-        told=stopped(2),
+        reported=stopped(2),
         sessions=2,
         status=1,
     ),
@@ -285,7 +285,7 @@ ROWS: Final = (
         arm=_FAILS_TO_BOOT_ONCE,
         when=lambda room: room.wait_for(lambda: len(room.service.sessions()) == 2, "a second session"),
         fault=sends(INT),
-        told=stopped(2),
+        reported=stopped(2),
         sessions=2,
         status=2,
     ),
@@ -297,13 +297,18 @@ ROWS: Final = (
         arm=_FAILS_TO_BOOT_ONCE,
         when=lambda room: room.wait_for(lambda: len(room.service.sessions()) == 2, "a second session"),
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
         sessions=2,
     ),
-    Row("a device_lease session, and a test that ends its process", "Stopped.", _own("os._exit(3)"), told=NOBODY),
+    Row("a device_lease session, and a test that ends its process", "Stopped.", _own("os._exit(3)"), reported=NOBODY),
     Row("a device_lease session, and Ctrl-C", "Stopped.", _own("hold()"), when=in_test, fault=sends(INT), status=2),
     Row(
-        "a device_lease session, and SIGKILL", "Stopped.", _own("hold()"), when=in_test, fault=sends(KILL), told=NOBODY
+        "a device_lease session, and SIGKILL",
+        "Stopped.",
+        _own("hold()"),
+        when=in_test,
+        fault=sends(KILL),
+        reported=NOBODY,
     ),
     Row(
         "a session that a test created with device_client and did not stop",

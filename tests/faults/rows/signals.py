@@ -108,7 +108,7 @@ ROWS: Final = (
         arm=slow("stop", 4.0),
         when=in_test,
         fault=sends(*[INT] * 6),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "SIGTERM in a test",
@@ -141,7 +141,7 @@ ROWS: Final = (
         HOLDS,
         when=in_test,
         fault=sends(QUIT),
-        told=NOBODY,
+        reported=NOBODY,
         status=-3,
     ),
     Row(
@@ -150,7 +150,7 @@ ROWS: Final = (
         HOLDS,
         when=in_test,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
         status=-9,
     ),
     Row(
@@ -159,7 +159,7 @@ ROWS: Final = (
         HOLDS,
         when=in_test,
         fault=sends_group(KILL),
-        told=NOBODY,
+        reported=NOBODY,
         status=-9,
     ),
     Row(
@@ -168,7 +168,7 @@ ROWS: Final = (
         HOLDS,
         arm=slow("stop", 3.0),
         start=_killed_into_a_pipe,
-        told=NOBODY,
+        reported=NOBODY,
         status=-9,
     ),
     Row(
@@ -178,7 +178,7 @@ ROWS: Final = (
         arm=slow("stop", 3.0),
         when=in_test,
         fault=sends_group(INT, TERM, KILL, pause=0.9),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "SIGTERM, and SIGKILL 0.1 s later",
@@ -186,7 +186,7 @@ ROWS: Final = (
         HOLDS,
         when=in_test,
         fault=sends_group(TERM, KILL, pause=0.1),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "CI kills every process with the job's environment variable",
@@ -194,7 +194,7 @@ ROWS: Final = (
         HOLDS,
         when=in_test,
         fault=_kill_the_job,
-        told=NOBODY,
+        reported=NOBODY,
         status=-9,
     ),
     Row(
@@ -218,13 +218,13 @@ ROWS: Final = (
         "Stopped; nobody can read the receipt.",
         HOLDS,
         start=_on_a_terminal,
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "the reader of the output exits (`pytest | head`)",
         "Stopped; output into the closed pipe is lost.",
         suite(_WAITS),
         start=_into_a_pipe,
-        told=NOBODY,
+        reported=NOBODY,
     ),
 )

@@ -96,7 +96,7 @@ ROWS: Final = (
         promise=Promise.SWEPT,
         when=in_test,
         fault=at_once(_kill_all, _next_run),
-        told=_SWEPT,
+        reported=_SWEPT,
     ),
     Row(
         "a container is killed with two workers",
@@ -106,7 +106,7 @@ ROWS: Final = (
         options=("-n2",),
         when=in_two_tests,
         fault=at_once(_kill_all, _next_run),
-        told="stopped 2 sessions",
+        reported="stopped 2 sessions",
         sessions=2,
     ),
     Row(
@@ -117,7 +117,7 @@ ROWS: Final = (
         arm=slow("stop", 60),
         when=inside("stop"),
         fault=at_once(_kill_all, _next_run),
-        told=_SWEPT,
+        reported=_SWEPT,
     ),
     Row(
         "a container is killed inside create",
@@ -128,7 +128,7 @@ ROWS: Final = (
         arm=trick("create", late(3.0)),
         when=network_strikes,
         fault=at_once(_kill_all, _next_run),
-        told="test_driven",
+        reported="test_driven",
     ),
     Row(
         "a container is killed, and its state directory is lost",
@@ -137,7 +137,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         when=in_test,
         fault=at_once(_kill_all, _lose_state, _next_run),
-        told=NOBODY,
+        reported=NOBODY,
     ),
     Row(
         "the next run after a killed container has another access token",
@@ -146,7 +146,7 @@ ROWS: Final = (
         promise=Promise.SWEPT,
         when=in_test,
         fault=at_once(_kill_all, _with_wrong_token, _names_it, _mine_still_runs, _next_run),
-        told=_SWEPT,
+        reported=_SWEPT,
     ),
     Row(
         "the next run after a killed container has no network",
@@ -156,7 +156,7 @@ ROWS: Final = (
         network=True,
         when=in_test,
         fault=at_once(_kill_all, network_becomes("refused"), _next_run, network_becomes("up"), _next_run),
-        told=_SWEPT,
+        reported=_SWEPT,
     ),
     Row(
         "the next run after a killed container uses another service",
@@ -165,7 +165,7 @@ ROWS: Final = (
         promise=Promise.SWEPT,
         when=in_test,
         fault=at_once(_kill_all, _at_another_address, _mine_still_runs, _next_run),
-        told=_SWEPT,
+        reported=_SWEPT,
     ),
     Row(
         "`pytest-device stop` after a killed container",
@@ -174,7 +174,7 @@ ROWS: Final = (
         promise=Promise.SWEPT,
         when=in_test,
         fault=at_once(_kill_all, lambda room: room.command("stop")),
-        told="stopped",
+        reported="stopped",
     ),
     Row(
         "a ledger file is damaged",
@@ -183,7 +183,7 @@ ROWS: Final = (
         promise=Promise.BOUNDED,
         when=in_test,
         fault=at_once(_kill_all, _damage_ledger, _next_run),
-        told=r"[0-9a-f]{32}\.json",
+        reported=r"[0-9a-f]{32}\.json",
     ),
     Row(
         "two concurrent runs share a state directory",
@@ -199,7 +199,7 @@ ROWS: Final = (
         "The same.",
         many(3, "time.sleep(0.1)"),
         fault=_four_runs_beside,
-        told=rf"3 created, 3 stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
+        reported=rf"3 created, 3 stopped \(confirmed\){NONE_KEPT_OR_UNKNOWN}",
         sessions=15,
         status=0,
     ),
@@ -227,7 +227,7 @@ ROWS: Final = (
         _FAILS,
         promise=Promise.KEPT,
         settings=_KEEPS,
-        told="1 kept",
+        reported="1 kept",
         status=1,
     ),
     Row(
@@ -237,7 +237,7 @@ ROWS: Final = (
         promise=Promise.KEPT,
         settings=_KEEPS,
         fault=at_once(_first_has_ended, _next_run),
-        told="1 kept",
+        reported="1 kept",
         sessions=2,
         status=1,
     ),
@@ -247,7 +247,7 @@ ROWS: Final = (
         _FAILS,
         settings=_KEEPS,
         fault=at_once(_first_has_ended, lambda room: room.command("stop")),
-        told="stopped",
+        reported="stopped",
         status=1,
     ),
     Row(
@@ -257,6 +257,6 @@ ROWS: Final = (
         settings=_KEEPS,
         when=in_test,
         fault=sends(KILL),
-        told=NOBODY,
+        reported=NOBODY,
     ),
 )

@@ -34,7 +34,7 @@ def said(dist: str, groups: Groups, suffix: str = "") -> str:
     ],
     ids=["no device", "one kind", "two kinds", "a device for each module", "a device for each test"],
 )
-def test_a_cost_is_told_only_of_what_makes_workers_change_devices(groups: Groups, costs: list[str]) -> None:
+def test_a_cost_is_reported_only_of_what_makes_workers_change_devices(groups: Groups, costs: list[str]) -> None:
     assert [dist for dist in [*ALL, "worksteal"] if said(dist, groups)] == costs
 
 

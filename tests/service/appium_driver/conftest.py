@@ -17,7 +17,8 @@ from appium.webdriver.webelement import WebElement
 
 from pytest_device.local import LocalService, log_lines
 from pytest_device.sessions.client import DeviceClient
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import LOCAL_APP_ID
 from pytest_device.spec import Platform, SessionType, Status

@@ -131,7 +131,7 @@ def test_a_field_shows_its_hint_until_it_is_filled_and_again_when_it_is_cleared(
     assert texts == ["New note", "abc", "New note"]
 
 
-def test_what_a_password_field_holds_is_not_told(driver: Remote) -> None:
+def test_what_a_password_field_holds_is_not_reported(driver: Remote) -> None:
     by_id(driver, "secret").send_keys("hunter2")
     assert by_id(driver, "secret").text == "•" * 7
     assert "hunter2" not in driver.page_source

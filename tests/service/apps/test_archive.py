@@ -207,6 +207,6 @@ def test_unpacking_breaks_off_when_nobody_waits_for_it(
     assert 0 < (tmp_path / "unpacked/here/a").stat().st_size < 1_000_000
 
 
-def test_an_encrypted_archive_is_told_as_such(tmp_path: Path) -> None:
+def test_an_encrypted_archive_is_reported_as_such(tmp_path: Path) -> None:
     with pytest.raises(ControllerError, match=r"^is encrypted$"):
         unpacked(archives.encrypted(tmp_path / "a.zip"))

@@ -56,8 +56,8 @@ def refused_client(directory: Path, sdk_version: str | None = None, platform: Pl
 
 
 def test_a_build_is_what_its_metadata_says(tmp_path: Path) -> None:
-    told = {"archive": "app.zip", "platform": "android", "applicationId": "com.example.notes", "scheme": "notes"}
-    place = placed(tmp_path, told)
+    reported = {"archive": "app.zip", "platform": "android", "applicationId": "com.example.notes", "scheme": "notes"}
+    place = placed(tmp_path, reported)
 
     assert Builds(tmp_path).build(BUILD_ID, Platform.ANDROID) == App(
         path=place / "app.zip", url=None, application_id="com.example.notes", scheme="notes"
@@ -72,7 +72,7 @@ def test_a_build_that_names_no_platform_is_for_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("metadata", "said"), METADATA)
-def test_metadata_at_fault_is_told_with_its_file_and_its_rule(tmp_path: Path, metadata: str, said: str) -> None:
+def test_metadata_at_fault_is_reported_with_its_file_and_its_rule(tmp_path: Path, metadata: str, said: str) -> None:
     place = placed(tmp_path, metadata)
 
     problem = refused(Builds(tmp_path))
@@ -81,7 +81,7 @@ def test_metadata_at_fault_is_told_with_its_file_and_its_rule(tmp_path: Path, me
     assert problem.startswith(str(place))
 
 
-def test_a_directory_without_metadata_is_told(tmp_path: Path) -> None:
+def test_a_directory_without_metadata_is_reported(tmp_path: Path) -> None:
     (tmp_path / BUILD_ID.lower()).mkdir()
 
     assert "build.json cannot be read: No such file" in refused(Builds(tmp_path))
@@ -117,7 +117,7 @@ def test_of_an_unknown_version_those_are_named_that_there_are(tmp_path: Path) ->
     assert "has no 'current' version for ios; it has 53" in refused_client(tmp_path, platform=Platform.IOS)
 
 
-def test_without_a_table_it_is_told_how_to_write_one(tmp_path: Path) -> None:
+def test_without_a_table_it_is_shown_how_to_write_one(tmp_path: Path) -> None:
     problem = refused_client(tmp_path)
 
     assert f"write {tmp_path / 'development-clients.json'}, for example " in problem
@@ -133,7 +133,7 @@ def test_without_a_table_it_is_told_how_to_write_one(tmp_path: Path) -> None:
         ({"android": {"current": "current"}}, "has no such version for android; it has none"),
     ],
 )
-def test_a_table_at_fault_is_told(tmp_path: Path, table: object, said: str) -> None:
+def test_a_table_at_fault_is_reported(tmp_path: Path, table: object, said: str) -> None:
     (tmp_path / "development-clients.json").write_text(json.dumps(table))
 
     assert said in refused_client(tmp_path)

@@ -72,7 +72,7 @@ def test_a_directory_is_used_where_it_lies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "files", "said"), REFUSED)
-def test_what_the_device_does_not_take_is_told_with_what_it_takes(
+def test_what_the_device_does_not_take_is_reported_with_what_it_takes(
     tmp_path: Path, kind: str, files: dict[str, bytes], said: str
 ) -> None:
     with pytest.raises(ControllerError) as refused:
@@ -93,7 +93,7 @@ def test_what_the_device_does_not_take_is_told_with_what_it_takes(
         (b"\x1f\x8b" + bytes(100), "the app is corrupt or incomplete"),
     ],
 )
-def test_what_is_no_archive_is_told_with_what_it_is(tmp_path: Path, content: bytes, said: str) -> None:
+def test_what_is_no_archive_is_reported_with_what_it_is(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "app.zip").write_bytes(content)
 
     with pytest.raises(ControllerError) as refused:
@@ -127,7 +127,7 @@ def test_an_unpacking_that_is_cancelled_ends_before_the_cancellation_does(tmp_pa
     async def cancelled() -> None:
         need = NEEDS["chromium"]
         work = asyncio.create_task(app_of(archive, title="the app", need=need, directory=tmp_path, limits=Limits()))
-        while not list(tmp_path.glob("app-*/*")):  # noqa: ASYNC110, ASYNC240  nothing tells when it has begun
+        while not list(tmp_path.glob("app-*/*")):  # noqa: ASYNC110, ASYNC240  nothing reports when it has begun
             await asyncio.sleep(0.001)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Downloads: what arrives, what is told of it, and what is given up."""
+"""Downloads: what arrives, what is reported of it, and what is given up."""
 
 import asyncio
 import gzip
@@ -46,7 +46,7 @@ def test_an_archive_arrives_as_it_was_sent(tmp_path: Path) -> None:
     assert path.is_relative_to(tmp_path)
 
 
-def test_its_size_and_checksum_are_told_and_its_signature_is_not(tmp_path: Path) -> None:
+def test_its_size_and_checksum_are_reported_and_its_signature_is_not(tmp_path: Path) -> None:
     notes: list[str] = []
 
     fetched(
@@ -88,11 +88,11 @@ def test_a_redirect_to_anything_but_the_web_is_refused(tmp_path: Path) -> None:
     assert "cannot be downloaded: Request URL has an unsupported protocol" in refused(tmp_path, answer)
 
 
-def test_a_refusal_is_told_with_its_status(tmp_path: Path) -> None:
+def test_a_refusal_is_reported_with_its_status(tmp_path: Path) -> None:
     assert "/app.zip returned 403 Forbidden (expected an archive)" in refused(tmp_path, Answer(status="403 Forbidden"))
 
 
-def test_a_page_in_the_place_of_an_archive_is_told_as_such(tmp_path: Path) -> None:
+def test_a_page_in_the_place_of_an_archive_is_reported_as_such(tmp_path: Path) -> None:
     answer = Answer(b"<title>Log in</title>", headers={"Content-Type": "text/html; charset=utf-8"})
 
     with pytest.raises(PageError, match=r"is a web page \(text/html\), not an archive"):
@@ -135,7 +135,7 @@ def test_a_body_that_ends_too_early_is_no_archive(tmp_path: Path) -> None:
     assert "cannot be downloaded: peer closed connection" in refused(tmp_path, answer)
 
 
-def test_a_server_that_is_not_there_is_told_without_the_credentials_of_its_address(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_reported_without_the_credentials_of_its_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"http://ada:pw123456@127.0.0.1:{free.getsockname()[1]}/app.zip"
 

@@ -78,7 +78,7 @@ def test_a_build_that_is_served_elsewhere_is_its_address(directory: Path, builds
         found(directory, builds_dir, "emulator", buildId=BUILD_ID)
 
 
-def test_an_archive_is_downloaded_and_told_of(tmp_path: Path, directory: Path) -> None:
+def test_an_archive_is_downloaded_and_reported(tmp_path: Path, directory: Path) -> None:
     archive = zipped(tmp_path / "any", WEB_BUILD).read_bytes()
     notes: list[str] = []
 
@@ -94,7 +94,7 @@ def test_an_archive_is_downloaded_and_told_of(tmp_path: Path, directory: Path) -
     assert "sha256" in notes[0]
 
 
-def test_an_archive_that_does_not_fit_is_told_without_its_signature(tmp_path: Path, directory: Path) -> None:
+def test_an_archive_that_does_not_fit_is_reported_without_its_signature(tmp_path: Path, directory: Path) -> None:
     archive = zipped(tmp_path / "any", APK).read_bytes()
 
     with pytest.raises(ControllerError) as refused:

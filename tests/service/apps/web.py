@@ -1,4 +1,4 @@
-"""A web server that answers byte for byte as a test tells it to."""
+"""A web server that answers byte for byte as a test reports it to."""
 
 import threading
 from collections.abc import Generator, Mapping
@@ -32,12 +32,12 @@ def web(answers: Mapping[str, Answer]) -> Generator[str]:
             request = self.rfile.readline()
             while self.rfile.readline().strip():
                 pass
-            told = answers.get(request.split()[1].decode(), Answer(status="404 Not Found"))
+            reported = answers.get(request.split()[1].decode(), Answer(status="404 Not Found"))
             with suppress(ConnectionError):
-                self.wfile.write(told.head() + told.body)
-                while told.endless:
-                    self.wfile.write(told.endless)
-                if told.silent:
+                self.wfile.write(reported.head() + reported.body)
+                while reported.endless:
+                    self.wfile.write(reported.endless)
+                if reported.silent:
                     self.rfile.read()  # until the client goes
 
     with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:

@@ -36,7 +36,7 @@ def start(program: Path, directory: Path, limit_seconds: float = 20) -> None:
         guard.close()
 
 
-def test_one_that_ends_at_once_is_told_with_its_last_words(script: Script, tmp_path: Path) -> None:
+def test_one_that_ends_at_once_is_reported_with_its_last_words(script: Script, tmp_path: Path) -> None:
     program = script("chromium", "#!/bin/sh\necho 'dbus/bus.cc: noise'\necho 'no such library' >&2\nexit 3\n")
 
     with pytest.raises(ControllerError, match=r"ended at its start with exit status 3.*:\n    no such library$"):
@@ -75,7 +75,7 @@ def test_one_that_prints_without_end_is_not_held_up(script: Script, tmp_path: Pa
         start(program, tmp_path / "session")
 
 
-def test_one_that_cannot_be_run_is_told(tmp_path: Path) -> None:
+def test_one_that_cannot_be_run_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ControllerError, match="none cannot be run: No such file or directory"):
         start(tmp_path / "none", tmp_path / "session")
 

@@ -129,27 +129,27 @@ def failure(guard: Guard, cache_dir: Path, npm: str = REFUSING) -> str:
 
 
 def test_without_a_registry_the_reason_is_given_and_nothing_is_left(guard: Guard, cache_dir: Path) -> None:
-    told = failure(guard, cache_dir)
+    reported = failure(guard, cache_dir)
 
-    assert told.startswith("Chromium 153.0.0 could not be installed")
-    assert "ECONNREFUSED" in told
-    assert "Fix: check the network, the proxy and the registry" in told
+    assert reported.startswith("Chromium 153.0.0 could not be installed")
+    assert "ECONNREFUSED" in reported
+    assert "Fix: check the network, the proxy and the registry" in reported
 
 
 def test_a_registry_that_goes_away_half_way_leaves_nothing(guard: Guard, cache_dir: Path) -> None:
     with serving(Registry(CHROMIUM, half=True)) as url:
-        told = failure(guard, cache_dir, url)
+        reported = failure(guard, cache_dir, url)
 
-    assert re.search("aborted|ECONNRESET|premature|socket hang up", told)
-    assert "Fix: check the network, the proxy and the registry" in told
+    assert re.search("aborted|ECONNRESET|premature|socket hang up", reported)
+    assert "Fix: check the network, the proxy and the registry" in reported
 
 
 def test_a_package_that_is_not_the_pinned_one_is_refused(guard: Guard, cache_dir: Path) -> None:
     with serving(Registry(CHROMIUM)) as url:
-        told = failure(guard, cache_dir, url)
+        reported = failure(guard, cache_dir, url)
 
-    assert "EINTEGRITY" in told
-    assert "Fix: a package differs from the pinned one" in told
+    assert "EINTEGRITY" in reported
+    assert "Fix: a package differs from the pinned one" in reported
 
 
 def test_a_chromedriver_that_cannot_be_had_leaves_the_browser_and_nothing_of_itself(
@@ -173,7 +173,7 @@ def test_a_chromedriver_that_cannot_be_had_leaves_the_browser_and_nothing_of_its
         ("No module named pip", "this Python has no pip"),
     ],
 )
-def test_a_system_that_cannot_run_it_is_told_what_to_install_instead(
+def test_a_system_that_cannot_run_it_is_shown_what_to_install_instead(
     line: str, fix: str, guard: Guard, cache_dir: Path, script: Script
 ) -> None:
     command = script("install", f'#!/bin/sh\necho "{line.replace("`", chr(92) + "`")}" >&2\nexit 127\n')

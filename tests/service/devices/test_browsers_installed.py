@@ -55,10 +55,10 @@ def test_of_two_first_runs_one_installs_beside_what_an_older_version_has_left(gu
     command = [sys.executable, "-c", INSTALL, str(tmp_path)]
 
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told = "".join(run.communicate(timeout=SECONDS)[0] for run in runs)
+    reported = "".join(run.communicate(timeout=SECONDS)[0] for run in runs)
 
     assert [run.returncode for run in runs] == [0, 0]
-    assert (told.count("installed Chromium"), told.count("installed chromedriver")) == (1, 1)
+    assert (reported.count("installed Chromium"), reported.count("installed chromedriver")) == (1, 1)
     pinned = Pinned(tmp_path)
     kept = {older.parent, pinned.program.parent, pinned.chromedriver.parent, tmp_path / "install.lock"}
     assert set(tmp_path.iterdir()) == kept
@@ -70,7 +70,9 @@ def test_of_two_first_runs_one_installs_beside_what_an_older_version_has_left(gu
 
 
 @pytest.mark.parametrize("damage", ["truncate -s 9000000", "printf damaged | tee"])
-def test_a_broken_archive_is_told_and_leaves_nothing(damage: str, guard: Guard, script: Script, tmp_path: Path) -> None:
+def test_a_broken_archive_is_reported_and_leaves_nothing(
+    damage: str, guard: Guard, script: Script, tmp_path: Path
+) -> None:
     node, npm = shutil.which("node"), shutil.which("npm")
     if not (node and npm):
         pytest.skip("node or npm is not on PATH")
@@ -85,7 +87,7 @@ def test_a_broken_archive_is_told_and_leaves_nothing(damage: str, guard: Guard, 
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["install.lock"]
 
 
-def test_a_full_disk_is_told_and_nothing_is_left_on_it(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_left_on_it(tmp_path: Path) -> None:
     """A real one, of 120 MB, which only this test sees."""
     disk = f"mount -t tmpfs -o size=120m none {tmp_path}"
     unshare = ["unshare", "--map-root-user", "--mount", "sh", "-c"]

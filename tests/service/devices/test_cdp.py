@@ -61,7 +61,7 @@ def test_a_command_gets_its_own_answer() -> None:
     assert {reply["sessionId"] for reply in replies} == {"S"}
 
 
-def test_a_refusal_is_told_with_its_reason() -> None:
+def test_a_refusal_is_reported_with_its_reason() -> None:
     async def scenario() -> None:
         async with browser(refusing) as connection:
             with pytest.raises(ControllerError, match=r"the browser refuses Page\.crash: Not allowed"):
@@ -90,16 +90,16 @@ def test_a_browser_that_goes_leaves_nobody_waiting() -> None:
     within(scenario())
 
 
-def test_events_are_told_with_their_page() -> None:
+def test_events_are_reported_with_their_page() -> None:
     heard: list[Event] = []
 
-    async def telling(websocket: ServerConnection) -> None:
+    async def reporting(websocket: ServerConnection) -> None:
         await websocket.send(json.dumps({"method": "Page.loadEventFired", "params": {"timestamp": 1}}))
         await websocket.send(json.dumps({"method": "Page.frameResized", "params": {}, "sessionId": "S"}))
         await answering(websocket)
 
     async def scenario() -> None:
-        async with browser(telling, heard.append) as connection:
+        async with browser(reporting, heard.append) as connection:
             await connection.call("Page.enable")
 
     within(scenario())
@@ -107,7 +107,7 @@ def test_events_are_told_with_their_page() -> None:
     assert heard == [Event("Page.loadEventFired", {"timestamp": 1}, None), Event("Page.frameResized", {}, "S")]
 
 
-def test_a_port_that_nobody_listens_on_is_told() -> None:
+def test_a_port_that_nobody_listens_on_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 

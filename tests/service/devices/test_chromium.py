@@ -68,7 +68,7 @@ def test_a_page_on_an_iphone_sees_its_screen_and_safari(iphone: Phone) -> None:
     assert iphone.says("typeof navigator.userAgentData") == "undefined"
 
 
-def test_controllers_are_told_its_port_and_appium_its_driver(phone: Phone, iphone: Phone) -> None:
+def test_controllers_get_its_port_and_appium_its_driver(phone: Phone, iphone: Phone) -> None:
     android, ios = phone.device.tools, iphone.device.tools
 
     assert android.capabilities == {
@@ -307,7 +307,7 @@ def test_the_screen_is_turned_for_every_page(phone: Phone) -> None:
 
 
 def size(jpeg: bytes) -> tuple[int, int]:
-    """Return the width and height that a JPEG's frame header tells."""
+    """Return the width and height that a JPEG's frame header reports."""
     at = 2
     while jpeg[at + 1] not in (0xC0, 0xC1, 0xC2):
         at += 2 + int.from_bytes(jpeg[at + 2 : at + 4])
@@ -485,7 +485,7 @@ def test_pictures_are_taken_while_apps_come_and_go(phone: Phone) -> None:
     assert phone.do(both()) == {b"\xff\xd8"}
 
 
-def test_a_page_that_crashes_is_told(tmp_path: Path) -> None:
+def test_a_page_that_crashes_is_reported(tmp_path: Path) -> None:
     with booted(tmp_path / "session", deviceIdentifier="chromium") as phone:
         with pytest.raises(ControllerError):
             phone.calls("Page.crash", limit_seconds=1)
@@ -531,7 +531,7 @@ def test_an_app_with_a_dialog_stays_in_front_and_visible(phone: Phone) -> None:
     assert phone.says("document.visibilityState") == "visible"
 
 
-def test_a_browser_that_is_killed_is_told_and_nothing_of_it_is_left(tmp_path: Path) -> None:
+def test_a_browser_that_is_killed_is_reported_and_nothing_of_it_is_left(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:
         processes = working_for([directory])

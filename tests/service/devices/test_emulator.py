@@ -37,7 +37,7 @@ class Phone:
 
     adb: Recorded
     device: Emulator
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def do(self, work: Coroutine[Any, Any, _Result], **answers: str) -> _Result:
         """Carry something out while adb answers so; in a name ``_`` stands for any sign."""
@@ -53,9 +53,9 @@ class Phone:
 def phone(tmp_path: Path) -> Generator[Phone]:
     adb = Recorded.made(tmp_path / "bin" / "adb")
     found = Found("emulator", program=adb.program, appium_home=tmp_path / ".appium")
-    told: list[str] = []
-    lending = borrow(SERIAL, found, environ=dict(os.environ), log=told.append)
-    yield Phone(adb, asyncio.run(lending.__aenter__()), told)
+    reported: list[str] = []
+    lending = borrow(SERIAL, found, environ=dict(os.environ), log=reported.append)
+    yield Phone(adb, asyncio.run(lending.__aenter__()), reported)
     adb.answers({"*pm list*": f"{NOTES}\n{OTHER}", "*uninstall*": "Success"})
     asyncio.run(lending.__aexit__(None, None, None))
 
@@ -98,7 +98,7 @@ def test_an_app_whose_name_is_known_is_not_looked_for(phone: Phone, apk: Path) -
     assert phone.do(phone.device.install(app), install="Success") == "com.example.notes"
 
 
-def test_an_app_that_leaves_no_trace_is_told(phone: Phone, apk: Path) -> None:
+def test_an_app_that_leaves_no_trace_is_reported(phone: Phone, apk: Path) -> None:
     with pytest.raises(ControllerError, match=r"its package is unknown: new on emulator-5554 are none"):
         phone.do(phone.device.install(App(path=apk)), install="Success", pm_list=OTHER)
 
@@ -110,7 +110,9 @@ def test_an_app_that_leaves_no_trace_is_told(phone: Phone, apk: Path) -> None:
         "!adb: failed to install notes.apk: Failure [INSTALL_FAILED_NO_MATCHING_ABIS: res=-113]",
     ],
 )
-def test_an_app_that_does_not_go_on_the_device_is_told_with_the_reason(phone: Phone, apk: Path, printed: str) -> None:
+def test_an_app_that_does_not_go_on_the_device_is_reported_with_the_reason(
+    phone: Phone, apk: Path, printed: str
+) -> None:
     with pytest.raises(ControllerError, match="INSTALL_FAILED_NO_MATCHING_ABIS"):
         phone.do(phone.device.install(App(path=apk)), install=printed)
 
@@ -152,7 +154,7 @@ def test_a_link_is_opened_in_the_app_that_is_named(phone: Phone) -> None:
     ]
 
 
-def test_a_link_that_no_app_opens_is_told(phone: Phone) -> None:
+def test_a_link_that_no_app_opens_is_reported(phone: Phone) -> None:
     printed = "Starting: Intent { }\nError: Activity not started, unable to resolve Intent { dat=notes://item }"
 
     with pytest.raises(ControllerError, match="am start: Error: Activity not started, unable to resolve"):
@@ -176,7 +178,7 @@ def test_an_app_is_removed_where_it_is_installed(phone: Phone) -> None:
     assert phone.do(phone.device.remove("com.example.gone"), **answers) is False
 
 
-def test_an_app_that_stays_is_told(phone: Phone) -> None:
+def test_an_app_that_stays_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match="cannot be removed: Failure"):
         phone.do(phone.device.remove("com.example.notes"), pm_list=NOTES, uninstall="Failure [DELETE_FAILED]")
 
@@ -187,7 +189,7 @@ def test_what_an_app_has_stored_is_cleared(phone: Phone) -> None:
     assert phone.asked == ["shell pm clear com.example.notes"]
 
 
-def test_a_state_that_stays_is_told(phone: Phone) -> None:
+def test_a_state_that_stays_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match=r"the state of com\.example\.notes cannot be cleared: Failed"):
         phone.do(phone.device.clear("com.example.notes"), pm_clear="Failed")
 
@@ -205,7 +207,7 @@ def test_every_app_of_the_session_is_cleared(phone: Phone, apk: Path) -> None:
     assert phone.asked == ["shell pm clear com.example.other", "shell pm clear com.example.notes"]
 
 
-def test_the_states_of_apps_are_told(phone: Phone, apk: Path) -> None:
+def test_the_states_of_apps_are_reported(phone: Phone, apk: Path) -> None:
     install(phone, apk, "com.example.notes", "com.example.other", "com.example.third")
 
     states = phone.do(phone.device.apps(), dumpsys_activity=RESUMED, pidof_com_example_other="1", pidof="!")
@@ -221,7 +223,7 @@ def test_a_picture_is_what_the_device_sends_as_text(phone: Phone) -> None:
     assert phone.do(phone.device.screenshot(), exec_out=f"{PIXEL[:8]}\n{PIXEL[8:]}") == b"\x89PNG\r\n\x1a\n"
 
 
-def test_a_picture_that_is_none_is_told(phone: Phone) -> None:
+def test_a_picture_that_is_none_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match="no screenshot of emulator-5554: sh: base64: inaccessible"):
         phone.do(phone.device.screenshot(), exec_out="sh: base64: inaccessible or not found")
 
@@ -241,7 +243,7 @@ def test_the_screen_is_held_as_it_is_long(phone: Phone, size: str, orientation: 
     assert phone.do(phone.device.orientation(), dumpsys_window=DISPLAYS.format(size)) == orientation
 
 
-def test_a_screen_without_a_size_is_told(phone: Phone) -> None:
+def test_a_screen_without_a_size_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match="does not report the size"):
         phone.do(phone.device.orientation(), dumpsys_window="nothing")
 
@@ -256,24 +258,24 @@ def test_the_screen_is_turned_and_kept_so(phone: Phone) -> None:
 
 
 def test_its_end_is_noticed(phone: Phone) -> None:
-    told = phone.do(phone.device.ended(), get_state="!error: device 'emulator-5554' not found")
+    reported = phone.do(phone.device.ended(), get_state="!error: device 'emulator-5554' not found")
 
-    assert told == "adb no longer reaches emulator-5554"
+    assert reported == "adb no longer reaches emulator-5554"
 
 
 def give_back(phone: Phone, **answers: str) -> list[str]:
     """Borrow a device of the same adb, install an app, turn it, give it back; return what was asked at the end."""
-    found, told = Found("emulator", program=phone.adb.program), list[str]()
+    found, reported = Found("emulator", program=phone.adb.program), list[str]()
 
     async def scenario() -> None:
-        async with borrow(SERIAL, found, environ=dict(os.environ), log=told.append) as device:
+        async with borrow(SERIAL, found, environ=dict(os.environ), log=reported.append) as device:
             phone.adb.answers({"*install*": "Success"})
             await device.install(App(path=phone.adb.program, application_id="com.example.notes"))
             await device.rotate("LANDSCAPE")
             phone.adb.answers({f"*{name.replace('_', '?')}*": printed for name, printed in answers.items()})
 
     asyncio.run(scenario())
-    phone.told.extend(told)
+    phone.reported.extend(reported)
     return phone.asked
 
 
@@ -285,9 +287,9 @@ def test_a_device_is_given_back_as_it_was(phone: Phone) -> None:
     assert "shell settings put system user_rotation 0" in asked
 
 
-def test_a_device_that_cannot_be_cleaned_is_told(phone: Phone) -> None:
+def test_a_device_that_cannot_be_cleaned_is_reported(phone: Phone) -> None:
     give_back(phone, pm_list="!error: device offline")
 
-    [line] = phone.told
+    [line] = phone.reported
     assert line.startswith("apps of the session may remain on emulator-5554: adb shell")
     assert "device offline" in line

@@ -138,7 +138,7 @@ def test_a_kind_stands_in_where_the_better_ones_are_missing_and_when_asked_for(
         ([ANDROIDS, CHROMIUM], "fake", "'fake': that device is for appium sessions only"),
     ],
 )
-def test_where_nothing_can_serve_it_is_told_what_to_install(
+def test_where_nothing_can_serve_it_is_shown_what_to_install(
     founds: Sequence[Found], identifier: str | None, message: str
 ) -> None:
     with pytest.raises(ControllerError, match=message):
@@ -209,7 +209,7 @@ def test_adb_is_asked_in_the_user_s_home(home: Path, script: Script) -> None:
         (Platform.IOS, "xcrun", "echo '{\"devices\": {}}'", "lists no booted simulator"),
     ],
 )
-def test_it_is_told_why_there_is_no_real_device(
+def test_it_is_reported_why_there_is_no_real_device(
     platform: Platform, tool: str, printed: str, why: str, home: Path, script: Script
 ) -> None:
     path = script(tool, f"#!/bin/sh\n{printed}\n").parent
@@ -254,16 +254,16 @@ def test_the_line_to_install_a_browser_is_that_of_the_machine(
 
 
 @pytest.fixture
-def told() -> list[str]:
+def reported() -> list[str]:
     return []
 
 
 @pytest.fixture
-def devices(tmp_path: Path, script: Script, told: list[str]) -> Devices:
+def devices(tmp_path: Path, script: Script, reported: list[str]) -> Devices:
     """Two Android devices, and no browser."""
     environ = {"PATH": str(lists(script, ADB.replace("192.168.1.20:5555      device", "192.168.1.20:5555      gone")))}
-    guard = Guard(environ=environ, log=told.append)
-    return Devices(environ=environ, home=tmp_path, guard=guard, log=told.append)
+    guard = Guard(environ=environ, log=reported.append)
+    return Devices(environ=environ, home=tmp_path, guard=guard, log=reported.append)
 
 
 @asynccontextmanager
@@ -286,7 +286,7 @@ def test_a_device_is_lent_to_one_session_at_a_time_and_again_later(devices: Devi
 
 
 def test_the_fake_device_serves_who_asks_for_it_by_name_and_nobody_else(
-    devices: Devices, tmp_path: Path, told: list[str]
+    devices: Devices, tmp_path: Path, reported: list[str]
 ) -> None:
     async def scenario(**request: Any) -> Device:
         async with lent(devices, tmp_path, type="appium", **request) as device:
@@ -297,7 +297,7 @@ def test_the_fake_device_serves_who_asks_for_it_by_name_and_nobody_else(
     assert (device.kind, device.name) == ("fake", "fake")
     no_emulator = f"no emulator: appium-uiautomator2-driver is not installed in {tmp_path}/.appium"
     no_browser = "no chromium: no Chromium is on PATH, chromedriver is not on PATH"
-    assert told == [f"device: fake (fake); {no_emulator}; {no_browser}"]
+    assert reported == [f"device: fake (fake); {no_emulator}; {no_browser}"]
     with pytest.raises(ControllerError, match=r"no android device for the session .* no Chromium is on PATH"):
         asyncio.run(scenario())
 

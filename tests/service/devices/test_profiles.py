@@ -41,18 +41,18 @@ def test_no_two_phones_go_by_one_name() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 def test_a_phone_is_held_upright_and_says_of_itself_what_its_kind_does(profile: Profile) -> None:
-    told = profile.user_agent("156.0.8078.79")
+    reported = profile.user_agent("156.0.8078.79")
 
     assert profile.width < profile.height
-    assert ("Mobile" in told["userAgent"]) is (profile.platform is Platform.IOS or not profile.is_tablet)
-    assert ("userAgentMetadata" in told) is (profile.platform is Platform.ANDROID)
-    assert "{" not in told["userAgent"]
+    assert ("Mobile" in reported["userAgent"]) is (profile.platform is Platform.IOS or not profile.is_tablet)
+    assert ("userAgentMetadata" in reported) is (profile.platform is Platform.ANDROID)
+    assert "{" not in reported["userAgent"]
 
 
 def test_an_ipad_is_an_ipad() -> None:
-    told = chosen(Platform.IOS, "iPad").user_agent("156.0.8078.79")
+    reported = chosen(Platform.IOS, "iPad").user_agent("156.0.8078.79")
 
-    assert told == {
+    assert reported == {
         "userAgent": "Mozilla/5.0 (iPad; CPU OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
         "Version/18.5 Mobile/15E148 Safari/604.1",
         "platform": "iPad",

@@ -87,7 +87,7 @@ def keys() -> Keys:
 @pytest.fixture
 def client(phone: Phone, keys: Keys, tmp_path: Path) -> httpx.Client:
     app = Starlette(
-        routes=list(routes(OnePhone(phone), keys, directory=lambda _session_id: tmp_path, note=lambda *_told: None))
+        routes=list(routes(OnePhone(phone), keys, directory=lambda _session_id: tmp_path, note=lambda *_reported: None))
     )
     return httpx.Client(transport=transport_of(app), base_url=keys.url("devices", SESSION_ID))
 
@@ -118,7 +118,7 @@ def test_what_is_posted_is_asked_of_the_device(
         ("log", {"lines": [{"timestamp": 1500, "level": "SEVERE", "message": "it broke"}]}),
     ],
 )
-def test_what_the_device_tells_is_answered(client: httpx.Client, path: str, answer: dict[str, Any]) -> None:
+def test_what_the_device_reports_is_answered(client: httpx.Client, path: str, answer: dict[str, Any]) -> None:
     assert client.get(path).json() == answer
 
 
@@ -127,7 +127,7 @@ def test_the_picture_of_the_screen_is_answered_as_it_is(client: httpx.Client) ->
 
 
 @pytest.mark.parametrize(("application_id", "done"), [("running", True), ("other", False)])
-def test_the_end_of_an_app_tells_whether_it_ran(client: httpx.Client, application_id: str, *, done: bool) -> None:
+def test_the_end_of_an_app_reports_whether_it_ran(client: httpx.Client, application_id: str, *, done: bool) -> None:
     assert client.post("terminate", json={"applicationId": application_id}).json() == {"done": done}
 
 

@@ -36,7 +36,7 @@ class Phone:
     xcrun: Recorded
     device: Simulator
     app: Path
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def do(self, work: Coroutine[Any, Any, _Result], **answers: str) -> _Result:
         """Carry something out while a simctl command of a name answers so."""
@@ -62,9 +62,9 @@ def app(tmp_path: Path) -> Path:
 @pytest.fixture
 def phone(tmp_path: Path, app: Path) -> Generator[Phone]:
     xcrun = Recorded.made(tmp_path / "bin" / "xcrun")
-    found, told = Found("simulator", program=xcrun.program, appium_home=tmp_path / ".appium"), list[str]()
-    lending = borrow(UDID, found, environ=dict(os.environ), directory=tmp_path, log=told.append)
-    yield Phone(xcrun, asyncio.run(lending.__aenter__()), app, told)
+    found, reported = Found("simulator", program=xcrun.program, appium_home=tmp_path / ".appium"), list[str]()
+    lending = borrow(UDID, found, environ=dict(os.environ), directory=tmp_path, log=reported.append)
+    yield Phone(xcrun, asyncio.run(lending.__aenter__()), app, reported)
     xcrun.answers({})
     asyncio.run(lending.__aexit__(None, None, None))
 
@@ -100,7 +100,7 @@ def test_what_is_no_app_is_refused(phone: Phone, app: App) -> None:
         phone.do(phone.device.install(app))
 
 
-def test_an_app_that_does_not_go_on_the_device_is_told_with_the_reason(phone: Phone) -> None:
+def test_an_app_that_does_not_go_on_the_device_is_reported_with_the_reason(phone: Phone) -> None:
     with pytest.raises(ControllerError, match=r"xcrun simctl install .*: .* Failed to find matching arch"):
         phone.do(phone.device.install(App(path=phone.app)), install="!Failed to find matching arch for input file")
 
@@ -149,7 +149,7 @@ def test_the_state_of_another_s_app_is_not_touched(phone: Phone) -> None:
     assert phone.asked == []
 
 
-def test_the_states_of_apps_are_told(phone: Phone) -> None:
+def test_the_states_of_apps_are_reported(phone: Phone) -> None:
     phone.install()
     assert phone.do(phone.device.apps(), spawn="PID\tStatus\tLabel\n") == {NOTES: AppState.NOT_RUNNING}
     assert phone.do(phone.device.apps(), spawn=RUNNING) == {NOTES: AppState.BACKGROUND}
@@ -166,7 +166,7 @@ def test_a_picture_is_what_simctl_writes(phone: Phone, tmp_path: Path) -> None:
     assert phone.asked == [f"simctl io {UDID} screenshot --type=jpeg {tmp_path / 'screen.jpeg'}"]
 
 
-def test_a_picture_that_is_not_written_is_told(phone: Phone) -> None:
+def test_a_picture_that_is_not_written_is_reported(phone: Phone) -> None:
     with pytest.raises(ControllerError, match=r"no screenshot of .*: No such file or directory"):
         phone.do(phone.device.screenshot())
 
@@ -187,9 +187,9 @@ def test_what_simctl_has_no_command_for_is_refused(
 
 
 def test_its_end_is_noticed(phone: Phone) -> None:
-    told = phone.do(phone.device.ended(), spawn="!Unable to lookup in current state: Shutdown")
+    reported = phone.do(phone.device.ended(), spawn="!Unable to lookup in current state: Shutdown")
 
-    assert told == f"the simulator {UDID} was shut down"
+    assert reported == f"the simulator {UDID} was shut down"
 
 
 def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
@@ -197,7 +197,7 @@ def give_back(phone: Phone, tmp_path: Path, **answers: str) -> list[str]:
     found = Found("simulator", program=phone.xcrun.program)
 
     async def scenario() -> None:
-        lending = borrow(UDID, found, environ=dict(os.environ), directory=tmp_path, log=phone.told.append)
+        lending = borrow(UDID, found, environ=dict(os.environ), directory=tmp_path, log=phone.reported.append)
         async with lending as device:
             await device.install(App(path=phone.app))
             phone.xcrun.answers({f"simctl {name}*": printed for name, printed in answers.items()})
@@ -210,8 +210,8 @@ def test_a_simulator_is_given_back_without_the_app(phone: Phone, tmp_path: Path)
     assert give_back(phone, tmp_path)[-1] == f"simctl uninstall {UDID} {NOTES}"
 
 
-def test_a_simulator_that_cannot_be_cleaned_is_told(phone: Phone, tmp_path: Path) -> None:
+def test_a_simulator_that_cannot_be_cleaned_is_reported(phone: Phone, tmp_path: Path) -> None:
     give_back(phone, tmp_path, uninstall="!Invalid device state")
 
-    [line] = phone.told
+    [line] = phone.reported
     assert line.startswith(f"apps of the session may remain on {UDID}: xcrun simctl uninstall")

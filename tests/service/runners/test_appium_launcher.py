@@ -103,7 +103,7 @@ def test_ports_are_not_tried_for_ever(stand: Stand, fake: Fake, tmp_path: Path) 
         taken.run(AppiumLauncher(), fake)
 
 
-def test_an_appium_that_dies_while_it_boots_tells_how_and_why(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+def test_an_appium_that_dies_while_it_boots_reports_how_and_why(stand: Stand, fake: Fake, tmp_path: Path) -> None:
     broken = stand.of(tmp_path / "broken", "console.error('no such module'); process.exit(3)")
     with pytest.raises(
         ControllerError, match=r"Appium ended at its start with exit status 3; the end of its log:\n    no such"
@@ -121,7 +121,7 @@ def test_an_appium_that_never_answers_is_ended_at_the_limit(stand: Stand, fake: 
 
 
 def test_whoever_answers_at_the_port_is_not_taken_for_appium(stand: Stand, fake: Fake, tmp_path: Path) -> None:
-    """Only what Appium says of itself tells whose port it is."""
+    """Only what Appium says of itself reports whose port it is."""
     silent = stand.of(
         tmp_path / "silent",
         'const reply = (_, r) => r.end(\'{"value": {"ready": true}}\');'

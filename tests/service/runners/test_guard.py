@@ -65,7 +65,7 @@ def ignored_signals(process: psutil.Process) -> int:
     return int(mask, 16)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells from when on a process ignores signals")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing reports from when on a process ignores signals")
 def test_the_guard_stays_when_everyone_is_asked_to_end(workspace: Path) -> None:
     with own(workspace) as service:
         guard = guard_of(service)
@@ -76,7 +76,7 @@ def test_the_guard_stays_when_everyone_is_asked_to_end(workspace: Path) -> None:
         asyncio.run(eventually(lambda: not working_for([workspace])))
 
 
-def test_the_guard_is_told_no_secrets(workspace: Path) -> None:
+def test_the_guard_gets_no_secrets(workspace: Path) -> None:
     with own(workspace) as service:
         guard = guard_of(service)
         assert "made-up-token" not in guard.environ().values()
@@ -96,8 +96,8 @@ def test_the_guard_is_gone_after_close(guard: Guard, workspace: Path) -> None:
 
 
 def test_another_guard_takes_the_place_of_a_dead_one(workspace: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    guard = Guard(environ=os.environ, log=told.append)
+    reported: list[str] = []
+    guard = Guard(environ=os.environ, log=reported.append)
 
     async def scenario() -> None:
         program = await guard.start(TREE, directory=workspace, environ=os.environ)
@@ -105,7 +105,7 @@ def test_another_guard_takes_the_place_of_a_dead_one(workspace: Path, tmp_path: 
         dead.kill()
         await eventually(lambda: dead.status() == psutil.STATUS_ZOMBIE)
         assert await (await guard.start(["true"], directory=tmp_path, environ=os.environ)).wait() == 0
-        assert told == [f"the guard process {dead.pid} died, starting another one"]
+        assert reported == [f"the guard process {dead.pid} died, starting another one"]
 
         await asyncio.to_thread(guard.close)
         await program.wait()

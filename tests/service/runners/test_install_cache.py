@@ -33,29 +33,29 @@ def package(cache: Path, tmp_path: Path) -> Callable[[Path], Package]:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def reported() -> list[str]:
     return []
 
 
 @pytest.fixture
-def installer(guard: Guard, told: list[str]) -> Installer:
-    return Installer(guard, {"PATH": "/usr/bin:/bin"}, told.append, progress_seconds=0.05)
+def installer(guard: Guard, reported: list[str]) -> Installer:
+    return Installer(guard, {"PATH": "/usr/bin:/bin"}, reported.append, progress_seconds=0.05)
 
 
-def test_a_package_is_installed_once_and_that_is_told(
-    installer: Installer, package: Callable[[Path], Package], script: Script, told: list[str], cache: Path
+def test_a_package_is_installed_once_and_that_is_reported(
+    installer: Installer, package: Callable[[Path], Package], script: Script, reported: list[str], cache: Path
 ) -> None:
     thing = package(script("install", "#!/bin/sh\nsleep 0.2; cp wanted.json proof.json\n"))
 
     asyncio.run(installer.ensure(thing))
 
     assert thing.installed
-    assert told[0] == f"installing Thing 1.0 in {cache / 'thing-1.0'}, once"
-    assert "installing Thing 1.0: 0 s so far" in told
-    assert re.fullmatch(r"installed Thing 1\.0 in \d+ s", told[-1])
-    told.clear()
+    assert reported[0] == f"installing Thing 1.0 in {cache / 'thing-1.0'}, once"
+    assert "installing Thing 1.0: 0 s so far" in reported
+    assert re.fullmatch(r"installed Thing 1\.0 in \d+ s", reported[-1])
+    reported.clear()
     asyncio.run(installer.ensure(thing))
-    assert told == []
+    assert reported == []
 
 
 BAD_ENDS = {
@@ -156,15 +156,15 @@ def test_an_installation_that_takes_too_long_is_given_up(
     assert [path.name for path in cache.iterdir()] == ["install.lock"]
 
 
-def test_waiting_for_another_process_is_told_and_given_up_in_time(
-    guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path, told: list[str]
+def test_waiting_for_another_process_is_reported_and_given_up_in_time(
+    guard: Guard, package: Callable[[Path], Package], script: Script, cache: Path, reported: list[str]
 ) -> None:
-    installer = Installer(guard, {"PATH": ""}, told.append, limit_seconds=0.2, progress_seconds=0.05)
+    installer = Installer(guard, {"PATH": ""}, reported.append, limit_seconds=0.2, progress_seconds=0.05)
     cache.mkdir()
     waiting = "waiting for another process to install Thing 1.0"
     with FileLock(cache / "install.lock"), pytest.raises(ConfigError, match=f"{waiting} timed out"):
         asyncio.run(installer.ensure(package(script("install", GOOD))))
-    assert told[0] == f"{waiting}: 0 s so far"
+    assert reported[0] == f"{waiting}: 0 s so far"
 
 
 def only(cache: Path) -> Path:

@@ -92,7 +92,7 @@ def test_a_secret_that_is_known_late_is_hidden_in_what_was_printed_before() -> N
     assert journal.text == "listening with ***\nagain ***"
 
 
-def test_lines_by_which_a_program_tells_its_token_are_not_kept() -> None:
+def test_lines_by_which_a_program_prints_its_token_are_not_kept() -> None:
     journal = TokenJournal()
     journal.feed(b"Connect:\n  argent link argent://0a1b@127.0.0.1:1\n  (or: argent link --token 0a1b)\nlistening\n")
     assert journal.text == "Connect:\nlistening"
@@ -103,7 +103,7 @@ def test_what_a_test_types_is_not_in_the_tail(journal: AppiumJournal) -> None:
     assert journal.tail.strip() == "[1a][HTTP] --> POST /session/1a/element/2/value"
 
 
-def test_a_taken_port_is_told_apart(journal: AppiumJournal) -> None:
+def test_a_taken_port_is_distinguished(journal: AppiumJournal) -> None:
     journal.feed(b"[Appium] Original error: listen EADDRINUSE: address already in use 127.0.0.1:48733\n")
     assert journal.port_taken
     assert not journal.listens

@@ -70,7 +70,7 @@ def test_an_npm_that_is_not_beside_node_is_found_on_path(script: Script, tmp_pat
         ('#!/bin/sh\necho \'["24.1.0", "/nowhere/bin/node"]\'\n', "no npm next to it, and none is on PATH"),
     ],
 )
-def test_it_is_told_why_a_node_does_not_do(text: str, message: str, script: Script) -> None:
+def test_it_is_reported_why_a_node_does_not_do(text: str, message: str, script: Script) -> None:
     with pytest.raises(ConfigError, match=message):
         asyncio.run(node.inspect(script("node", text), {"PATH": "/no/such/directory"}, APPIUM))
 

@@ -89,7 +89,7 @@ def nodes() -> set[psutil.Process]:
     return {child for child in psutil.Process().children(recursive=True) if "node" in child.name()}
 
 
-def told(runner: ProgramsRunner, session_id: str) -> list[str]:
+def reported(runner: ProgramsRunner, session_id: str) -> list[str]:
     return [entry.text for entry in runner.log_entries(session_id)]
 
 
@@ -169,14 +169,14 @@ def test_programs_see_no_token_and_only_their_own_directories(
     assert not (tmp_path / "home").exists()
 
 
-def test_what_happened_to_a_session_is_told_also_after_its_end(make_runner: MakeRunner) -> None:
+def test_what_happened_to_a_session_is_reported_also_after_its_end(make_runner: MakeRunner) -> None:
     async def scenario() -> None:
         async with prepared(make_runner()) as runner:
             runner.start("one", FAKE)
             await booted(runner, "one")
             runner.stop("one")
-            await eventually(lambda: told(runner, "one")[-1] == "processes exited")
-            first, *others = told(runner, "one")
+            await eventually(lambda: reported(runner, "one")[-1] == "processes exited")
+            first, *others = reported(runner, "one")
             assert first.startswith("device: fake")
             assert others == [
                 "controller ready: Appium 3.8.0",
@@ -252,7 +252,7 @@ def test_without_a_browser_on_path_the_pinned_one_serves_sessions_of_every_type(
         async with prepared(make_runner(PATH=str(tmp_path / "bin"))) as runner:
             runner.start("one", {"platform": "ios", "type": session_type})
             await booted(runner, "one")
-            [device] = [text for text in told(runner, "one") if text.startswith("device:")]
+            [device] = [text for text in reported(runner, "one") if text.startswith("device:")]
             assert f"(chromium: {pinned.program}, Chromium 153.0.0, installed by pytest-device)" in device
 
     asyncio.run(scenario())
@@ -286,7 +286,7 @@ def test_another_version_is_refused_by_the_name_of_the_installed_one(project: An
         check({"packageVersion": version}, project)
 
 
-def test_a_session_of_an_earlier_service_is_told_apart_from_one_that_boots(make_runner: MakeRunner) -> None:
+def test_a_session_of_an_earlier_service_is_distinguished_from_one_that_boots(make_runner: MakeRunner) -> None:
     runner = make_runner()
     assert "was restarted" in reason(runner.status("one"))
     assert runner.last_activity("one") is None

@@ -21,7 +21,8 @@ from pytest_device.controllers.client import config_of
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
 from pytest_device.escape import escaped
 from pytest_device.redact import shown
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform
 

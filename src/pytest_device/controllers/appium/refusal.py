@@ -7,7 +7,8 @@ from typing import Any, Final
 from pytest_device.controllers.appium.options import APP
 from pytest_device.errors import AppError, ConfigError, ControllerError, DeviceError
 from pytest_device.redact import shown
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 
 _AUTOMATION: Final = "appium:automationName"
 _FAKE: Final = "fake"

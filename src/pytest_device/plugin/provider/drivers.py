@@ -13,7 +13,8 @@ from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.provider.devices import devices_of, providing
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.breaker import key_of
-from pytest_device.sessions.models import AppiumConfig, Session
+from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import SessionType
 
@@ -70,8 +71,8 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
 
 def _key(request: SessionRequest | None, options: "Options") -> str:
     """Return what is equal for starts that can be expected to end alike."""
-    capabilities = options if isinstance(options, Mapping) else options.to_capabilities()
-    return key_of(request, dict(capabilities))
+    given = options if isinstance(options, Mapping) else cast("Mapping[str, Any]", options.to_capabilities())  # pyright: ignore[reportUnknownMemberType]
+    return key_of(request, dict(given))
 
 
 def _options_of(name: str, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]") -> "Options":

@@ -9,7 +9,7 @@ from math import inf
 from typing import assert_never
 
 from pytest_device.sessions.ledger import GONE, KEPT, LIVE, LOST, STOPPED, Entry, Ledger
-from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
+from pytest_device.sessions.partial import path_of, says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.warm_registry import WarmRegistry
 from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_missing, is_success, pause_after
@@ -40,7 +40,7 @@ class _Session:
 
     def call(self, number: int) -> messages.Call:
         self.due = None
-        path = f"{SESSIONS_PATH}/{self.entry.session_id}"
+        path = path_of(self.entry.session_id)
         if self.refusal:
             return messages.Call(number, "GET", path)
         self.attempts += 1

@@ -1,0 +1,124 @@
+"""Connection details of a session, by its type."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic.alias_generators import to_camel
+
+from pytest_device.redact import is_loopback
+from pytest_device.sessions.partial import nodes_of
+from pytest_device.spec import SessionType
+
+_KEY_LENGTH: Final = 8
+"""A shorter path holds no key, and hidden it would make holes in texts that it has nothing to do with."""
+_CREDENTIAL = re.compile(r"(?i)token|secret|passw|auth|credential|access.?key|api.?key")
+
+WIRE: Final = ConfigDict(
+    extra="allow",  # fields the document does not know are kept
+    alias_generator=to_camel,
+    hide_input_in_errors=True,  # any value may be a credential
+)
+
+
+class RemoteConfig(BaseModel, frozen=True):
+    """Connection details of a session in progress. Its repr shows no value: all of them open the device."""
+
+    model_config = WIRE
+
+    web_preview_url: str | None = None
+
+    def __repr_args__(self) -> Sequence[tuple[str | None, Any]]:
+        return ()
+
+    def secrets(self) -> Iterator[str]:
+        """Yield every value that must not be shown: credentials, and the URLs, whose hosts are secrets too."""
+        yield from _secrets_in(self.model_dump(mode="python"))
+
+
+def _secrets_in(values: object) -> Iterator[str]:
+    for key, value in nodes_of(values):
+        match value:
+            case SecretStr():
+                yield value.get_secret_value()
+            case str() if "://" in value:
+                yield from _secrets_of_url(value)
+            case str() if _CREDENTIAL.search(key):
+                yield value
+            case _:
+                pass
+
+
+def _secrets_of_url(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+        host, password = parts.hostname or "", parts.password
+    except ValueError:
+        yield url
+        return
+    if password:
+        yield from (password, unquote(password))
+    yield from (value for key, value in parse_qsl(parts.query) if _CREDENTIAL.search(key))
+    if not is_loopback(host):
+        yield from (url, host)
+    elif len(parts.path) >= _KEY_LENGTH:
+        yield from (url, parts.path)  # of several on this machine a key in the path opens one
+
+
+class AgentDeviceConfig(RemoteConfig, frozen=True):
+    """Connection details of an ``agent-device`` session."""
+
+    agent_device_remote_session_url: str
+    agent_device_remote_session_token: SecretStr
+
+
+class ArgentConfig(RemoteConfig, frozen=True):
+    """Connection details of an ``argent`` session."""
+
+    tools_url: str
+    tools_auth_token: SecretStr | None = None
+
+
+class AppiumConfig(RemoteConfig, frozen=True):
+    """Connection details of an ``appium`` session. The document does not show what is inside ``capabilities``."""
+
+    appium_url: str
+    capabilities: dict[str, Any]
+
+
+class WebPreviewConfig(RemoteConfig, frozen=True):
+    """Connection details of a ``web-preview-only`` session."""
+
+    web_preview_url: str  # pyright: ignore[reportGeneralTypeIssues]  # what is optional elsewhere is required here
+
+
+_CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {
+    SessionType.AGENT_DEVICE: AgentDeviceConfig,
+    SessionType.ARGENT: ArgentConfig,
+    SessionType.APPIUM: AppiumConfig,
+    SessionType.WEB_PREVIEW_ONLY: WebPreviewConfig,
+}
+
+
+def config_class(kind: object, details: object) -> type[RemoteConfig]:
+    """Return the class of connection details, by their own members where the session's type is not known."""
+    if kind is not None or not isinstance(details, dict):
+        return _CONFIG_OF_TYPE.get(str(kind), RemoteConfig)
+    return next((one for one in _CONFIG_OF_TYPE.values() if _required(one) <= details.keys()), RemoteConfig)
+
+
+def _required(kind: type[RemoteConfig]) -> AbstractSet[str]:
+    return {to_camel(name) for name, field in kind.model_fields.items() if field.is_required()}
+
+
+def without_member(kind: object, details: object, place: Sequence[int | str]) -> object:
+    """Return connection details without what is at fault in them, None where that is required."""
+    if not isinstance(details, dict):
+        return None
+    members = cast("dict[str, object]", details)
+    if not place or place[0] in _required(config_class(kind, members)):
+        return None
+    return {name: value for name, value in members.items() if name != place[0]}

@@ -1,0 +1,38 @@
+"""The bytes of an answer: all of them, within bounds."""
+
+from typing import Final
+
+import httpx
+
+from pytest_device.errors import TransportError, UnexpectedReplyError
+from pytest_device.sessions.partial import session_id_in
+
+MAX_REPLY_BYTES: Final = 1024 * 1024
+
+
+def body_of(operation: str, reply: httpx.Response) -> bytes:
+    """Return the body; raises UnexpectedReplyError for one that is compressed, too large or, of a create, cut off."""
+    if reply.headers.get("content-encoding", "identity") != "identity":
+        raise UnexpectedReplyError(f"{operation}: the answer is compressed, although the request forbids it")
+    body = bytearray()
+    try:
+        for chunk in reply.iter_bytes():
+            body += chunk
+            if len(body) > MAX_REPLY_BYTES:
+                message = f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes"
+                raise UnexpectedReplyError(message, session_id=session_id_in(bytes(body)))
+    except httpx.HTTPError as error:
+        session_id = session_id_in(bytes(body))
+        if operation == "create" and session_id:  # other calls can be repeated
+            raise UnexpectedReplyError(
+                f"{operation}: the answer was cut off ({error})", session_id=session_id
+            ) from None
+        raise
+    return bytes(body)
+
+
+def check_whole(operation: str, reply: httpx.Response, body: bytes) -> None:
+    """Raise TransportError for a part of an answer that the transport took for the whole."""
+    length = reply.headers.get("content-length", "")
+    if length not in {"", str(len(body))}:
+        raise TransportError(f"{operation}: {len(body)} of {length} bytes arrived of a refusal", sent=True)

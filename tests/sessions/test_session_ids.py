@@ -1,0 +1,154 @@
+"""A session's id goes back as the service wrote it: a service may distinguish upper case from lower case."""
+
+import json
+import os
+import threading
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+from uuid import UUID
+
+import pytest
+
+from pytest_device.sessions.client import DeviceClient
+from pytest_device.sessions.inventory import Choice, stop_known
+from pytest_device.sessions.lease import lease
+from pytest_device.sessions.ledger import Ledger
+from pytest_device.sessions.reaper.messages import Endpoint
+from pytest_device.sessions.reaper_client import ReaperConfig
+from pytest_device.sessions.session_id import SessionId
+from tests.contract.document import example_session
+from tests.sessions.reaper_clients import DETACHED, IN_THE_RUN, RUN, Served, entry_of, reaper_client_at, request_at
+
+ID = UUID("7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
+TOKEN = "open-sesame-open"
+spellings = pytest.mark.parametrize("text", [str(ID).upper(), ID.hex.upper(), f"{{{ID}}}", ID.urn])
+either_way = pytest.mark.parametrize("config", [DETACHED, IN_THE_RUN], ids=["with a reaper", "without"])
+
+
+class Exact(ThreadingHTTPServer):
+    """A service with one session, which it knows by exactly one text."""
+
+    daemon_threads = True
+
+    def __init__(self, text: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.text, self.status = text, "in-progress"
+        self.found: dict[str, Any] = {}
+        """What a lookup says instead."""
+        self.served = Served(f"http://127.0.0.1:{self.server_port}", TOKEN, str(UUID(int=1)))
+
+    def session(self) -> dict[str, Any]:
+        details = {"appiumUrl": "http://127.0.0.1:4723", "capabilities": {}}
+        return example_session(
+            id=self.text, status=self.status, platform="android", type="appium", remoteConfig=details
+        )
+
+    def reply(self, method: str, path: str) -> tuple[int, dict[str, Any]]:
+        _, _, of = unquote(path).partition("/device-run-sessions")
+        match method, of.removeprefix(f"/{self.text}"):
+            case ("POST", "/stop"):
+                self.status = "stopped"
+            case ("GET", ""):
+                return 200, {"data": self.session() | self.found}
+            case ("POST", ""):
+                pass
+            case _:
+                return 404, {"errors": [{"code": "NOT_FOUND", "message": f"no session at {path}"}]}
+        return 200, {"data": self.session()}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Exact
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._answer()
+
+    def _answer(self) -> None:
+        status, reply = self.server.reply(self.command, self.path)
+        body = json.dumps(reply).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Keep quiet."""
+
+
+@pytest.fixture
+def exact(text: str) -> Generator[Exact]:
+    with Exact(text) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@spellings
+def test_the_client_sends_an_id_back_as_it_came(exact: Exact) -> None:
+    with DeviceClient(exact.served.url, TOKEN) as client:
+        created = client.create(request_at(exact.served))
+        found = client.get(created.id)
+
+        assert client.stop(created.id).status == "stopped"
+
+    assert found.id == created.id == ID
+    assert str(created.id) == created.model_dump(mode="json")["id"] == exact.text
+
+
+@pytest.mark.parametrize("text", [str(ID).upper()])
+def test_an_id_that_a_lookup_spells_otherwise_stays_as_it_was_created(exact: Exact) -> None:
+    exact.status, exact.found = "new", {"id": str(ID), "status": "in-progress"}
+    with (
+        DeviceClient(exact.served.url, TOKEN) as client,
+        lease(client, request_at(exact.served), sleep=lambda _seconds: None) as session,
+    ):
+        assert str(session.id) == exact.text
+
+    assert exact.status == "stopped"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a reaper needs fork")
+@either_way
+@spellings
+def test_the_reaper_and_the_ledger_keep_an_id_as_it_came(exact: Exact, tmp_path: Path, config: ReaperConfig) -> None:
+    client = reaper_client_at(exact.served, tmp_path, config)
+    try:
+        created = client.create(request_at(exact.served))
+        (entry,) = Ledger(str(tmp_path / "runs" / RUN)).read()[0]
+        stopped = client.stop(ID)  # in the usual spelling
+    finally:
+        client.close(10)
+
+    assert entry.session_id == exact.text
+    assert (stopped.id, stopped.status, exact.status) == (created.id, "stopped", "stopped")
+
+
+@pytest.mark.parametrize("text", [str(ID).upper()])
+def test_a_session_of_the_ledger_is_stopped_however_its_id_is_typed(exact: Exact, tmp_path: Path) -> None:
+    ledger = tmp_path / "runs" / RUN
+    ledger.mkdir(parents=True)
+    at = exact.served
+    Ledger(str(ledger)).write(entry_of(exact.text, at))
+
+    outcome = stop_known(tmp_path, Endpoint(at.url, at.token), Choice(frozenset({SessionId(str(ID))})), 5)
+
+    assert not list(outcome.problems())
+    assert exact.status == "stopped"
+
+
+@pytest.mark.parametrize("text", [str(ID).upper()])
+def test_a_session_that_no_ledger_knows_is_stopped_by_its_id_as_typed(exact: Exact, tmp_path: Path) -> None:
+    at = exact.served
+
+    outcome = stop_known(tmp_path, Endpoint(at.url, at.token), Choice(frozenset({SessionId(exact.text)})), 5)
+
+    assert not list(outcome.problems())
+    assert exact.status == "stopped"
