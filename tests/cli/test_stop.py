@@ -171,7 +171,7 @@ def test_stop_reports_to_programs_what_is_not_stopped_and_why(ledgers: Ledgers) 
     echo = json.dumps({"echo": ledgers.service.token})
     ledgers.service.add_fault("stop", "reply", status=403, body=echo, times=None)
 
-    result = ledgers.stop("--json", refused.session_id, strange)
+    result = ledgers.stop("--json", refused.session_id, strange, DEVICE_STOP_TIMEOUT_SECONDS="3")
 
     report = json.loads(result.stdout)
     assert (result.returncode, result.stderr) == (1, "")

@@ -172,6 +172,7 @@ def test_a_session_that_is_not_ready_in_time_is_not_tried_again(client: DeviceCl
     with pytest.raises(SessionTimeoutError):
         house.take(ANDROID, timeout_seconds=5)
 
+    house.pool.close()
     assert world.statuses() == ["stopped"]
 
 

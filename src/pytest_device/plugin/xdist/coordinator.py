@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -53,6 +52,12 @@ def _check_place(settings: "Settings", node: _Worker) -> None:
         raise ConfigError(f"{settings.source('local')} only serves this machine, but --tx names another one")
 
 
+def _new_run() -> str:
+    from pytest_device.sessions.runs import new_run
+
+    return new_run()
+
+
 class Coordinator:
     """Registered only where pytest-xdist distributes tests."""
 
@@ -60,6 +65,7 @@ class Coordinator:
         self._config = config
         self._service: LocalService | None = None
         self._housekeeping: Housekeeping | None = None
+        self._run_name = ""
         self._problems: dict[str, None] = {}
         self._signals = EndInOrder()
         self._terminal = Terminal(config)
@@ -72,12 +78,6 @@ class Coordinator:
         self._has_announced_shard = False
         self._breaker: Breaker | None = None
         config.pluginmanager.register(self._terminal, "device-terminal")
-
-    @cached_property
-    def _run_name(self) -> str:
-        from pytest_device.sessions.runs import new_run
-
-        return new_run()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: _Worker) -> None:
@@ -92,7 +92,7 @@ class Coordinator:
                 return
             _check_place(settings, node)
             self._signals.install()
-            node.workerinput[RUN] = self._run_name
+            node.workerinput[RUN] = self._run_name = self._run_name or _new_run()
             if settings.local and will_run(self._config):
                 node.workerinput[LOCAL] = self._started(settings)
             if self._housekeeping is None and will_run(self._config) and not any(settings.service_problems()):
