@@ -29,6 +29,7 @@ def test_shows_the_app(device_argent: Argent) -> None:
 
 def test_adds_a_note(device_argent: Argent) -> None:
     device = device_argent.device_id
+    wait_for(device_argent, "Notes: 0")  # argent measures the screen with each description, taps are parts of it
     device_argent.call("gesture-tap", udid=device, x=0.5, y=0.15)
     device_argent.call("keyboard", udid=device, text="buy milk")
     device_argent.call("gesture-tap", udid=device, x=0.5, y=0.21)
