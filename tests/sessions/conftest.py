@@ -1,5 +1,6 @@
 """A client over the local service's application, in this process, on one clock."""
 
+import signal
 import threading
 from collections.abc import Callable, Generator
 
@@ -60,3 +61,11 @@ def service(running_service: FaultyService) -> FaultyService:
     """The local service as a process of its own, without faults of another test."""
     running_service.reset()
     return running_service
+
+
+@pytest.fixture(autouse=True)
+def _interruptible() -> Generator[None]:
+    """Let SIGINT interrupt a test, also where the tests are a shell's background job, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

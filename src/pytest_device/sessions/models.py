@@ -1,6 +1,6 @@
 """What the service reports of a session."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Self, cast
 from uuid import UUID
 
@@ -48,9 +48,9 @@ _REASON_MAX_LENGTH: Final = 500
 _CONFIG: Final = "remoteConfig"
 
 
-def _without(data: object, at_fault: Iterable[tuple[int | str, ...]]) -> dict[str, object] | None:
+def _without(data: object, at_fault: Sequence[tuple[int | str, ...]]) -> dict[str, object] | None:
     """Return a session's fields without those at fault, None where there is no session without them."""
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or () in at_fault:  # the empty place is the whole: a name that is no text
         return None
     rest = dict(cast("dict[str, object]", data))
     for name, *inner in at_fault:
