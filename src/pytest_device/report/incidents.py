@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_device.report.figures import counted
+from pytest_device.figures import counted
 from pytest_device.sessions.events import StartFailed
 
 

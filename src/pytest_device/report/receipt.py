@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from pytest_device.report.figures import counted, duration
+from pytest_device.figures import counted, duration
 from pytest_device.report.incidents import Incident, alike, troubles_of, with_pages
 from pytest_device.report.lines import colour_of, line_of
 from pytest_device.sessions.events import (

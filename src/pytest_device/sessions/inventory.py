@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_device.figures import counted
 from pytest_device.sessions.events import detail_of, is_proof
 from pytest_device.sessions.ledger import ENDED, UNKNOWN, WARM, Entry, date_and_time, time_of, time_of_day
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, account_of, past_runs
 from pytest_device.sessions.session_id import SessionId
-from pytest_device.sessions.sweep import Findings, asked_after, counted, is_free, is_over, proven_in, stop_all
+from pytest_device.sessions.sweep import Findings, asked_after, is_free, is_over, proven_in, stop_all
 from pytest_device.spec import CLEANUP_MINUTES
 
 
@@ -108,9 +109,9 @@ class Outcome(Findings):
             if is_proof(event):
                 yield f"stopped: {event.session.label} {event.session.session_id} ({detail_of(event)})"
         if self.already:
-            yield f"{counted(len(self.already))} already stopped"
+            yield f"{counted(len(self.already), 'session')} already stopped"
         if self.spared:
-            yield f"{counted(self.spared)} of live runs skipped: use --all to stop them"
+            yield f"{counted(self.spared, 'session')} of live runs skipped: use --all to stop them"
 
 
 def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> Outcome:

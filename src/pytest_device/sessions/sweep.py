@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import NotFoundError, ServiceError
+from pytest_device.figures import counted
 from pytest_device.sessions import events, ledger
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.models import Session
@@ -63,7 +64,7 @@ class Swept(Findings):
         """Yield what a person should know."""
         proven = [event.session.session_id for event in self.stopped if events.is_proof(event)]
         if proven:
-            yield f"stopped {counted(len(proven))} left by earlier runs: {named(proven)}"
+            yield f"stopped {counted(len(proven), 'session')} left by earlier runs: {named(proven)}"
         for event in self.stopped:
             if not events.is_proof(event):
                 of = event.session
@@ -71,7 +72,7 @@ class Swept(Findings):
                 yield f"could not stop a session left by an earlier run: {of.label} {where}: {events.detail_of(event)}"
         for what, state in (("already stopped", ledger.STOPPED), ("no longer known to the service", ledger.GONE)):
             if number := sum(entry.state == state for entry in self.already):
-                yield f"{what}: {counted(number)} of interrupted runs"
+                yield f"{what}: {counted(number, 'session')} of interrupted runs"
         for entry in self.unknown:
             yield (
                 f"an earlier run lost the response to a create call: {entry.label} named {entry.name!r}, created "
@@ -83,21 +84,16 @@ class Swept(Findings):
     def _skipped(self) -> Iterator[str]:
         if self.elsewhere:
             services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
-            yield f"skipped {counted(len(self.elsewhere))} of earlier runs at another service ({services})"
+            yield f"skipped {counted(len(self.elsewhere), 'session')} of earlier runs at another service ({services})"
         if self.foreign:
-            ids = named(entry.session_id for entry in self.foreign)
-            yield f"skipped {counted(len(self.foreign))} of earlier runs that another access token created: {ids}"
+            sessions, ids = counted(len(self.foreign), "session"), named(entry.session_id for entry in self.foreign)
+            yield f"skipped {sessions} of earlier runs that another access token created: {ids}"
 
 
 def named(ids: Iterable[str]) -> str:
     """Return the first of some ids, as many as a line holds."""
     ids = list(ids)
     return ", ".join([*ids[:NAMED], *("…" for _ in ids[NAMED : NAMED + 1])])
-
-
-def counted(number: int) -> str:
-    """Return so many sessions in words."""
-    return f"{number} session{'' if number == 1 else 's'}"
 
 
 def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float) -> Swept:

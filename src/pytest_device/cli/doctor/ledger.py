@@ -6,8 +6,8 @@ from typing import Final
 
 from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
 from pytest_device.errors import ConfigError
+from pytest_device.figures import counted
 from pytest_device.options import Options
-from pytest_device.report.figures import counted
 from pytest_device.sessions.inventory import opened
 from pytest_device.sessions.ledger import STOPPED
 from pytest_device.sessions.runs import OwnRun, new_run

@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 from pytest_device.escape import escaped
+from pytest_device.figures import counted, duration
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.options import WIDTH, others_that_assign
 from pytest_device.plugin.state import history_of, needs_of
 from pytest_device.redact import shown
-from pytest_device.report.figures import counted, duration
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 from pytest_device.scheduling.simulation import Step, simulated
 from pytest_device.scheduling.test_plan import TestPlan

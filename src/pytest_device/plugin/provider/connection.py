@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_device.figures import counted
 from pytest_device.plugin.markers import Names
 from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.pause import Pause
@@ -17,7 +18,6 @@ from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper, is
 from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
-from pytest_device.report.figures import counted
 from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
