@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.argent import Argent
     from pytest_device.controllers.environment import ControllerEnvironment
+    from pytest_device.sessions.events import SessionRef
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.requirement import DeviceRequirement
 
@@ -26,6 +27,8 @@ LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
 RUN: Final = "device_run"
 """Key of a worker's input: the name that all processes of the run share."""
+SESSION_URL: Final = "device_session_url"
+"""The user property of a report with the session page of its test."""
 PROBLEMS: Final = "device_problems"
 """Key of a worker's output: its usage errors."""
 
@@ -93,3 +96,8 @@ def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
     """Raise ConfigError if a fixture does not fit a session's type."""
     if session.type != needed:
         raise ConfigError(f"{fixture} needs type={needed.value!r}, but the marker has type={str(session.type)!r}")
+
+
+def note_session(item: pytest.Item, session: "SessionRef") -> None:
+    """Add a session to the user properties of a test's reports, of JUnit too; its page is empty where it has none."""
+    item.user_properties += [("device_session", session.session_id), (SESSION_URL, session.url)]

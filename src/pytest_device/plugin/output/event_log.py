@@ -8,6 +8,7 @@ import pytest
 from pytest_device.escape import escaped
 from pytest_device.plugin.output.progress import Progress
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
+from pytest_device.plugin.state import note_session
 from pytest_device.redact import Redactor
 from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of, to_plain
 from pytest_device.sessions.reporter import ProgressReporter
@@ -35,8 +36,7 @@ class EventLog:
         event = masked(event, self._redactor.text)
         self._events.append(event)
         if isinstance(event, Created | TakenOver) and self.item is not None:
-            session = event.session
-            self.item.user_properties += [("device_session", session.session_id), ("device_session_url", session.url)]
+            note_session(self.item, event.session)
         if self._progress:
             self._progress.note(event)
         if self._terminal:

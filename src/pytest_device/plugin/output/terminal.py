@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_device.escape import escaped
-from pytest_device.plugin.state import history_of
+from pytest_device.plugin.state import SESSION_URL, history_of
 
 if TYPE_CHECKING:  # a distributed run without a device has a terminal, too, and no events
     from pytest_device.report.receipt import Receipt
@@ -167,7 +167,7 @@ class Terminal:
         from pytest_device.sessions.events import Note, Queued
 
         pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
-            str(value) for name, value in report.user_properties if name == "device_session_url"
+            str(value) for name, value in report.user_properties if name == SESSION_URL
         ]
         cause = vars(report).get(CAUSE, "")
         self.receipt.incidents.append(Incident(verdict, report.nodeid, _error(report), pages, cause))

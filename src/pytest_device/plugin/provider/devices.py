@@ -16,7 +16,7 @@ from pytest_device.plugin.provider.factory import Factory, new_gate, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
 from pytest_device.plugin.provider.requirements import Requirements
-from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of
+from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of, note_session
 from pytest_device.sessions.breaker import Judge, key_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
@@ -246,8 +246,7 @@ class Devices:
             one.user = item
             self._hide(one.session)
             if not one.is_new:
-                page = ("device_session_url", one.session.page)
-                item.user_properties += [("device_session", str(one.session.id)), page]
+                note_session(item, one.ref())
         return held
 
     def _hide(self, session: Session) -> None:
