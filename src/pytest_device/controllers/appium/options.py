@@ -36,7 +36,7 @@ def merged_options(
     """
     from appium.options.common import AppiumOptions
 
-    suite, class_s_own = _prefixed(_capabilities(options)), _prefixed(_defaults(options))
+    suite, class_s_own = _prefixed(capabilities_of(options)), _prefixed(_defaults(options))
     # The platform and automation that an option class sets are not the suite's choice: the service knows its device.
     wishes = {name: value for name, value in suite.items() if name not in class_s_own or class_s_own[name] != value}
     service = _prefixed(config.capabilities)
@@ -99,7 +99,8 @@ def sent_by(options: "AppiumOptions") -> dict[str, Any]:
     return cast("dict[str, Any]", options.to_capabilities())  # pyright: ignore[reportUnknownMemberType]  # the client's own annotation is bare
 
 
-def _capabilities(options: "Options") -> dict[str, Any]:
+def capabilities_of(options: "Options") -> dict[str, Any]:
+    """Return the capabilities of the suite's options, in either form."""
     return dict(options) if isinstance(options, Mapping) else sent_by(options)
 
 

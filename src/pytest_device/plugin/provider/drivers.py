@@ -9,6 +9,7 @@ import pytest
 
 from pytest_device.controllers.appium.connection import DriverPolicy, address_of
 from pytest_device.controllers.appium.drivers import driver
+from pytest_device.controllers.appium.options import capabilities_of
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.provider.devices import devices_of, providing
 from pytest_device.plugin.state import DRIVERS, check_type
@@ -71,8 +72,7 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
 
 def _key(request: SessionRequest | None, options: "Options") -> str:
     """Return what is equal for starts that can be expected to end alike."""
-    given = options if isinstance(options, Mapping) else cast("Mapping[str, Any]", options.to_capabilities())  # pyright: ignore[reportUnknownMemberType]
-    return key_of(request, dict(given))
+    return key_of(request, capabilities_of(options))
 
 
 def _options_of(name: str, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]") -> "Options":
