@@ -20,7 +20,7 @@ from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, key_of
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
-from pytest_device.sessions.replies import A_PAGE
+from pytest_device.sessions.replies import is_from_page
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.server import Server
@@ -274,7 +274,7 @@ class DeviceSession:
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)
         except NotFoundError as error:
-            if error.detail.startswith(A_PAGE):
+            if is_from_page(error):
                 return None
             answer = error
         except ServiceError:

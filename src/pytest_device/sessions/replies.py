@@ -22,7 +22,7 @@ from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_pas
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
 DETAIL_MAX_LENGTH: Final = 500
-A_PAGE: Final = "a page of HTML"
+_A_PAGE: Final = "a page of HTML"
 """How a detail begins that something on the way to the service sent."""
 
 _DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
@@ -87,10 +87,15 @@ def is_passing(error: ServiceError) -> bool:
             return False
 
 
+def is_from_page(error: StatusError) -> bool:
+    """Return whether the answer was a page of HTML, which something on the way to the service sent."""
+    return error.detail.startswith(_A_PAGE)
+
+
 def is_odd(error: ServiceError) -> bool:
     """Return whether an answer may not be the service's own, or be too early: a page of HTML, or a 404."""
     if isinstance(error, StatusError):
-        return isinstance(error, NotFoundError) or (error.status >= 400 and error.detail.startswith(A_PAGE))  # noqa: PLR2004
+        return isinstance(error, NotFoundError) or (error.status >= 400 and is_from_page(error))  # noqa: PLR2004
     return isinstance(error, UnexpectedReplyError)
 
 
@@ -161,5 +166,5 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":
         words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
-        return f"{A_PAGE}: {unescape(words)}"
+        return f"{_A_PAGE}: {unescape(words)}"
     return text
