@@ -86,7 +86,7 @@ def test_a_session_that_comes_and_goes_as_it_should_takes_one_line(pytester: pyt
     assert "/sessions/" in lines[0]
 
 
-def test_a_wait_in_which_nothing_changes_is_borne_in_silence_at_first(
+def test_a_wait_in_which_nothing_changes_is_tolerated_in_silence_at_first(
     pytester: pytest.Pytester, service: FaultyService
 ) -> None:
     service.add_fault("boot", "delay", seconds=0.5)

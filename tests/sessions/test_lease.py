@@ -179,7 +179,7 @@ def test_a_status_that_the_document_does_not_know_is_reported_and_waited_out(
         lost(httpx.RemoteProtocolError, carried_out=True),
     ],
 )
-def test_what_may_pass_is_borne_while_waiting(client: DeviceClient, world: World, fault: Fault) -> None:
+def test_what_may_pass_is_tolerated_while_waiting(client: DeviceClient, world: World, fault: Fault) -> None:
     world.faults["get"] = [fault] * 7
 
     leased(client, world)
@@ -226,7 +226,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("fault", [fault for fault, _ in ODD])
-def test_a_poll_that_a_lagging_replica_or_a_gateway_answers_is_borne(
+def test_a_poll_that_a_lagging_replica_or_a_gateway_answers_is_tolerated(
     client: DeviceClient, world: World, fault: Fault
 ) -> None:
     world.faults["get"] = [fault] * 3

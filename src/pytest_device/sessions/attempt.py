@@ -150,7 +150,7 @@ class Attempt:
         try:
             session = self._config.client.get(known.id)
         except ServiceError as error:
-            if not is_passing(error) and not self._is_borne(error):
+            if not is_passing(error) and not self._is_tolerated(error):
                 raise
             self._tolerate(error, known)
             return
@@ -168,7 +168,7 @@ class Attempt:
         asked = {name: getattr(self._request, name) for name in _REQUESTED if getattr(session, name) is None}
         return session.model_copy(update=asked)
 
-    def _is_borne(self, error: ServiceError) -> bool:
+    def _is_tolerated(self, error: ServiceError) -> bool:
         """Return whether an answer may be that of a replica which lags behind, or of something on the way."""
         now = self._config.clock()
         self._odd_since = now if self._odd_since is None else self._odd_since

@@ -161,7 +161,7 @@ class Breaker:
         return self._circuits.setdefault(key, _Circuit())
 
 
-class AlwaysOpen:
+class NoBreaker:
     """Lets every attempt be made."""
 
     def ask(self, key: str, ticket: Ticket) -> Answer:
@@ -184,7 +184,7 @@ class Gate:
         verdict_of: Callable[[DeviceError], str] = lambda _error: PASSING,
         mask: Callable[[str], str] = str,
     ) -> None:
-        self.judge = judge or AlwaysOpen()
+        self.judge = judge or NoBreaker()
         self._verdict_of, self._mask = verdict_of, mask
         self._numbers = count()
 
