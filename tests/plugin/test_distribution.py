@@ -170,7 +170,8 @@ def one_kind(suite: Suite, once: Once, monkeypatch: pytest.MonkeyPatch) -> Ran:
         monkeypatch.setenv("MEET", "2")
         suite.make(android=12)
         nodeid = f"{suite.module}::test_android[{{}}]"
-        suite.remember({nodeid.format(n): 1.0 + 10 * (n == 4) for n in range(12)})
+        # So long that a second device is worth its boot: else its worker has no test yet, and the first waits for it.
+        suite.remember({nodeid.format(n): 20.0 + 200 * (n == 4) for n in range(12)})
         return suite.run("-n2")
 
     return once("one kind", run)
