@@ -80,9 +80,15 @@ class Options:
     identifier: Option[str | None] = Option(
         None, "simulator name, UDID or hardware profile, unless the marker sets it", "text"
     )
-    max_duration_minutes = Option(30, "maximum duration of a session, unless the marker sets it", "minutes")
-    max_idle_time_minutes = Option(
-        10, "idle timeout of a session, unless the marker sets it or its type has none", "idle_minutes"
+    max_duration_minutes: Option[int | str] = Option(
+        30,
+        "maximum duration of a session, unless the marker sets it; 'account' leaves it to the account",
+        "duration",
+    )
+    max_idle_time_minutes: Option[int | str] = Option(
+        10,
+        "idle timeout of a session, unless the marker sets it or its type has none; 'none' or 'account' sends none",
+        "idle_time",
     )
 
     share = Option(

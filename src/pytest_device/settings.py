@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
 from pytest_device.redact import shown
-from pytest_device.spec import IDLE_MAX_MINUTES
+from pytest_device.spec import DURATION_MAX_MINUTES, IDLE_MAX_MINUTES
 
 LOCAL_POLL_INTERVAL_SECONDS: Final = 0.2
 """For the local service, which runs on this machine for this run only."""
@@ -63,6 +63,18 @@ class Settings(Options):
     def is_of_this_run(self, word: str) -> bool:
         """Return whether a value was set for this run, by the command line or the environment, not in the ini file."""
         return self.rank(word) <= Rank.ENVIRONMENT
+
+    def duration_with(self, idle: object = None) -> int | str:
+        """Return the maximum duration of a session with this idle timeout, or the chosen one.
+
+        The default leaves room for an idle timeout that was chosen alone.
+        """
+        longest = self.max_duration_minutes
+        if idle is None and self.source("max_idle_time_minutes") != self.source("keep_warm"):
+            idle = self.values.get("max_idle_time_minutes")
+        if self.is_default("max_duration_minutes") and isinstance(longest, int) and isinstance(idle, int):
+            return max(longest, min(idle + 1, DURATION_MAX_MINUTES))
+        return longest
 
     def chosen(self) -> Iterator[tuple[Option[Any], str]]:
         """Yield each option that was set, with its value as redacted text."""
@@ -221,9 +233,9 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
     minutes = min(
         settings.keep_warm + 1, IDLE_MAX_MINUTES
     )  # the idle time starts at a test's last command, before its end
-    if not settings.is_default("max_idle_time_minutes") or settings.max_idle_time_minutes >= minutes:
+    if not settings.is_default("max_idle_time_minutes"):
         return settings
-    return settings.but("keep_warm", max_idle_time_minutes=minutes)
+    return settings.but("keep_warm", max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)))
 
 
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:

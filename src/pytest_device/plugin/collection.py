@@ -140,8 +140,10 @@ def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings")
     requests = sized(uses, history_of(config).test_seconds, settings.test_minutes)
     for item in items:
         if needs := needs_of(item):
-            sizes = {name: replace(need, request=requests.get(need, need.request)) for name, need in needs.items()}
-            item.stash[NEEDS] = sizes
+            item.stash[NEEDS] = {
+                name: replace(need, request=requests[need], defaults=()) if need in requests else need
+                for name, need in needs.items()
+            }
 
 
 def _rivals(config: pytest.Config) -> list[str]:

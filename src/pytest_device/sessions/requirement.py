@@ -1,6 +1,6 @@
 """What a test requires of a device, and the keywords it says so by, for type checkers and editors."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,6 +22,8 @@ class DeviceRequirement:
     request: SessionRequest
     sharing_key: str
     minutes: int = field(default=0, compare=False)
+    defaults: Collection[str] = field(default=(), compare=False)
+    """The limits in the request that nobody chose."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -41,8 +43,8 @@ class DeviceArguments(TypedDict, total=False):
     name: str
     package_version: str
     device_identifier: str
-    max_duration_minutes: int | timedelta
-    max_idle_time_minutes: int | timedelta
+    max_duration_minutes: int | timedelta | Literal["account"]
+    max_idle_time_minutes: int | timedelta | Literal["account", "none"]
     build_id: UUID | str
     application_archive_url: str
     vendor_go: bool

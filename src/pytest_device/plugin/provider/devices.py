@@ -15,7 +15,7 @@ from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTime
 from pytest_device.plugin.provider.factory import Factory, new_gate, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
-from pytest_device.plugin.provider.requirements import Requirements
+from pytest_device.plugin.provider.requirements import Requirements, note_defaults
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of, note_session
 from pytest_device.sessions.breaker import Judge, key_of
 from pytest_device.sessions.device_session import DeviceSession
@@ -236,7 +236,8 @@ class Devices:
         since = time.monotonic()
         try:
             held = self._pool.acquire(needs, policy)
-        except DeviceError:
+        except DeviceError as error:
+            note_defaults(error, needs)
             for need in needs:
                 self.gate.met(key_of(need.request), item.nodeid)
             raise
