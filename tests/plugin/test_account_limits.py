@@ -72,17 +72,20 @@ def test_a_refused_default_is_named_with_what_changes_it(pytester: pytest.Pytest
     result.stdout.fnmatch_lines(
         [
             "config: create: *maxDurationMinutes 30 * 20*",
-            "max_duration_minutes=30 is the default of pytest-device: set --device-max-duration-minutes, "
-            "DEVICE_MAX_DURATION_MINUTES or device_max_duration_minutes in the ini file, or the marker's "
-            "max_duration_minutes; 'account' leaves it to the account",
+            (
+                "max_duration_minutes=30 is the default of pytest-device: set --device-max-duration-minutes, "
+                "DEVICE_MAX_DURATION_MINUTES or device_max_duration_minutes in the ini file, or the marker's "
+                "max_duration_minutes; 'account' leaves it to the account"
+            ),
         ]
     )
     assert account.sessions() == []
 
 
+@pytest.mark.usefixtures("account")
 @pytest.mark.parametrize(("arguments", "option"), [(", max_duration_minutes=30", ""), ("", "30")])
 def test_a_refused_choice_of_the_suite_is_not_called_a_default(
-    pytester: pytest.Pytester, account: FaultyService, arguments: str, option: str
+    pytester: pytest.Pytester, arguments: str, option: str
 ) -> None:
     suite(pytester, arguments)
 
@@ -134,16 +137,16 @@ def test_a_dry_run_counts_the_longest_duration_there_is(pytester: pytest.Pyteste
     assert account.requests() == []
 
 
-def test_the_ledger_knows_a_duration_of_the_account_once_the_service_has_said_it(
-    pytester: pytest.Pytester, account: FaultyService
-) -> None:
+@pytest.mark.usefixtures("account")
+def test_the_ledger_knows_a_duration_of_the_account_once_the_service_has_said_it(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import json, os, pathlib, pytest
 
         @pytest.mark.device(platform="ios", max_duration_minutes="account")
         def test_one(device_session):
-            entries = [json.loads(path.read_text()) for path in pathlib.Path(os.environ["DEVICE_STATE_DIR"]).rglob("*.json")]
+            files = pathlib.Path(os.environ["DEVICE_STATE_DIR"]).rglob("*.json")
+            entries = [json.loads(path.read_text()) for path in files]
             (minutes,) = [one["minutes"] for one in entries if one.get("session_id") == str(device_session.id)]
             assert minutes == 25
         """
