@@ -102,6 +102,13 @@ class Options:
     )
     size_durations = Option(False, "request sessions only as long as earlier runs needed, plus a margin", "switch")
 
+    attach: Option[str | None] = Option(
+        None,
+        "session that exists, for the tests to run on one after the other; it is not stopped",
+        "uuid",
+        "the UUID of a session",
+        metavar="ID",
+    )
     max_sessions: Option[int | None] = Option(
         None, "maximum number of concurrent sessions across all of this user's runs", "number", 1, 1_000
     )

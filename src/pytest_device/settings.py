@@ -1,5 +1,6 @@
 """The settings of a run: frozen values that remember their source."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -76,6 +77,11 @@ class Settings(Options):
             return max(longest, min(idle + 1, DURATION_MAX_MINUTES))
         return longest
 
+    @property
+    def most_devices(self) -> float:
+        """Return how many devices the tests can have at once."""
+        return 1 if self.attach else self.max_sessions or math.inf
+
     def chosen(self) -> Iterator[tuple[Option[Any], str]]:
         """Yield each option that was set, with its value as redacted text."""
         for option in OPTIONS:
@@ -94,10 +100,12 @@ class Settings(Options):
         ``attended``: a person is at the terminal, so a session can be kept while the run lasts.
         """
         if self.local:
-            if self.keep_on_failure and not attended:
-                yield f"{self.source('keep_on_failure')} {_OUTLIVES}"
-            if self.keep_warm and self.rank("keep_warm") == Rank.COMMAND_LINE:
-                yield f"{self.source('keep_warm')} {_OUTLIVES}"
+            outliving = {
+                "keep_on_failure": self.keep_on_failure and not attended,
+                "keep_warm": self.keep_warm and self.rank("keep_warm") == Rank.COMMAND_LINE,
+                "attach": self.attach,
+            }
+            yield from (f"{self.source(word)} {_OUTLIVES}" for word, is_set in outliving.items() if is_set)
             return
         if self.rank("builds_dir") == Rank.COMMAND_LINE:
             source = self.source("builds_dir")
@@ -108,7 +116,7 @@ class Settings(Options):
                 f"app ID, or run on this machine with {Options.local.flag}"
             )
             return
-        if self.app_id is None:
+        if self.app_id is None and self.attach is None:
             yield f"no app ID for {self.url}: set {Options.app_id.spellings}"
         try:
             checked_token(self.token)
@@ -123,7 +131,7 @@ class Settings(Options):
         return self.origins.get(getattr(Options, word).word, _DEFAULT)
 
 
-_OUTLIVES: Final = "needs a remote service: the local one ends with the run"
+_OUTLIVES: Final = "needs a remote service: the local one starts and ends with the run"
 
 
 def _text(value: object) -> str:

@@ -186,9 +186,14 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         except ConfigError as error:
             problems += [f"{name}: {problem}" if name else problem for problem in error.problems]
     problems += _wrong_fixtures(item, devices, needs)
-    if settings.max_sessions is not None and len(needs) > settings.max_sessions:
+    attached = [need.attach for need in needs.values() if need.attach]
+    if len(attached) > len(set(attached)):
+        problems.append(f"can't attach {' and '.join(needs)} to one session: give each its own, attach='ID'")
+    if settings.max_sessions is not None and len(needs) - len(attached) > settings.max_sessions:
         source = settings.source("max_sessions")
-        problems.append(f"needs {len(needs)} devices at once, but {source} allows only {settings.max_sessions}")
+        problems.append(
+            f"needs {len(needs) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
+        )
     if problems:
         raise ConfigError(*problems)
     item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs

@@ -193,6 +193,7 @@ def need_of(
     key = repr((among, name, sharing, given))
     if key in names.needs:
         return names.needs[key]
+    attach = _attached(sharing, settings, problems)
     request = None
     try:
         fallback = _from_settings(given, settings) | {"name": name}
@@ -203,8 +204,22 @@ def need_of(
     minutes = _minutes(sharing, settings, share, duration or DURATION_MAX_MINUTES, problems)
     if request is None or problems:
         raise ConfigError(*problems)
+    if attach:  # equal for all its tests, whatever they would ask of a session of their own
+        request = SessionRequest(app_id=request.app_id, platform=request.platform, type=request.type)
+        return names.needs.setdefault(key, DeviceRequirement(request, Share.RUN, attach=attach))
     defaults_of_ours = [name for name in LEFT_OUT if name not in given and settings.is_default(name)]
     return names.needs.setdefault(key, DeviceRequirement(request, among, minutes, defaults_of_ours))
+
+
+def _attached(sharing: Arguments, settings: "Settings", problems: list[str]) -> str:
+    """Return the id of the session to attach to, empty for one to be created; add mistakes to ``problems``."""
+    if not (session_id := sharing.get("attach", settings.attach)):
+        return ""
+    try:
+        return str(Options.attach.parse(str(session_id)))
+    except ValueError as error:
+        problems.append(f"attach={session_id!r} must be {error}")
+        return ""
 
 
 def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:

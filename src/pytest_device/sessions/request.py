@@ -198,7 +198,7 @@ _RULES: Final[Mapping[str, str]] = {
     "open_url": "must be a URL with its scheme, such as myapp://start",
 }
 SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
-SHARING: Final = ("share", "test_minutes")
+SHARING: Final = ("share", "test_minutes", "attach")
 """What a marker says besides a request."""
 
 

@@ -71,7 +71,7 @@ class Requirements:
         if len(platforms) > 1:
             raise ConfigError(f"device_lease() creates one session: pass one platform, not {' and '.join(platforms)}")
         chosen = dict(zip(["platform"], platforms, strict=False))
-        return need_of(item, {"share": Share.TEST, **arguments, **chosen}, self._settings, self._names)
+        return need_of(item, {"share": Share.TEST, "attach": "", **arguments, **chosen}, self._settings, self._names)
 
     def planned(self, need: DeviceRequirement) -> DeviceRequirement:
         """Return what a need was before fixtures added to it."""
