@@ -15,9 +15,10 @@ from pytest_device.sessions.request import SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")})
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")})
 REFERENCE = "".join(
-    (ROOT / "docs" / f"{page}.md").read_text() for page in ("markers-and-fixtures", "reference", "errors")
+    (ROOT / "docs" / f"{page}.md").read_text()
+    for page in ("writing-tests", "fixtures", "settings", "hooks", "troubleshooting")
 )
 
 

@@ -11,7 +11,7 @@ _INTRO: Final = """\
 
 Each row injects one fault into a real run: pytest, with or without workers, at a local service with simulated
 devices. The run is killed or cut off, or the service gives a wrong response. The result comes from the service's
-records, not from the run's output. [Nothing leaks](no-leak.md) explains the guarantees behind the table.
+records, not from the run's output. [Nothing leaks](../no-leak.md) explains the guarantees behind the table.
 
 **Promised** is one of
 
@@ -28,8 +28,8 @@ so.
 All rows use a service that outlives the run (`--device-url`). With `--device-local`, the service ends with the run,
 and so do all sessions.
 
-`python -m tests.faults` runs all rows and prints this page; `python -m tests.faults --write docs/faults.md` updates
-it.
+`python -m tests.faults` runs all rows and prints this page; `python -m tests.faults --write
+docs/development/faults.md` updates it.
 """
 _MEANS: Final[Mapping[Promise, str]] = {
     Promise.STOPPED: "by the run, its reaper or the coordinator of a pytest-xdist run.",

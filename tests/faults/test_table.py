@@ -6,7 +6,7 @@ from tests.faults.row import Record
 from tests.faults.rows import ROWS
 from tests.faults.table import names_in, page
 
-PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+PAGE = Path(__file__).parents[2] / "docs" / "development" / "faults.md"
 
 
 def test_no_two_rows_have_the_same_name() -> None:
