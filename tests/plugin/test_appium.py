@@ -12,7 +12,7 @@ import pytest
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.controllers.servers import Answer, Controller, controller, says
-from tests.test_docs import ROOT
+from tests.pages import ROOT
 
 ANDROID = {"platformName": "Android", "appium:automationName": "UiAutomator2", "appium:udid": "emulator-5554"}
 ARCHIVE = "https://builds.example/notes.zip?sig=abcdef"

@@ -50,7 +50,7 @@ EVENTS: list[Event] = [
     Queued(29.0),
     Note("already stopped: 3 sessions of interrupted runs", "one"),
 ]
-REFERENCE = Path(__file__).parents[2] / "docs" / "events.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "development" / "events.md"
 
 
 def test_there_is_an_example_of_each_kind() -> None:

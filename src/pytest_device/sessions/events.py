@@ -1,7 +1,7 @@
 """What happens to sessions, as values: one frozen type for each kind of event.
 
 ``Event`` is their union: consumers ``match`` over it and end with ``assert_never``. Between processes and for JSON they
-are plain values, which ``docs/events.md`` describes.
+are plain values, which ``docs/development/events.md`` describes.
 """
 
 from collections.abc import Callable, Mapping
