@@ -67,12 +67,18 @@ class _Pages:
     def _of(self, request: Request) -> Session:
         return self._find(request.path_params["session_id"])
 
+    def _preview(self, session: Session) -> str:
+        """Return the path of the live preview, empty when there is none here."""
+        url = str((self._sessions.remote_config(session) or {}).get("webPreviewUrl", ""))
+        return url.removeprefix(self._base_url) if url.startswith(f"{self._base_url}/") else ""
+
     def _parts(self, session: Session) -> Mapping[str, str]:
         runner = self._sessions.runner
         device = runner.device(session.id) if session.status is Status.IN_PROGRESS else None
         return {
             **parts.of(session),
             "times": parts.times(session, runner),
+            "screen": parts.screen(self._preview(session), device),
             "facts": parts.facts(session, device),
             "timeline": parts.timeline(session, parts.entries_of(session, runner.log_entries(session.id))),
             **parts.log(Redactor().text(runner.log(session.id))),

@@ -72,6 +72,14 @@ def facts(session: Session, device: Device | None) -> str:
     return "".join(f"<div><dt>{label}</dt><dd>{escape(fact)}</dd></div>" for label, fact in rows if fact)
 
 
+def screen(preview: str, device: Device | None) -> str:
+    """Return the picture of a running device, with a link to its live preview at this path."""
+    if not (preview and device):
+        return ""
+    picture = f'<img src="{escape(preview)}/screen" alt="Screen of {escape(device.name)}">'
+    return f'<h2>Device</h2><a href="{escape(preview)}">{picture}<span>Open the live preview</span></a>'
+
+
 def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
     """Return the timeline, each entry with the time since the session was created."""
     return "".join(
