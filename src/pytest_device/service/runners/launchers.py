@@ -149,6 +149,7 @@ def _appium_command(context: LaunchContext, port: int) -> list[str | Path]:
         *("--config", os.devnull),  # else it searches every parent directory for one
         *("--log-level", "info", "--log-no-colors"),
         *("--shutdown-timeout", "0"),  # else each open connection of a client delays the shutdown
+        *(("--allow-insecure", ",".join(context.allow_insecure)) if context.allow_insecure else ()),
     ]
 
 
@@ -178,7 +179,7 @@ def _device_environ(context: LaunchContext, device: Device) -> Mapping[str, str]
         "PYTEST_DEVICE_DEVICE_URL": context.device_url,
         "PYTEST_DEVICE_DEBUGGING_PORT": str(device.tools.debugging_port),
         "PYTEST_DEVICE_DEVICE_NAME": device.name,
-        "PYTEST_DEVICE_UDID": device.tools.capabilities.get("appium:udid", ""),
+        "PYTEST_DEVICE_UDID": str(device.tools.capabilities.get("appium:udid", "")),
     }
 
 

@@ -107,6 +107,7 @@ class SessionPrograms:
             url=self.shared.keys.url("controllers", record.id),
             device_url=self.shared.keys.url("devices", record.id),
             activity=record.activity,
+            allow_insecure=self.shared.allow_insecure,
         )
         record.controller = await launcher.launch(context, device)
         self.note(f"controller ready: {launcher.project.title}")
