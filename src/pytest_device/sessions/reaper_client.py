@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from pytest_device.errors import ServiceError, TransportError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.ledger import LIVE, Entry, Ledger
+from pytest_device.sessions.ledger import LIVE, Entry, Ledger, in_utc, seconds_until
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same
 from pytest_device.sessions.pending import PendingSession, R, is_refused, read_created, unwritten
@@ -133,8 +133,8 @@ class ReaperClient:
         pending = self._of(session_id)
         if self._run is None:
             return False
-        pending.entry = pending.entry._replace(request_digest=request_digest, until=_in_utc(until), ends=_in_utc(ends))
-        self._channel.send(messages.KeepWarm(pending.entry, _seconds_until(until)))
+        pending.entry = pending.entry._replace(request_digest=request_digest, until=in_utc(until), ends=in_utc(ends))
+        self._channel.send(messages.KeepWarm(pending.entry, seconds_until(until)))
         return isinstance(pending.first(STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
 
     def take_over(self, entry: Entry, of: Ledger) -> bool:
@@ -173,6 +173,10 @@ class ReaperClient:
         """Return how many sessions are not done."""
         return sum(not pending.is_done for pending in list(self._sessions.values()))
 
+    def on_termination(self) -> None:
+        """Request the stop of all sessions; safe in a signal handler."""
+        self._is_ending = self._channel.try_send(messages.End())
+
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop all that is left, side by side; return how each session ended whose end nobody knows yet.
 
@@ -199,7 +203,7 @@ class ReaperClient:
             service=self.base_url,
             label=f"{request.platform} {request.type}",
             name=request.name or "",
-            asked_at=_in_utc(datetime.now(UTC)),
+            asked_at=in_utc(datetime.now(UTC)),
             minutes=longest + CLEANUP_MINUTES,
             account=self.account,
         )
@@ -216,6 +220,8 @@ class ReaperClient:
 
     def _answer(self, pending: PendingSession, request: messages.Request, seconds: float, *kinds: type[R]) -> R | None:
         """Send a request, and return its answer; without one the session is stopped, should there be one."""
+        if self._is_ending:
+            raise TransportError("create: not sent, because a signal is ending the run", sent=False)
         try:
             for _ in range(2):  # a reaper that is gone has a successor
                 self._channel.await_ready()
@@ -278,7 +284,7 @@ class ReaperClient:
         entry = pending.entry._replace(state=LIVE)
         yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
         if pending.wanted:
-            yield messages.KeepWarm(entry, _seconds_until(datetime.fromisoformat(entry.until)))
+            yield messages.KeepWarm(entry, seconds_until(datetime.fromisoformat(entry.until)))
         else:
             yield messages.Stop(entry.intent)
 
@@ -288,11 +294,3 @@ class ReaperClient:
             self._reporter.note(
                 f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
             )
-
-
-def _seconds_until(time: datetime) -> float:
-    return (time - datetime.now(UTC)).total_seconds()
-
-
-def _in_utc(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="seconds")
