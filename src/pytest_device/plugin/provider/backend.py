@@ -74,6 +74,9 @@ class LocalBackend:
         """Refuse to leave a session to its own limits: the service ends with the run."""
         raise ConfigError(f"session {session_id} cannot be kept: the local service ends with the run")
 
+    def on_termination(self) -> None:
+        """Do nothing: the service ends with the run."""
+
     def pending(self) -> int:
         """Return none: each is stopped by its lease."""
         return 0
@@ -154,6 +157,11 @@ class RemoteBackend:
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
         self.sessions().keep(session_id)
+
+    def on_termination(self) -> None:
+        """Let the reaper stop this process's sessions while pytest unwinds."""
+        if self._owner.pid == os.getpid():
+            self._owner.on_termination()
 
     def pending(self) -> int:
         """Return how many sessions there are still to be stopped."""
