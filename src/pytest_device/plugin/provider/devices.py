@@ -15,9 +15,9 @@ from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTime
 from pytest_device.plugin.provider.factory import Factory, new_gate, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
-from pytest_device.plugin.provider.requirements import Requirements
+from pytest_device.plugin.provider.requirements import Requirements, note_defaults
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of, note_session
-from pytest_device.sessions.breaker import Judge, key_of
+from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.models import Session
@@ -155,7 +155,7 @@ class Devices:
         taken, keep = _taken_by(item), self.keeps(item)
         item.stash[_TAKEN] = {}
         self._lookahead.done(item)
-        for held in [held for held in taken.values() if keep and not held.unusable]:
+        for held in [held for held in taken.values() if keep and not (held.unusable or held.requirement.attach)]:
             self.backend.keep(str(held.session.id))
             self._pool.keep(held)
         if taken and not keep:
@@ -236,9 +236,10 @@ class Devices:
         since = time.monotonic()
         try:
             held = self._pool.acquire(needs, policy)
-        except DeviceError:
+        except DeviceError as error:
+            note_defaults(error, needs)
             for need in needs:
-                self.gate.met(key_of(need.request), item.nodeid)
+                self.gate.met(need.attempt_key, item.nodeid)
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
@@ -270,6 +271,7 @@ class Devices:
             sleep=self._log.sleep,
             relay=self._relay,
             slots=self.backend.slots(self._names.holder()),
+            exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
             patience=() if self._is_forked else _PATIENCE,
         )
 
