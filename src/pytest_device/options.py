@@ -126,6 +126,9 @@ class Options:
     polling = Option(
         "fixed", "when to poll a starting session: fixed, or learned from past boots", "choice", "fixed", "learned"
     )
+    controller_timeout_seconds = Option(
+        30.0, "timeout for the controller of a session in progress to become reachable", "seconds"
+    )
     stop_timeout_seconds = Option(75.0, "timeout for stopping sessions at the end of the run", "seconds")
     keep_on_failure = Option(
         False,
