@@ -18,7 +18,7 @@ from tests.pages import DOCS, PAGES, ROOT, blocks, name_of
 
 TESTED = (ROOT / "examples", ROOT / "src" / "pytest_device" / "cli" / "suite")
 RUN = {DOCS / name for name in ("hooks.md", "local-service.md", "python-api.md", "reports.md")}
-"""Their blocks of Python are run by ``test_docs_run``."""
+"""Their blocks of Python are run by ``test_docs_run`` and, of the reports, by ``plugin/test_appium``."""
 MOST_WORDS = 1500
 
 
