@@ -208,7 +208,7 @@ class DeviceClient:
             try:
                 return read_session(operation, reply.status_code, answer, asked)
             except NoCapacityError:  # which lets the call be sent again
-                check_whole(operation, reply, answer)
+                check_whole(operation, reply)
                 raise
 
     @contextmanager
