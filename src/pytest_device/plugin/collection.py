@@ -141,8 +141,10 @@ def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings")
     requests = sized(uses, history_of(config).test_seconds, settings.test_minutes)
     for item in items:
         if needs := needs_of(item):
-            sizes = {name: replace(need, request=requests.get(need, need.request)) for name, need in needs.items()}
-            item.stash[NEEDS] = sizes
+            item.stash[NEEDS] = {
+                name: replace(need, request=requests[need], defaults=()) if need in requests else need
+                for name, need in needs.items()
+            }
 
 
 def _rivals(config: pytest.Config) -> list[str]:
@@ -186,9 +188,14 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         except ConfigError as error:
             problems += [f"{name}: {problem}" if name else problem for problem in error.problems]
     problems += _wrong_fixtures(item, devices, needs)
-    if settings.max_sessions is not None and len(needs) > settings.max_sessions:
+    attached = [need.attach for need in needs.values() if need.attach]
+    if len(attached) > len(set(attached)):
+        problems.append(f"can't attach {' and '.join(needs)} to one session: give each its own, attach='ID'")
+    if settings.max_sessions is not None and len(needs) - len(attached) > settings.max_sessions:
         source = settings.source("max_sessions")
-        problems.append(f"needs {len(needs)} devices at once, but {source} allows only {settings.max_sessions}")
+        problems.append(
+            f"needs {len(needs) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
+        )
     if problems:
         raise ConfigError(*problems)
     item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs

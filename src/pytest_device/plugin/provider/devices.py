@@ -15,10 +15,10 @@ from pytest_device.plugin.provider.factory import Factory, new_gate, wait_policy
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.holds import TAKEN, Holds, Sessions, taken_by
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_again
-from pytest_device.plugin.provider.requirements import Plan, Requirements
+from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of, note_session
-from pytest_device.sessions.breaker import Judge, key_of
+from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
@@ -158,9 +158,10 @@ class Devices:
         return self.settings.keep_on_failure and has_failed and not self._pause.is_possible()
 
     def _keep(self, sessions: Sessions) -> None:
-        for held in [held for held in sessions.values() if not (held.unusable or held.is_over)]:
-            self.backend.keep(str(held.session.id))
-            self._pool.keep(held)
+        for held in sessions.values():
+            if not (held.unusable or held.is_over or held.requirement.attach):
+                self.backend.keep(str(held.session.id))
+                self._pool.keep(held)
 
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running if it keeps them."""
@@ -249,9 +250,10 @@ class Devices:
         try:
             with timer_paused(item):
                 held = self._pool.acquire(needs, policy)
-        except DeviceError:
+        except DeviceError as error:
+            note_defaults(error, needs)
             for need in needs:
-                self.gate.met(key_of(need.request), item.nodeid)
+                self.gate.met(need.attempt_key, item.nodeid)
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
@@ -283,6 +285,7 @@ class Devices:
             sleep=self._log.sleep,
             relay=self._relay,
             slots=self.backend.slots(self._names.holder()),
+            exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
             patience=() if self._is_forked else _PATIENCE,
         )
 
