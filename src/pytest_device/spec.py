@@ -1,5 +1,6 @@
 """The words and numbers of the device session document, each in one place."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -32,6 +33,15 @@ class Status(StrEnum):
     IN_PROGRESS = "in-progress"
     STOPPED = "stopped"
     ERRORED = "errored"
+
+
+STATES: Final[Mapping[str, str]] = {
+    Status.NEW: "starting",
+    Status.IN_PROGRESS: "ready",
+    Status.STOPPED: "stopped",
+    Status.ERRORED: "failed",
+}
+"""What people read for a status: words of this package, on pages and in messages alike."""
 
 
 class Share(StrEnum):

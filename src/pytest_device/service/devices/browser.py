@@ -32,8 +32,8 @@ _STARTS: Final = 2
 _GRACE_SECONDS: Final = 3.0
 _TEMPORARY_LETTERS: Final = 40
 """A socket's path may have 103 characters on macOS, 107 on Linux; the browser adds 46, and this module 12."""
-_NOISE: Final = r"dbus/bus\.cc|^\s*$"
-"""Blank lines, and the complaints of a machine that has no desktop, which say nothing of a failure."""
+_NOISE: Final = r"dbus/bus\.cc|^DevTools listening|^\s*$"
+"""What says nothing of a failure: blank lines, its address, the complaints of a machine that has no desktop."""
 
 _UNUSED: Final = (
     "BackForwardCache",  # an app that was left would keep running in the background
