@@ -137,7 +137,9 @@ def test_what_was_kept_warm_and_could_not_be_stopped_is_not_called_warm() -> Non
 
     values = receipt.to_json()
     assert (values["created"], values["kept_warm"]) == (1, 0)
-    assert f"ios appium: NOT CONFIRMED AS STOPPED: one; {PAGE}; 403" in [line.text for line in receipt.lines()]
+    assert f"ios appium: NOT CONFIRMED AS STOPPED: 403\n    {PAGE}\n    pytest-device stop one" in [
+        line.text for line in receipt.lines()
+    ]
 
 
 def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_reported_while_it_may_run() -> None:
@@ -163,7 +165,7 @@ def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
 
     counted, named = receipt.lines()
     assert counted.text.startswith("devices: 2 created, 2 stopped (confirmed), 1 failed to start; ")
-    assert named == (f"failed to start: ios appium: no booted device ({PAGE})", "yellow")
+    assert named == (f"failed to start: ios appium: no booted device\n    {PAGE}", "yellow")
     assert colour_of(StartFailed(ref(), "")) == "yellow"
 
 

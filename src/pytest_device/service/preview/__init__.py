@@ -150,7 +150,7 @@ def _absence(session: Session) -> str:
         case Status.IN_PROGRESS:
             return "The device of this session has no screen"
         case Status.STOPPED | Status.ERRORED:
-            return "The session has ended"
+            return "The session has ended. This is its last picture."
 
 
 def _rule(session: Session) -> str:
