@@ -1,7 +1,6 @@
 """What a test gets of Appium: its marker's app, errors that say who is at fault, what a failure leaves behind."""
 
 import json
-import re
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.controllers.servers import Answer, Controller, controller, says
-from tests.test_docs import ROOT
+from tests.docs_pages import DOCS, blocks
 
 ANDROID = {"platformName": "Android", "appium:automationName": "UiAutomator2", "appium:udid": "emulator-5554"}
 ARCHIVE = "https://builds.example/notes.zip?sig=abcdef"
@@ -199,9 +198,7 @@ def test_what_the_device_logged_is_left_by_a_failed_test_with_its_secrets_masked
 
 
 def test_the_recipe_for_recordings_keeps_that_of_a_failed_test(pytester: pytest.Pytester, far: Controller) -> None:
-    (recipe,) = re.findall(
-        r"```python\n(import base64.*?)```", (ROOT / "docs" / "appium.md").read_text(), flags=re.DOTALL
-    )
+    (recipe,) = blocks(DOCS / "reports.md", "python")
     far.answer = appium(stop_recording_screen=says({"value": "AAAA"}))
     pytester.makeconftest(recipe)
     suite(pytester, ONE.replace("(device_driver)", "(device_driver, recording)"), body="assert False")

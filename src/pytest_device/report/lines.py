@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, assert_never
 
 from pytest_device.sessions.events import (
+    Attached,
     Created,
     CreateUnknown,
     Event,
@@ -69,8 +70,9 @@ def _start_line(event: SessionEvent) -> str:
     """Return the line of a session on its way to a test, without its label, or what ``_end_line`` returns."""
     of, device = event.session, f" on {detail_of(event)}" if detail_of(event) else ""
     match event:
-        case Created():
-            return with_pages("session page:" if of.url else "created", [of.url])
+        case Created() | Attached():
+            done = "session page:" if of.url else "created"
+            return with_pages(done if isinstance(event, Created) else "attached, not to be stopped", [_where(of)])
         case StateChanged():
             return f"after {of.waited_seconds:.0f} s: {STATES.get(event.state, event.state)}"
         case Ready():
