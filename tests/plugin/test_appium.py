@@ -188,7 +188,7 @@ def test_an_app_that_crashes_in_a_test_is_at_fault_and_leaves_the_device_to_the_
     result.assert_outcomes(**{"errors" if crashed else "failed": 2})
     if crashed:
         line = message.partition("\n")[0]
-        result.stdout.fnmatch_lines(["-* Error in the test *-", f"app: the app crashed: {line} (session page: http*)"])
+        result.stdout.fnmatch_lines(["-* Error in the test *-", f"app: the app crashed: {line}: 2 tests affected*"])
     result.stdout.no_fnmatch_line("*not this hook*")
     assert service.statuses() == ["stopped"]
 
