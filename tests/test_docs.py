@@ -16,7 +16,7 @@ from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
 from pytest_device.plugin import fixtures, hookspecs
 from pytest_device.sessions.request import SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
-from tests.pages import DOCS, PAGES, ROOT, blocks, name_of
+from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of
 
 SOURCE = ROOT / "src" / "pytest_device"
 TESTED = (ROOT / "examples", SOURCE / "cli" / "suite")

@@ -15,7 +15,7 @@ import yaml
 
 from pytest_device.testing import FaultyService, faulty_service
 from tests.conftest import SLOW_TO_LOAD
-from tests.pages import DOCS, blocks
+from tests.docs_pages import DOCS, blocks
 from tests.waiting import eventually
 
 CI = DOCS / "ci"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_device.testing import FaultyService, faulty_service
-from tests.pages import DOCS, blocks
+from tests.docs_pages import DOCS, blocks
 
 
 @pytest.fixture(scope="module")

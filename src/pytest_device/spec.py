@@ -1,5 +1,6 @@
 """The words and numbers of the device session document, each in one place."""
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -68,4 +69,9 @@ LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
 """The maximum lifetime of a session with unknown limits."""
 IDLE_MIN_MINUTES: Final = 1
 IDLE_MAX_MINUTES: Final = 114
+LEFT_OUT: Final[Mapping[str, Collection[str]]] = {
+    "max_duration_minutes": ("account",),
+    "max_idle_time_minutes": ("account", "none"),
+}
+"""Words of this package for limits that are not sent: the account's default duration then, no idle timeout."""
 POLL_INTERVAL_SECONDS: Final = 5.0

@@ -11,7 +11,7 @@ import pytest
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.controllers.servers import Answer, Controller, controller, says
-from tests.pages import DOCS, blocks
+from tests.docs_pages import DOCS, blocks
 
 ANDROID = {"platformName": "Android", "appium:automationName": "UiAutomator2", "appium:udid": "emulator-5554"}
 ARCHIVE = "https://builds.example/notes.zip?sig=abcdef"

@@ -43,11 +43,11 @@ def problems_of(result: pytest.RunResult) -> list[str]:
         ("platform='ios', type='serve-sim'", "type='serve-sim' was removed: use 'web-preview-only'"),
         (
             "platform='ios', max_duration_minutes=116",
-            "max_duration_minutes=116 must be a whole number of minutes from 0 to 115",
+            "max_duration_minutes=116 must be a whole number of minutes from 0 to 115, or 'account'",
         ),
         (
             "platform='ios', max_duration_minutes='30'",
-            "max_duration_minutes='30' must be a whole number of minutes from 0 to 115",
+            "max_duration_minutes='30' must be a whole number of minutes from 0 to 115, or 'account'",
         ),
         (
             "platform='ios', sdk_version='54'",

@@ -222,6 +222,7 @@ def test_the_receipt_is_also_plain_values() -> None:
     assert values == {
         "created": 4,
         "taken_over": 0,
+        "attached": 0,
         "stopped": 2,
         "gone": 0,
         "kept": 1,

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from pytest_device.sessions.events import (
+    Attached,
     Created,
     CreateUnknown,
     Event,
@@ -43,6 +44,7 @@ EVENTS: list[Event] = [
     Kept(OF),
     KeptWarm(OF, "12:34", 40.0),
     TakenOver(OF, "iPhone 15"),
+    Attached(OF),
     Unused(OF),
     CreateUnknown(OF, "suite 12ab"),
     Queued(29.0),

@@ -80,7 +80,9 @@ def _facts(settings: "Settings") -> Iterator[str]:
     else:
         yield f"{settings.url} ({settings.source('url')})"
         yield f"app ID {settings.app_id or 'not set'}"
-    yield f"sessions up to {settings.max_duration_minutes} min (idle {settings.max_idle_time_minutes})"
+    longest = settings.duration_with()
+    limit = f"{longest} min" if isinstance(longest, int) else "the account's default"
+    yield f"sessions up to {limit} (idle {settings.max_idle_time_minutes})"
     if settings.max_sessions:
         yield f"at most {settings.max_sessions} at once"
 

@@ -8,10 +8,12 @@ import pytest
 from pytest_device.errors import AgentDeviceError, ArgentError, ControllerLostError, DeviceError, NotAttemptedError
 from pytest_device.escape import escaped
 from pytest_device.local import log_lines
+from pytest_device.plugin.names import OF_SCOPE
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import attach
+from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import FAILED, PROVIDING, WAITED
 from pytest_device.redact import Redactor
@@ -27,7 +29,7 @@ _REFUSALS: Final = (AgentDeviceError, ArgentError)
 """A controller's refusal of a call by the suite, in a fixture as in a test: the suite's own error."""
 
 
-class DeviceTests:
+class DeviceTests(TimerNotes):
     """Registered as a plugin while a process runs tests with ``devices``."""
 
     def __init__(
@@ -42,6 +44,12 @@ class DeviceTests:
         """Note the current test, and boot devices of later tests in parallel."""
         self._log.item = self.devices.item = item
         self.devices.look_ahead(item)
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest sets up
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Let the test go on with a driver of a wider scope, or get a new one."""
+        for name in OF_SCOPE.keys() & set(getattr(item, "fixturenames", ())):
+            self.devices.resume(item, name)
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # around what tears down, within what captures and logs
     def pytest_runtest_teardown(

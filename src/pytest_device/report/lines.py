@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, assert_never
 
 from pytest_device.sessions.events import (
+    Attached,
     Created,
     CreateUnknown,
     Event,
@@ -54,8 +55,12 @@ def _start_line(event: SessionEvent, *, verbose: bool) -> str | None:
     """Return the line of a session on its way to a test, without its label, or what ``_end_line`` returns."""
     of, device = event.session, f" on {detail_of(event)}" if detail_of(event) else ""
     match event:
-        case Created():
-            return f"session page: {of.url}"
+        case Created() | Attached():
+            return (
+                f"session page: {of.url}"
+                if isinstance(event, Created)
+                else f"attached, not to be stopped: {_where(of)}"
+            )
         case StateChanged():
             return f"after {of.waited_seconds:.0f} s: {event.state}"
         case Ready():

@@ -202,10 +202,12 @@ class Receipt:
 
     def _numbers(self) -> dict[str, int]:
         own, all_records = self._own(), self._records.values()
+        attached = sum(record.outcome is Outcome.ATTACHED for record in own)
         taken_over = sum(bool(record.of(TakenOver)) and not record.of(Created) for record in all_records)
         return {
-            "created": len(own) - taken_over,
+            "created": len(own) - taken_over - attached,
             "taken_over": taken_over,
+            "attached": attached,
             "stopped": sum(record.outcome is Outcome.STOPPED for record in own),
             "gone": sum(record.outcome is Outcome.GONE for record in own),
             "kept": len(self._of_outcome(Outcome.KEPT, Kept)),

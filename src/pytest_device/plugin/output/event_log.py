@@ -10,7 +10,7 @@ from pytest_device.plugin.output.progress import Progress
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.state import note_session
 from pytest_device.redact import Redactor
-from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of, to_plain
+from pytest_device.sessions.events import Attached, Created, Event, Note, TakenOver, masked, session_id_of, to_plain
 from pytest_device.sessions.reporter import ProgressReporter
 
 
@@ -35,7 +35,7 @@ class EventLog:
     def event(self, event: Event) -> None:
         event = masked(event, self._redactor.text)
         self._events.append(event)
-        if isinstance(event, Created | TakenOver) and self.item is not None:
+        if isinstance(event, Attached | Created | TakenOver) and self.item is not None:
             note_session(self.item, event.session)
         if self._progress:
             self._progress.note(event)

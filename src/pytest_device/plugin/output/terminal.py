@@ -131,9 +131,9 @@ class Terminal:
         from pytest_device.sessions.events import Ready
 
         self.receipt.add(event)
-        if isinstance(event, Ready):
+        if isinstance(event, Ready) and event.boot_key:
             seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
-            self.history.add_boot(event.boot_key or event.session.label, seconds)
+            self.history.add_boot(event.boot_key, seconds)
 
     def note(self, text: str) -> None:
         from pytest_device.sessions.events import Note

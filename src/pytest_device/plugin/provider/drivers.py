@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -10,13 +11,14 @@ import pytest
 from pytest_device.controllers.appium.connection import DriverPolicy, address_of
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.controllers.appium.options import capabilities_of
+from pytest_device.plugin.markers import ONLY
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.provider.devices import devices_of, providing
+from pytest_device.plugin.provider.devices import Devices, providing
+from pytest_device.plugin.provider.holds import Sessions, taken_by
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
-from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import SessionType
 
 if TYPE_CHECKING:
@@ -27,34 +29,40 @@ if TYPE_CHECKING:
 
 
 @contextmanager
+def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
+    """Provide the driver of a fixture of a wider scope, with what the suite's fixtures say for its first test."""
+    item: Any = devices.item
+    values = item._request.getfixturevalue  # noqa: SLF001  # of the test: the wider fixture may not request these
+    options, policy = values("device_appium_options"), values("device_driver_policy")
+    values("device_sessions")
+    with started(devices, item, options, policy) as drivers, devices.holding(fixture, item, drivers):
+        yield drivers[ONLY]
+
+
+@contextmanager
 def started(
-    request: pytest.FixtureRequest,
-    sessions: Mapping[str, Session],
-    options: "Options | Mapping[str, Options]",
-    policy: DriverPolicy,
+    devices: Devices, item: pytest.Item, options: "Options | Mapping[str, Options]", policy: DriverPolicy
 ) -> "Generator[Mapping[str, WebDriver]]":
-    """Start a driver on each session and quit them all at the end, but for those of a failed test that are kept."""
-    item: pytest.Item = request.node
-    devices = devices_of(request)
-    asked = devices.requests(item)
+    """Start a driver on each session of a test and quit them all at the end, but for those that are kept."""
+    taken = taken_by(item)
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
-        for session in sessions.values():
-            check_type(session, "an Appium driver", SessionType.APPIUM)
-        for name, session in sessions.items():
-            mine, request_of_one = _options_of(name, sessions, options), asked.get(name)
+        for one in taken.values():
+            check_type(one.session, "an Appium driver", SessionType.APPIUM)
+        for name, one in taken.items():
+            mine, request = _options_of(name, taken, options), one.requirement.request
             started_one = driver(
-                session,
+                one.session,
                 mine,
-                request=request_of_one,
+                request=request,
                 policy=policy,
-                leave=lambda: devices.keeps(item),
-                lost=lambda: devices.spend(item),  # a hanging driver must not disturb the next test
+                leave=partial(devices.leaves, one),
+                lost=one.spend,  # a hanging driver must not disturb the next test
             )
-            with devices.gate.attempting(_key(request_of_one, mine), item.nodeid):
+            with devices.gate.attempting(key_of(request, capabilities_of(mine)), item.nodeid):
                 drivers[name] = stack.enter_context(started_one)
-            _hide_address(item, session, drivers[name])
+            _hide_address(item, one.session, drivers[name])
         starting.close()
         item.stash[DRIVERS] = drivers
         try:
@@ -70,12 +78,7 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
 
 
-def _key(request: SessionRequest | None, options: "Options") -> str:
-    """Return what is equal for starts that can be expected to end alike."""
-    return key_of(request, capabilities_of(options))
-
-
-def _options_of(name: str, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]") -> "Options":
+def _options_of(name: str, sessions: Sessions, options: "Options | Mapping[str, Options]") -> "Options":
     """Return the options of one device: its own where they are given by the names of all."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])

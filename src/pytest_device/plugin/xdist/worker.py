@@ -79,7 +79,7 @@ class WorkerLookahead:
         settings: "Settings",
     ) -> None:
         self._items, self._needs, self.history = items, needs, history
-        self._prefetch, self._is_limited = settings.prefetch, settings.max_sessions is not None
+        self._prefetch, self._is_limited = settings.prefetch, settings.most_devices < inf
         self._channel = channel  # which is closed when nobody holds it
         self._lock = Lock()
         self._pending: list[int] | None = None

@@ -3,9 +3,8 @@
 import asyncio
 import os
 import shutil
-import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,7 @@ from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.journal import Journal
 from pytest_device.service.runners.processes import carry_through
-from pytest_device.service.runners.program import EndedError, Program
+from pytest_device.service.runners.program import EndedError, Program, short_directory
 
 HOST: Final = "127.0.0.1"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -30,8 +29,6 @@ BOOT_SECONDS: Final = 60.0
 _STARTS: Final = 2
 """On a busy machine about one start in five hundred ends with a signal from within the browser (SIGSEGV)."""
 _GRACE_SECONDS: Final = 3.0
-_TEMPORARY_LETTERS: Final = 40
-"""A socket's path may have 103 characters on macOS, 107 on Linux; the browser adds 46, and this module 12."""
 _NOISE: Final = r"dbus/bus\.cc|^\s*$"
 """Blank lines, and the complaints of a machine that has no desktop, which say nothing of a failure."""
 
@@ -110,7 +107,7 @@ async def browsing(
     profile = directory / "chromium"
     for needed in (profile, directory / "home"):
         needed.mkdir(parents=True, exist_ok=True)
-    with _temporary_files(guard) as temporary:
+    with short_directory(guard) as temporary:
         own = {"HOME": str(directory / "home"), "TMPDIR": str(temporary)}
         command = _command(executable, profile, size)
 
@@ -133,23 +130,6 @@ async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Brow
         except EndedError as error:
             log(f"{error}; starting it again")
     return await start()
-
-
-@contextmanager
-def _temporary_files(guard: Guard) -> Generator[Path]:
-    """Create a private directory for temporary files, with a short path; remove it with the block or this process.
-
-    The path is absolute, since some processes of the browser change their directory; and the browser creates a socket
-    in it, whose path is limited to about a hundred characters: that of a session has more.
-    """
-    usual = tempfile.gettempdir()
-    parent = usual if len(usual) <= _TEMPORARY_LETTERS else "/tmp"  # noqa: S108  the directory in it is private
-    directory = Path(tempfile.mkdtemp(prefix="pd-", dir=parent))
-    guard.watch(directory)
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[str | Path]:

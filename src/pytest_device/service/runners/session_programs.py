@@ -104,7 +104,7 @@ class SessionPrograms:
             toolchain=await self.shared.toolbox.get(launcher.project, self.note),
             environ=self.shared.environ,
             home=self.shared.folders.home,
-            url=self.shared.keys.url("controllers", record.id),
+            url=self.shared.keys.url("appium" if record.type is SessionType.APPIUM else "controllers", record.id),
             device_url=self.shared.keys.url("devices", record.id),
             activity=record.activity,
         )
