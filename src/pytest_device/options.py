@@ -139,7 +139,7 @@ class Options:
         0, "minutes to keep sessions running for the next run with identical requests", "minutes", 0, metavar="MINUTES"
     )
 
-    artifacts_dir: Option[str | None] = Option(None, "directory for artifacts of failed tests", "text")
+    artifacts_dir = Option("device-artifacts", "directory for artifacts of failed tests", "text")
     builds_dir: Option[str | None] = Option(
         None, "directory of builds for the local service, looked up by build ID", "path"
     )

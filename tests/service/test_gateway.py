@@ -30,15 +30,13 @@ SHOWN = "http://127.0.0.1:7777/notes?from=here"
 
 
 class _Echo(BaseHTTPRequestHandler):
-    """Tells what it was asked; as the browser, which page it shows."""
+    """Tells what it was asked."""
 
     protocol_version = "HTTP/1.1"
 
     def answer(self) -> None:
         body = self._chunks() if "transfer-encoding" in self.headers else self._whole()
         asked: Any = {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body.decode()}
-        if self.path == "/json/list":
-            asked = [{"type": "browser_ui", "url": "chrome://x"}, {"type": "page", "url": SHOWN}]
         said = json.dumps(asked).encode()
         self.send_response(302 if self.path.startswith("/moved") else 200)
         for name, value in (("Content-Type", "application/json"), ("Location", "/health"), ("X-Own", "kept")):
@@ -81,6 +79,9 @@ class Phone:
 
     tools: Tools
     done: list[Sequence[Any]] = field(default_factory=list[Sequence[Any]])
+
+    async def address(self) -> str:
+        return SHOWN
 
     async def apps(self) -> Mapping[str, AppState]:
         return {"com.example.notes": AppState.FOREGROUND}

@@ -60,9 +60,10 @@ def device_sessions(
     request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
 ) -> "Mapping[str, Session]":
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
-    return _devices(request).acquire(
-        request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
-    )
+    from pytest_device.plugin.provider.drivers import check_early
+
+    defaults = cast("Mapping[str, Any]", device_request_defaults)
+    return _devices(request).acquire(request.node, defaults, device_wait_policy, check_early)
 
 
 @pytest.fixture
@@ -209,7 +210,8 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.output.artifacts import directory_of
 
-    directory = directory_of(request.node, settings_of(request.config)) or tmp_path
+    settings = settings_of(request.config)
+    directory = tmp_path if settings.is_default("artifacts_dir") else directory_of(request.node, settings)
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 

@@ -139,7 +139,7 @@ class _Gateway:
         if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
             return await self._forwarded(request, controller, _body(request))
         body = await request.body()
-        translated = await rpc.translated(body, request.headers, device, self._http, controller.token)
+        translated = await rpc.translated(body, request.headers, device, controller.token)
         return (
             translated if isinstance(translated, Response) else await self._forwarded(request, controller, translated)
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
@@ -60,7 +60,7 @@ class LocalBackend:
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path = Path(given["log_path"])
         self.service = Endpoint(given["url"], given["token"])
-        self._client = self._open.enter_context(DeviceClient(given["url"], given["token"], vendor=settings.vendor))
+        self._client = self._open.enter_context(LocalClient(given["url"], given["token"], vendor=settings.vendor))
 
     def sessions(self) -> SessionClient:
         """Return what makes the calls in this process."""

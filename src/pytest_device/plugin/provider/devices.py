@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -81,13 +81,20 @@ class Devices:
         """Return how to wait where the suite does not say otherwise."""
         return wait_policy(self.settings)
 
-    def acquire(self, item: pytest.Item, defaults: Mapping[str, Any], policy: "WaitPolicy") -> "Mapping[str, Session]":
-        """Return the test's sessions by its devices' names, the same ones until ``release``."""
+    def acquire(
+        self,
+        item: pytest.Item,
+        defaults: Mapping[str, Any],
+        policy: "WaitPolicy",
+        check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None],
+    ) -> "Mapping[str, Session]":
+        """Return the test's sessions by its devices' names, the same ones until ``release``; ``check`` may refuse."""
         if not taken_by(item):
             with providing(item):
                 plan = self._plan
                 if not plan or plan.item is not item or not plan.needs or defaults != {}:
                     plan = self._requirements.plan(item, self._requirements.of(item, defaults), self._lookahead)
+                check(item, plan.needs)
                 if defaults:
                     self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
                 self._boot_ahead(plan, policy)

@@ -150,9 +150,10 @@ async def _clear(own: Workspace) -> None:
 
 
 async def _read(process: Process, journal: Journal) -> None:
-    if process.stdout is None:  # never: it is started with a pipe
+    printed = process.stderr or process.stdout
+    if printed is None:  # never: it is started with a pipe
         raise RuntimeError("the program has no standard output")
-    while output := await process.stdout.read(_READ_BYTES):
+    while output := await printed.read(_READ_BYTES):
         journal.feed(output)
     journal.close()
 
