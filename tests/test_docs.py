@@ -1,7 +1,9 @@
 """The pages match the code, and each other: tables, links, code blocks, names of options."""
 
+import ast
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
 from pytest_device.plugin import fixtures, hookspecs
 from pytest_device.sessions.request import SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
-from tests.pages import DOCS, PAGES, ROOT, blocks, name_of
+from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of
 
-TESTED = (ROOT / "examples", ROOT / "src" / "pytest_device" / "cli" / "suite")
+SOURCE = ROOT / "src" / "pytest_device"
+TESTED = (ROOT / "examples", SOURCE / "cli" / "suite")
 RUN = {DOCS / name for name in ("hooks.md", "local-service.md", "python-api.md", "reports.md")}
-"""Their blocks of Python are run by ``test_docs_run``."""
+"""Their blocks of Python are run by ``test_docs_run`` and, of the reports, by ``plugin/test_appium``."""
 MOST_WORDS = 1500
 
 
@@ -60,7 +63,7 @@ def test_every_error_that_is_raised_is_listed_and_public() -> None:
     tree = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.DeviceError)}
     groups = {"DeviceError", "ServiceError", "SessionError"}
 
-    assert set(first_column("troubleshooting", "Errors")) == tree - groups
+    assert set(first_column("troubleshooting/index", "Errors")) == tree - groups
     assert tree <= set(dir(pytest_device))
 
 
@@ -68,7 +71,7 @@ def test_ci_runs_the_second_command_of_the_readme_and_nothing_else() -> None:
     steps = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if not line.startswith("#")]
     examples, tests = commands_of_readme("python3 -m venv")
 
-    assert examples == f"{tests} -e examples"
+    assert examples == f"{tests.removesuffix(' -p')} -e examples"
     assert steps == ["set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', tests]
 
 
@@ -120,3 +123,31 @@ def test_options_variables_ini_keys_and_commands_on_a_page_exist(page: Path) -> 
     assert {*re.findall(r"^(device_\w+) *=", ini, flags=re.MULTILINE)} <= {option.ini for option in OPTIONS}
     used = re.findall(r"(?:`|^\$ |[;&] )pytest-device ([a-z]+)", text, flags=re.MULTILINE)
     assert {*used} <= {command.name for command in COMMANDS}
+
+
+def messages_on(page: Path) -> list[str]:
+    """Return the messages that the tables of a page explain."""
+    tables = re.findall(r"^\| message \|.*\n\|.*\n((?:\|.*\n)+)", page.read_text(), flags=re.MULTILINE)
+    cells = [row.split(" | ")[0] for table in tables for row in table.splitlines()]
+    return [message for cell in cells for message in re.findall(r"`(.+?)`", cell)]
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the strings in a module; what is formatted into them is shown as "…"."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Constant(value=str(text)):
+                yield text
+            case ast.JoinedStr(values=parts):
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
+            case _:
+                pass
+
+
+def test_every_message_that_is_explained_is_one_of_the_code() -> None:
+    pages = sorted((DOCS / "troubleshooting").glob("*.md"))
+    code = "\n".join(text for path in SOURCE.rglob("*.py") for text in texts_of(path))
+    messages = [(name_of(page), message) for page in pages for message in messages_on(page)]
+
+    assert len(messages) > 100
+    assert [one for one in messages if any(part.strip() not in code for part in one[1].split("…"))] == []

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_device.testing import FaultyService, faulty_service
-from tests.controllers.appium_servers import appium
-from tests.controllers.servers import controller, says
-from tests.pages import DOCS, blocks
+from tests.docs_pages import DOCS, blocks
 
 
 @pytest.fixture(scope="module")
@@ -40,21 +38,6 @@ def test_the_hook_is_called(pytester: pytest.Pytester) -> None:
 
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"test_the_hook_is_called.py::test_it: http://.*/sessions/"])
-
-
-def test_the_recording_of_a_test_is_kept(pytester: pytest.Pytester, service: FaultyService) -> None:
-    with controller() as server:
-        server.answer = appium(stop_recording_screen=says({"value": "ZmlsbQ=="}))
-        service.add_fault(
-            "get", "change", fields={"remoteConfig": {"appiumUrl": server.url, "capabilities": {}}}, times=None
-        )
-        pytester.makeconftest(only_block("reports.md"))
-        pytester.makepyfile("def test_it(recording): pass")
-
-        pytester.runpytest("--device-platform=android", "--device-type=appium", "--device-artifacts-dir=kept")
-
-    (film,) = (pytester.path / "kept").rglob("recording.mp4")
-    assert film.read_bytes() == b"film"
 
 
 def test_a_script_leases_a_session(service: FaultyService, capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,6 +138,9 @@ class Options:
     polling = Option(
         "fixed", "when to poll a starting session: fixed, or learned from past boots", "choice", "fixed", "learned"
     )
+    controller_timeout_seconds = Option(
+        30.0, "timeout for the controller of a session in progress to become reachable", "seconds"
+    )
     stop_timeout_seconds = Option(75.0, "timeout for stopping sessions at the end of the run", "seconds")
     keep_on_failure = Option(
         False,
@@ -152,7 +155,7 @@ class Options:
         False, "show the live preview of each device when it is ready; its address on a terminal only", "switch"
     )
     preview_open = Option(False, "also open the live previews in the browser", "switch")
-    artifacts_dir: Option[str | None] = Option(None, "directory for artifacts of failed tests", "text")
+    artifacts_dir = Option("device-artifacts", "directory for artifacts of failed tests", "text")
     builds_dir: Option[str | None] = Option(
         None, "directory of builds for the local service, looked up by build ID", "path"
     )

@@ -29,7 +29,7 @@ def status(stage: Stage) -> Status:
 
 
 def test_the_title_says_the_state_and_the_name(stage: Stage) -> None:
-    assert "<title>Running · login works</title>" in stage.get(stage.page).text
+    assert "<title>Ready · login works</title>" in stage.get(stage.page).text
 
 
 def test_the_facts_name_the_device_while_there_is_one(stage: Stage) -> None:

@@ -179,7 +179,7 @@ def test_a_session_that_becomes_ready_shows_its_picture_without_a_reload(look: C
         says(look, "absence", "The device is starting")
         stage.runner.boot = Running({})
         shows(look, 0)
-        assert look.title == "Running · login works"
+        assert look.title == "Ready · login works"
         assert not complaints(look)
         look.get("about:blank")
 
@@ -239,7 +239,7 @@ def test_a_session_is_stopped_only_when_that_is_confirmed(look: Chrome, stage: S
     assert focused(look) == "Keep it running"
     press(look, Keys.ENTER)
     press(look, Keys.ENTER, Keys.ESCAPE)
-    assert "Running" in by_id(look, "state").text
+    assert "Ready" in by_id(look, "state").text
     press(look, Keys.ENTER, Keys.TAB, Keys.ENTER)
     says(look, "outcome", "Stopped: requested on the session page")
 

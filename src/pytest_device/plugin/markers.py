@@ -56,6 +56,11 @@ def _own_marks(node: object) -> list[pytest.Mark]:
     return sorted(marks, key=lambda mark: places.get(id(mark), -1))
 
 
+def parameters_of(item: pytest.Item) -> Arguments:
+    """Return the parameters of a test by their names."""
+    return getattr(getattr(item, "callspec", None), "params", {})
+
+
 def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]:
     """Return the marker arguments of each device of a test by its name; closer markers take precedence.
 
@@ -163,8 +168,7 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
 
 def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: "Settings") -> dict[str, str]:
     platforms = platforms_of(arguments, settings)
-    parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    chosen = parameters.get(PLATFORM_ARGUMENT)
+    chosen = parameters_of(item).get(PLATFORM_ARGUMENT)
     if len(platforms) == 1 and name == ONLY and chosen not in {None, platforms[0]}:
         raise ConfigError(
             f"platform={platforms[0]!r} of a parameter set conflicts with [{chosen}] of the test's own marker: in a "

@@ -265,6 +265,20 @@ def time_of(text: str) -> "datetime":
     return datetime.fromtimestamp(0, UTC)
 
 
+def in_utc(time: "datetime") -> str:
+    """Return a time as an entry has it."""
+    from datetime import UTC
+
+    return time.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def seconds_until(time: "datetime") -> float:
+    """Return how many seconds are left until a time."""
+    from datetime import UTC, datetime
+
+    return (time - datetime.now(UTC)).total_seconds()
+
+
 def date_and_time(text: str) -> str:
     """Return a time of an entry as people here have it on their calendars and clocks."""
     return f"{time_of(text).astimezone():%Y-%m-%d %H:%M}"

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_device.plugin.output.terminal import Terminal, is_watched
 from pytest_device.sessions.events import Created, Event, Note, Queued, StateChanged, detail_of
+from pytest_device.spec import STATES, Status
 
 _STEP_SECONDS: Final = 1.0
 _STATE_LENGTH: Final = 40
@@ -39,7 +40,8 @@ class Progress:
             self._boots.pop(of.label, None)  # it waits for the service's capacity no more
         if isinstance(event, Created | StateChanged):
             since = time.monotonic() - of.waited_seconds - (of.late_seconds or 0.0)
-            self._boots[of.session_id or of.label] = _Boot(of.label, detail_of(event) or "new", since)
+            state = detail_of(event) or Status.NEW
+            self._boots[of.session_id or of.label] = _Boot(of.label, STATES.get(state, state), since)
         else:
             self._boots.pop(of.session_id, None)
 

@@ -123,17 +123,19 @@ class Terminal:
         """Return what the run did with sessions so far."""
         from pytest_device.report.receipt import Receipt
 
-        self._receipt = self._receipt or Receipt()
+        self._receipt = self._receipt or Receipt(has_pages=not settings_of(self._config).local)
         return self._receipt
 
     def show_event(self, event: "Event", worker: str = "") -> None:
         """Write what a watching person wants to know of an event, of a pytest-xdist worker's with its name."""
-        from pytest_device.report.lines import colour_of, line_of
-        from pytest_device.sessions.events import Note
+        from pytest_device.report.lines import colour_of, line_of, needs_line
+        from pytest_device.sessions.events import Note, Queued
 
-        line = line_of(event, verbose=self._config.get_verbosity() > 0)
-        if line and not isinstance(event, Note):  # which may come in the middle of anything: the receipt lists it
-            self.show(f"{worker} {line}".lstrip(), colour_of(event))
+        if isinstance(event, Note):  # which may come in the middle of anything: the receipt lists it
+            return
+        usual = None if isinstance(event, Queued) else self.history.usual_boot(event.session.label)
+        if self._config.get_verbosity() > 0 or needs_line(event, usual):
+            self.show(f"{worker} {line_of(event)}".lstrip(), colour_of(event))
 
     def count(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events, as plain values, to the receipt."""
@@ -182,6 +184,7 @@ class Terminal:
         pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
             str(value) for name, value in report.user_properties if name == SESSION_URL
         ]
+        pages = [] if settings_of(self._config).local else pages
         cause = vars(report).get(CAUSE, "")
         self.receipt.incidents.append(Incident(verdict, report.nodeid, _error(report), pages, cause))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
@@ -61,7 +61,7 @@ class LocalBackend:
         self.log_path = Path(given["log_path"])
         self.service = Endpoint(given["url"], given["token"])
         # Spelled as in the document: the vendor of the settings is that of an account.
-        self._client = self._open.enter_context(DeviceClient(given["url"], given["token"]))
+        self._client = self._open.enter_context(LocalClient(given["url"], given["token"]))
 
     def sessions(self) -> SessionClient:
         """Return what makes the calls in this process."""
@@ -78,6 +78,9 @@ class LocalBackend:
     def keep(self, session_id: str) -> None:
         """Refuse to leave a session to its own limits: the service ends with the run."""
         raise ConfigError(f"session {session_id} cannot be kept: the local service ends with the run")
+
+    def on_termination(self) -> None:
+        """Do nothing: the service ends with the run."""
 
     def pending(self) -> int:
         """Return none: each is stopped by its lease."""
@@ -166,6 +169,11 @@ class RemoteBackend:
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
         self.sessions().keep(session_id)
+
+    def on_termination(self) -> None:
+        """Let the reaper stop this process's sessions while pytest unwinds."""
+        if self._owner.pid == os.getpid():
+            self._owner.on_termination()
 
     def pending(self) -> int:
         """Return how many sessions there are still to be stopped."""

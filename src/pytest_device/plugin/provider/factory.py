@@ -55,6 +55,16 @@ class Factory:
         return self._warm.hand_over(session) if self._warm and not session.requirement.attach else None
 
 
+def wait_policy(settings: Settings) -> WaitPolicy:
+    """Return how to wait for a session by the settings."""
+    return WaitPolicy(
+        settings.wait_timeout_seconds,
+        settings.poll_interval_seconds,
+        settings.controller_timeout_seconds,
+        learned=settings.polling == "learned",
+    )
+
+
 def new_gate(settings: Settings, redactor: Redactor, judge: Judge | None = None) -> Gate:
     """Return what is asked before each attempt; without a ``judge`` of the run, this process decides for itself."""
     judge = judge or Breaker(settings.start_attempts, time.monotonic)

@@ -1,15 +1,17 @@
 """The device requirements of a test when it runs, with what fixtures add to its markers."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import pytest
 
 from pytest_device.errors import ConfigError, DeviceError, InvalidRequestError
 from pytest_device.options import Options
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
-from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_LEFT
+from pytest_device.plugin.provider.lookahead import Lookahead, may_be_skipped, says_more
+from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_LEFT, needs_of
 from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.sessions.request import SHARING
 from pytest_device.sessions.requirement import DeviceRequirement
@@ -25,6 +27,16 @@ _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 
 _WORDS: Final = {"max_duration_minutes": "duration", "max_idle_time_minutes": "idle"}
 """By which a refusal names a limit, in whatever spelling ("Errors": the message identifies the option)."""
+
+
+class Plan(NamedTuple):
+    """The needs of a test by its devices' names, and those of later tests that should boot now."""
+
+    item: pytest.Item
+    needs: Mapping[str, DeviceRequirement]
+    lasting: Sequence[DeviceRequirement]
+    """The same needs, of sessions that last as long as the test is known to take."""
+    ahead: Sequence[DeviceRequirement]
 
 
 class Requirements:
@@ -81,6 +93,16 @@ class Requirements:
         """Return whether an earlier test added something else to the same plan: that is not expected to come again."""
         plans = {self._planned[one] for one in wanted}
         return need not in wanted and self._planned.get(need) in plans
+
+    def plan(self, item: pytest.Item, needs: Mapping[str, DeviceRequirement], lookahead: Lookahead) -> Plan:
+        """Return what is to boot for a test, and during it for later ones."""
+        lasting = self.lasting(item, needs.values())
+        wanted = Counter(lasting)
+        known = len(wanted)
+        for following in lookahead.upcoming(item):
+            if not may_be_skipped(following) and not says_more(following):
+                wanted |= Counter(self.lasting(following, needs_of(following).values()))
+        return Plan(item, needs, lasting, list(wanted.elements()) if len(wanted) > known else ())
 
     def lasting(self, item: pytest.Item, needs: Iterable[DeviceRequirement]) -> list[DeviceRequirement]:
         """Return needs whose sessions last at least as long as the test is known to take."""

@@ -6,6 +6,7 @@ from typing import Final
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices import chromium, fake
+from pytest_device.service.devices.base import RequestError
 from pytest_device.service.devices.found import BusyError, Found, Listed
 from pytest_device.service.devices.profiles import plain
 from pytest_device.spec import Platform
@@ -47,7 +48,7 @@ def _one(devices: Sequence[Listed], platform: Platform, identifier: str | None, 
     wanted = [device for device in devices if identifier is None or plain(identifier) in device.names]
     if not wanted:
         known = ", ".join(sorted(device.udid for device in devices))
-        raise ControllerError(
+        raise RequestError(
             f"deviceIdentifier {identifier!r} is not one of the {platform} devices that are up: {known}. "
             f"Name one of these, {' or '.join(map(repr, FORCED))} for a device of that kind, or none."
         )

@@ -126,8 +126,8 @@ class Devices:
         self._serve = serve
         self._taken: set[str] = set()
 
-    async def prepare(self, request: Mapping[str, Any], progress: Log) -> str:
-        """Install what the device of a request lacks; return the browser that is used, "" for another device.
+    async def prepare(self, request: Mapping[str, Any], progress: Log) -> None:
+        """Install what the device of a request lacks.
 
         Raises ConfigError if there is no usable device or the browser cannot be installed.
         """
@@ -136,7 +136,6 @@ class Devices:
         except ControllerError as error:
             raise ConfigError(str(error)) from error
         await self._install(found, request, progress)
-        return _named(found) if found.kind == chromium.KIND else ""
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no device for a request, None if it has one, or can install or start it.
@@ -163,9 +162,10 @@ class Devices:
     async def _up(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Found]:
         """Find the devices for a request, once the one that the user named is up."""
         async with self._starter.one_at_a_time:
-            _, found = await self._find(request)
-            if found.to_start:
-                await self._starter.start(found, note)
+            founds, found = await self._find(request)
+            if not found.to_start:
+                return founds, found
+            await self._starter.start(found, note)
             return await self._find(request)
 
     async def close(self) -> None:

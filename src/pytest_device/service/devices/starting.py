@@ -60,13 +60,12 @@ class Starter:
         directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))  # which the guard removes
         try:
             process = await self._guard.start(command, directory=directory, environ=self._environ)
-        except OSError as error:
-            raise ControllerError(f"{found.starter} cannot be run: {error.strerror}") from error
-        program = Program.reading(f"emulator -avd {found.to_start}", process, Journal())
-        try:
+            program = Program.reading(f"emulator -avd {found.to_start}", process, Journal())
             await program.ready(lambda: _booted(tool), BOOT_SECONDS)
-        except BaseException:
+        except BaseException as error:
             await carry_through(asyncio.to_thread(remove, [directory]))
+            if isinstance(error, OSError):
+                raise ControllerError(f"{found.starter} cannot be run: {error.strerror}") from error
             raise
         self._ends.append(lambda: tool.succeeds("emu", "kill"))  # else the guard ends it
 
