@@ -37,9 +37,25 @@ def test_a_second_worker_queues_for_the_one_device(pytester: pytest.Pytester) ->
     result = pytester.runpytest("--device-local-real", "-n2", "--dist=each")
 
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(
-        ["*the service has no capacity (429), retrying in *", "devices: 2 created, 2 stopped *"]
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped *"])
+
+
+@pytest.mark.usefixtures("adb")
+def test_a_session_for_a_device_in_use_is_refused_for_now(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from pytest_device import NoCapacityError, SessionRequest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_one(device_session, device_client):
+            request = SessionRequest(app_id=device_session.app_id, platform="android", type="web-preview-only")
+            with pytest.raises(NoCapacityError, match="in use by another session: emulator-5554"):
+                device_client.create(request)
+        """
     )
+
+    pytester.runpytest("--device-local-real").assert_outcomes(passed=1)
 
 
 @pytest.mark.usefixtures("adb")
