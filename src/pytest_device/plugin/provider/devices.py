@@ -285,7 +285,7 @@ class Devices:
             clock=time.monotonic,
             sleep=self._log.sleep,
             relay=self._relay,
-            slots=self.backend.slots(self._names.holder()),
+            slots=self.backend.slots(self._names.holder(), self.gate),
             exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
             patience=() if self._is_forked else _PATIENCE,
         )
