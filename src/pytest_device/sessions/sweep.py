@@ -67,8 +67,9 @@ class Swept(Findings):
             yield f"stopped {counted(len(proven), 'session')} left by earlier runs: {named(proven)}"
         for event in self.stopped:
             if not events.is_proof(event):
-                of, why = event.session, events.detail_of(event)
-                yield f"could not stop a session left by an earlier run: {of.label}: {why}\n    {of.url or of.session_id}"
+                of = event.session
+                why = f"{events.detail_of(event)}\n    {of.url or of.session_id}"
+                yield f"could not stop a session left by an earlier run: {of.label}: {why}"
         for what, state in (("already stopped", ledger.STOPPED), ("no longer known to the service", ledger.GONE)):
             if number := sum(entry.state == state for entry in self.already):
                 yield f"{what}: {counted(number, 'session')} of interrupted runs"
