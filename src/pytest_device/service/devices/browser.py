@@ -29,8 +29,8 @@ BOOT_SECONDS: Final = 60.0
 _STARTS: Final = 2
 """On a busy machine about one start in five hundred ends with a signal from within the browser (SIGSEGV)."""
 _GRACE_SECONDS: Final = 3.0
-_NOISE: Final = r"dbus/bus\.cc|^\s*$"
-"""Blank lines, and the complaints of a machine that has no desktop, which say nothing of a failure."""
+_NOISE: Final = r"dbus/bus\.cc|^DevTools listening|^\s*$"
+"""What says nothing of a failure: blank lines, its address, the complaints of a machine that has no desktop."""
 
 _ON_PIPE: Final = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 0</dev/null 1>&2', "sh")
 """The browser reads commands from descriptor 3 and answers on 4: it opens no port, which any user could connect to."""
