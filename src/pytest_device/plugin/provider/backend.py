@@ -60,7 +60,8 @@ class LocalBackend:
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path = Path(given["log_path"])
         self.service = Endpoint(given["url"], given["token"])
-        self._client = self._open.enter_context(LocalClient(given["url"], given["token"], vendor=settings.vendor))
+        # Spelled as in the document: the vendor of the settings is that of an account.
+        self._client = self._open.enter_context(LocalClient(given["url"], given["token"]))
 
     def sessions(self) -> SessionClient:
         """Return what makes the calls in this process."""
