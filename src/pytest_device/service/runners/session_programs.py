@@ -110,7 +110,7 @@ class SessionPrograms:
             home=self.shared.folders.home,
             url=self.shared.keys.url("appium" if record.type is SessionType.APPIUM else "controllers", record.id),
             device_url=self.shared.keys.url("devices", record.id),
-            activity=record.activity,
+            note=self.note,
             allow_insecure=self.shared.allow_insecure,
         )
         record.controller = await launcher.launch(context, device)
