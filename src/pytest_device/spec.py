@@ -35,6 +35,15 @@ class Status(StrEnum):
     ERRORED = "errored"
 
 
+STATES: Final[Mapping[str, str]] = {
+    Status.NEW: "starting",
+    Status.IN_PROGRESS: "ready",
+    Status.STOPPED: "stopped",
+    Status.ERRORED: "failed",
+}
+"""What people read for a status: words of this package, on pages and in messages alike."""
+
+
 class Share(StrEnum):
     """The scope in which tests share a session. A word of this package, not of the document."""
 

@@ -210,7 +210,8 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.output.artifacts import directory_of
 
-    directory = directory_of(request.node, settings_of(request.config)) or tmp_path
+    settings = settings_of(request.config)
+    directory = tmp_path if settings.is_default("artifacts_dir") else directory_of(request.node, settings)
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 

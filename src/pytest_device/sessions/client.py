@@ -24,6 +24,7 @@ from pytest_device.errors import (
 )
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
+from pytest_device.sessions.interference import interference, shielded
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import path_of
 from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
@@ -31,7 +32,7 @@ from pytest_device.sessions.reply_body import body_of, check_whole
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.settings import checked_token
-from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
+from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR, Status
 
 if TYPE_CHECKING:
     import ssl
@@ -103,7 +104,7 @@ class DeviceClient:
         }
         is_here = is_loopback(urlsplit(self.base_url).hostname or "")
         try:
-            self._http = httpx.Client(
+            http = httpx.Client(
                 base_url=self.base_url,
                 headers=headers,
                 timeout=_TIMEOUT,
@@ -112,6 +113,7 @@ class DeviceClient:
                 trust_env=not is_here,  # no proxy to this machine
                 verify=_certificates() if is_here and self.base_url.startswith("https:") else True,
             )
+            self._http = shielded(http)
         except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
             raise ConfigError(
                 f"no connection to {self.base_url} can be prepared ({self._redactor.text(str(error))}): check the "
@@ -197,6 +199,10 @@ class DeviceClient:
             raise
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigError(f"service address {self.base_url!r} cannot be used: {error}") from None
+        except Exception as error:
+            if problem := interference(error, self.base_url):
+                raise ServiceError(f"{operation}: {problem}") from None
+            raise
 
     def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
         # JSON is promised by the header even where there is no body ("Endpoints", common to all).
@@ -208,7 +214,7 @@ class DeviceClient:
             try:
                 return read_session(operation, reply.status_code, answer, asked)
             except NoCapacityError:  # which lets the call be sent again
-                check_whole(operation, reply, answer)
+                check_whole(operation, reply)
                 raise
 
     @contextmanager
@@ -261,6 +267,20 @@ def _certificates() -> "ssl.SSLContext | bool":
 
     cafile, capath = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     return ssl.create_default_context(cafile=cafile, capath=capath) if cafile or capath else True
+
+
+class LocalClient(DeviceClient):
+    """Adds what the local service says on its session pages only, which end with the run: devices, why one failed."""
+
+    def get(self, session_id: UUID | str) -> Session:
+        """Return the session; raise ConfigError if it failed because of its request."""
+        session, facts = super().get(session_id), dict[str, Any]()
+        if session.status != Status.NEW:
+            with suppress(httpx.HTTPError, ValueError):
+                facts = self._http.get(f"/sessions/{session.id}/facts").json().get("data", {})
+        if facts.get("failedByRequest"):
+            raise ConfigError(str(facts["reason"]))
+        return session.model_copy(update={"reason": facts.get("reason"), "deviceName": facts.get("device")})
 
 
 def _path(session_id: UUID | str) -> str:

@@ -6,6 +6,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from pytest_device.errors import (
+    ConfigError,
     DeviceError,
     NotFoundError,
     ServiceError,
@@ -143,7 +144,7 @@ class DeviceSession:
             self._step()
             delay = 0.0 if self.is_ready else self._attempt.next_delay()
         except DeviceError as error:
-            self._start.failed(error, may_be_final=not self.is_created)
+            self._start.failed(error, may_be_final=not self.is_created or isinstance(error, ConfigError))
             if not (isinstance(error, SessionFailedError) and self._attempts_left):
                 raise
             self._retry(error)

@@ -48,8 +48,7 @@ class _Narrator:
     def event(self, event: "Event") -> None:
         from pytest_device.report.lines import line_of
 
-        if line := line_of(event, verbose=True):
-            self.progress(line)
+        self.progress(line_of(event))
 
     def note(self, text: str) -> None:
         self.progress(text)

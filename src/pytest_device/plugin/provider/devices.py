@@ -247,7 +247,9 @@ class Devices:
         for one in held:
             one.user = item
             self._hide(one.session)
-            if not one.is_new:
+            if one.is_new:
+                self._log.preview(one.session)
+            else:
                 note_session(item, one.ref())
         return held
 
@@ -258,9 +260,8 @@ class Devices:
 
     def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
         """Return how many sessions of a need one of the later tests has at once."""
-        if self._is_forked:  # for this test alone
-            return 0
-        return self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
+        # A forked child is for one test alone.
+        return 0 if self._is_forked else self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
 
     def _new_pool(self) -> Pool:
         attempts, history = self.settings.start_attempts, self._lookahead.history
@@ -271,7 +272,7 @@ class Devices:
             clock=time.monotonic,
             sleep=self._log.sleep,
             relay=self._relay,
-            slots=self.backend.slots(self._names.holder()),
+            slots=self.backend.slots(self._names.holder(), self.gate),
             exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
             patience=() if self._is_forked else _PATIENCE,
         )
