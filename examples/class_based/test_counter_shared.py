@@ -37,4 +37,4 @@ class CounterTest(unittest.TestCase):
         self.step.send_keys("7")
 
     def test_2_keeps_the_step(self) -> None:
-        self.assertEqual(self.step.text, "7")
+        assert self.step.text == "7"
