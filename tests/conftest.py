@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests import forking
 
 pytest_plugins = ["pytester"]
 
@@ -22,6 +25,7 @@ PROGRAMS: Final = (
     "service/appium_driver",
     "service/devices/test_browsers_installed.py",
     "service/devices/test_chromium.py",
+    "service/devices/test_relay.py",
     "service/runners/test_programs_runner.py",
     "service/test_controllers.py",
     "service/test_pages_in_a_browser.py",
@@ -76,5 +80,6 @@ def _no_service_from_outside() -> Generator[None]:
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Run pytest within tests without the plugins that take longer to load than all else; ``-p NAME`` loads one."""
+    monkeypatch.setattr(subprocess, "Popen", forking.Popen)
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))
     return pytester

@@ -60,7 +60,8 @@ def test_every_option_is_listed_as_the_table_has_it() -> None:
 
 
 def test_every_error_that_is_raised_is_listed_and_public() -> None:
-    tree = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.DeviceError)}
+    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
+    tree = {kind.__name__ for kind in kinds if issubclass(kind, errors.DeviceError)}
     groups = {"DeviceError", "ServiceError", "SessionError"}
 
     assert set(first_column("troubleshooting/index", "Errors")) == tree - groups
@@ -71,7 +72,7 @@ def test_ci_runs_the_second_command_of_the_readme_and_nothing_else() -> None:
     steps = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if not line.startswith("#")]
     examples, tests = commands_of_readme("python3 -m venv")
 
-    assert examples == f"{tests} -e examples"
+    assert examples == f"{tests.removesuffix(' -p')} -e examples"
     assert steps == ["set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', tests]
 
 

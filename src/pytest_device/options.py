@@ -139,6 +139,10 @@ class Options:
         0, "minutes to keep sessions running for the next run with identical requests", "minutes", 0, metavar="MINUTES"
     )
 
+    preview = Option(
+        False, "show the live preview of each device when it is ready; its address on a terminal only", "switch"
+    )
+    preview_open = Option(False, "also open the live previews in the browser", "switch")
     artifacts_dir = Option("device-artifacts", "directory for artifacts of failed tests", "text")
     builds_dir: Option[str | None] = Option(
         None, "directory of builds for the local service, looked up by build ID", "path"

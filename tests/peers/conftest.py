@@ -9,15 +9,19 @@ from tests.plugin import conftest as plugin
 
 PEERS = (
     "allure_pytest",
+    "pyfakefs",
     "pytest_asyncio",
     "pytest_bdd",
+    "pytest_httpx",
     "pytest_playwright",
     "pytest_rerunfailures",
     "pytest_selenium",
+    "pytest_socket",
+    "respx",
 )
 
 collect_ignore_glob = [] if all(map(find_spec, PEERS)) else ["test_*.py"]
-running_service = plugin.running_service
+lasting_service, running_service = plugin.lasting_service, plugin.running_service
 configured_service = plugin.service
 
 

@@ -322,3 +322,17 @@ def test_missing_packages_of_the_local_service_are_named(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: the local service needs uvicorn: pip install 'pytest-device[[]local]'"])
+
+
+def test_the_vendor_of_an_account_is_not_that_of_the_local_service(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", type="appium", vendor_go=True)
+        def test_one(device_session): pass
+        """
+    )
+    pytester.makeini("[pytest]\ndevice_vendor = acme\n")
+
+    pytester.runpytest("--device-local").assert_outcomes(passed=1)

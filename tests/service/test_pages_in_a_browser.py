@@ -15,7 +15,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pytest_device.service.runners.base import LogEntry, Running
 from tests.service.process import config, running
-from tests.service.stage import COLOURS, PATIENCE_SECONDS, Stage, browser, on_stage
+from tests.service.stage import COLOURS, PATIENCE_SECONDS, WIDTH, Stage, browser, on_stage
 from tests.service.world import UNKNOWN_ID, data
 from tests.waiting import eventually
 
@@ -256,6 +256,21 @@ def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
     says(look, "timeline", "app installed")
     says(look, "log", "one\ntwo")
     says(look, "times", "Time left\n39:")
+    assert not complaints(look)
+
+
+def test_the_page_shows_the_screen_and_leads_to_the_live_preview(look: Chrome, stage: Stage) -> None:
+    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
+    look.get(stage.page)
+    seen = "const picture = document.querySelector('#screen img'); return picture?.complete && picture.naturalWidth"
+
+    assert eventually(lambda: look.execute_script(seen) == WIDTH)
+    pictures = stage.device.pictures
+    stage.device.taps.append((0.5, 0.5))
+    assert eventually(lambda: stage.device.pictures > pictures)
+    look.find_element(By.CSS_SELECTOR, "#screen a").click()
+
+    assert eventually(lambda: look.current_url == stage.preview)
     assert not complaints(look)
 
 

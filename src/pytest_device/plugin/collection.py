@@ -21,7 +21,7 @@ from pytest_device.plugin.markers import (
     platforms_of,
 )
 from pytest_device.plugin.names import OF_ONE, OF_SCOPE, OF_SEVERAL
-from pytest_device.plugin.options import is_dry_run, settings_of, usage_error, will_run
+from pytest_device.plugin.options import is_dry_run, misspelled, settings_of, usage_error, will_run
 from pytest_device.plugin.scopes import DriverSharing, set_up_order, too_narrow
 from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of, several_devices
@@ -76,7 +76,7 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
     try:
         settings = settings_of(config)
         run = DeviceRun(config, settings)
-        problems = [*_rivals(config), *run.missing(), *_read(wanted, run)]
+        problems = [*_rivals(config), *misspelled(config), *run.missing(), *_read(wanted, run)]
         if not problems:
             may_order = may_order and settings.reorder and not config.getoption("stepwise", default=False)
             _choose(config, items, settings)

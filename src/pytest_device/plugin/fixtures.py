@@ -60,9 +60,10 @@ def device_sessions(
     request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
 ) -> "Mapping[str, Session]":
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
-    return _devices(request).acquire(
-        request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
-    )
+    from pytest_device.plugin.provider.drivers import check_early
+
+    defaults = cast("Mapping[str, Any]", device_request_defaults)
+    return _devices(request).acquire(request.node, defaults, device_wait_policy, check_early)
 
 
 @pytest.fixture

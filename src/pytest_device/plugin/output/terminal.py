@@ -1,7 +1,8 @@
 """The process with the terminal: lines while devices come and go, and the receipt at the end."""
 
+import os
 import shutil
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,8 @@ VERDICT: Final = "device_verdict"
 CAUSE: Final = "device_cause"
 WAITED: Final = "device_waited"
 """Attributes of a test report, which pytest-xdist carries to the coordinator as they are."""
+_KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
+"""Variables by which pytest detects CI services; some have a terminal, and log everything drawn on it."""
 
 
 def attach(
@@ -67,6 +70,15 @@ class Terminal:
             reporter.flush()  # a CI log must have it while the run still waits
 
     progress = show
+
+    def preview(self, label: str, url: str) -> None:
+        """Show where to watch a device, and open it if that was asked for: files and CI logs don't get the address."""
+        shown = url if is_watched(self._config, os.environ) else "*** (shown on a terminal only)"
+        self.show(f"{label}: live preview: {shown}", even_if_quiet=True)
+        if settings_of(self._config).preview_open:
+            from pytest_device.plugin.output.preview import open_preview
+
+            open_preview(self._config, url)
 
     def announce(self, line: str) -> None:
         """Write one line as it is, also under ``-q``."""
@@ -254,6 +266,14 @@ def _error(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (crash.message if crash else report.longreprtext).strip().splitlines()
     return lines[0] if lines else "no error text"
+
+
+def is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
+    """Return whether a person sees the line come and go; a pytest-xdist worker has no reporter at all."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty:
+        return False
+    return environ.get("TERM") != "dumb" and not any(map(environ.get, _KEEPS_EVERY_LINE))
 
 
 def _write_raw(reporter: Any, text: str) -> None:

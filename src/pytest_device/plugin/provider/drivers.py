@@ -3,18 +3,18 @@
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.controllers.appium.connection import DriverPolicy, address_of
 from pytest_device.controllers.appium.drivers import driver
-from pytest_device.controllers.appium.options import capabilities_of
+from pytest_device.controllers.appium.options import capabilities_of, check_options
 from pytest_device.plugin.markers import ONLY
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.provider.devices import Devices, providing
-from pytest_device.plugin.provider.holds import Sessions, taken_by
+from pytest_device.plugin.provider.holds import spend, taken_by
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
+    from pytest_device.sessions.requirement import DeviceRequirement
+
     Options = AppiumOptions | Mapping[str, Any]
+
+_OPTIONS: Final = "device_appium_options"
 
 
 @contextmanager
@@ -33,9 +37,9 @@ def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
     """Provide the driver of a fixture of a wider scope, with what the suite's fixtures say for its first test."""
     item: Any = devices.item
     values = item._request.getfixturevalue  # noqa: SLF001  # of the test: the wider fixture may not request these
-    options, policy = values("device_appium_options"), values("device_driver_policy")
-    values("device_sessions")
-    with started(devices, item, options, policy) as drivers, devices.holding(fixture, item, drivers):
+    options = item.funcargs[_OPTIONS] = values(_OPTIONS)
+    policy, _ = values("device_driver_policy"), values("device_sessions")
+    with started(devices, item, options, policy) as drivers, devices.holds.holding(fixture, item, drivers):
         yield drivers[ONLY]
 
 
@@ -52,13 +56,14 @@ def started(
             check_type(one.session, "an Appium driver", SessionType.APPIUM)
         for name, one in taken.items():
             mine, request = _options_of(name, taken, options), one.requirement.request
+            check_options(mine, request)
             started_one = driver(
                 one.session,
                 mine,
                 request=request,
                 policy=policy,
                 leave=partial(devices.leaves, one),
-                lost=one.spend,  # a hanging driver must not disturb the next test
+                lost=partial(spend, {name: one}),  # a hanging driver must not disturb the next test
             )
             with devices.gate.attempting(key_of(request, capabilities_of(mine)), item.nodeid):
                 drivers[name] = stack.enter_context(started_one)
@@ -78,7 +83,14 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
 
 
-def _options_of(name: str, sessions: Sessions, options: "Options | Mapping[str, Options]") -> "Options":
+def check_early(item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
+    """Raise ConfigError for a mistake in the options of a test's drivers, if they are known before its sessions."""
+    known: Mapping[str, Any] = getattr(item, "funcargs", {})
+    for name, need in needs.items() if _OPTIONS in known else ():
+        check_options(_options_of(name, needs, known[_OPTIONS]), need.request)
+
+
+def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapping[str, Options]") -> "Options":
     """Return the options of one device: its own where they are given by the names of all."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])

@@ -46,6 +46,10 @@ class WorkerLink:
         with suppress(OSError):
             self._channel.send(f"{self._worker} {text}")
 
+    def preview(self, label: str, url: str) -> None:
+        with suppress(OSError):
+            self._channel.send(("preview", f"{self._worker} {label}", url))
+
     def lookahead(
         self, items: Sequence[pytest.Item], needs: Mapping["DeviceRequirement", int], settings: "Settings"
     ) -> "WorkerLookahead":

@@ -84,11 +84,17 @@ class _Pages:
     def _device(self, session: Session) -> Device | None:
         return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
 
+    def _preview(self, session: Session) -> str:
+        """Return the path of the live preview, empty when there is none here."""
+        url = str((self._sessions.remote_config(session) or {}).get("webPreviewUrl", ""))
+        return url.removeprefix(self._base_url) if url.startswith(f"{self._base_url}/") else ""
+
     def _parts(self, session: Session) -> Mapping[str, str]:
         runner = self._sessions.runner
         return {
             **parts.of(session),
             "times": parts.times(session, runner),
+            "screen": parts.screen(self._preview(session), self._device(session)),
             "facts": parts.facts(session, self._device(session)),
             "timeline": parts.timeline(session, parts.entries_of(session, runner.log_entries(session.id))),
             **parts.log(Redactor().text(runner.log(session.id))),

@@ -97,6 +97,14 @@ def named(device: Device | None) -> str | None:
     return f"{device.name} ({device.kind})" if device else None
 
 
+def screen(preview: str, device: Device | None) -> str:
+    """Return the picture of a running device, with a link to its live preview at this path."""
+    if not (preview and device):
+        return ""
+    picture = f'<img src="{escape(preview)}/screen" alt="Screen of {escape(device.name)}">'
+    return f'<h2>Device</h2><a href="{escape(preview)}">{picture}<span>Open the live preview</span></a>'
+
+
 def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
     """Return the timeline, each entry with the time since the session was created."""
     return "".join(

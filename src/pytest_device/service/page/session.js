@@ -11,6 +11,9 @@ const ended = () => byId("stopping").hidden;
 async function update() {
   try {
     await refresh();
+    for (const picture of document.querySelectorAll("#screen img")) {
+      picture.src = `${picture.src.split("?")[0]}?${Date.now()}`;
+    }
     message.textContent = "";
   } catch (error) {
     showError(error);

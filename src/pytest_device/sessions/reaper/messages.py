@@ -208,12 +208,13 @@ Report = Ready | Ended | LedgerFailed | SessionReport
 
 
 class Call(NamedTuple):
-    """One call to the service; ``body`` is JSON text."""
+    """One call to the service; ``body`` is JSON text, ``seconds`` the longest it may take as a whole."""
 
     number: int
     method: str
     path: str
     body: str | None = None
+    seconds: float = 60.0
 
 
 class Returned(NamedTuple):

@@ -13,7 +13,7 @@ from pytest_device.sessions.ledger import GONE, KEPT, LIVE, LOST, STOPPED, Entry
 from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.warm_registry import WarmRegistry
-from pytest_device.sessions.reaper.watched import WatchedSession
+from pytest_device.sessions.reaper.watched import LOOKUP_SECONDS, WatchedSession
 from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_success, pause_after
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -34,7 +34,8 @@ class Supervisor:
         self._report = report
         self._warm = WarmRegistry(self._ledger)
         self._sessions: dict[str, WatchedSession] = {}
-        self._calls: dict[int, str] = {}
+        self._calls: dict[int, tuple[str, str]] = {}
+        """The intent and the method of each call that is on its way."""
         self._number = 0
         self._is_alone = self._is_ending = False
 
@@ -98,21 +99,29 @@ class Supervisor:
                 continue
             if session.wanted or session.entry.session_id:
                 self._number += 1
-                self._calls[self._number] = session.entry.intent
-                yield session.call(self._number)
+                call = session.call(self._number)
+                self._calls[self._number] = session.entry.intent, call.method
+                yield call
             else:  # was never sent, and is not wanted any more
                 self._forget(session)
                 answer = messages.NoReply("it was not sent", sent=False)
                 self._report(messages.Answered(session.entry.intent, answer, refused=True))
 
     def on_answer(self, returned: messages.Returned) -> None:
-        session = self._sessions.get(self._calls.pop(returned.number))
+        intent, method = self._calls.pop(returned.number)
+        session = self._sessions.get(intent)
         if session is None:
             return
-        if session.entry.session_id:
-            self._on_stop_answer(session, returned.answer)
-        else:
+        if not session.entry.session_id:
             self._on_create_answer(session, returned.answer)
+        elif isinstance(returned.answer, messages.Reply) and _proves_end(returned.answer, session.entry.session_id):
+            self._forget(session, STOPPED)
+            self._report(messages.Stopped(intent, returned.answer))
+        elif method == "GET":
+            self._on_lookup(session, returned.answer)
+        else:
+            session.note(returned.answer, time.monotonic())
+            session.is_stopping, session.refusal, session.due = False, returned.answer, time.monotonic()
 
     # Requests.
 
@@ -207,16 +216,12 @@ class Supervisor:
             self._record(session.entry._replace(state=LOST))
         self._report(messages.Answered(session.entry.intent, answer, session_id, url, refused))
 
-    def _on_stop_answer(self, session: WatchedSession, answer: messages.Answer) -> None:
+    def _on_lookup(self, session: WatchedSession, answer: messages.Answer) -> None:
         now = time.monotonic()
-        if isinstance(answer, messages.Reply) and _proves_end(answer, session.entry.session_id):
-            self._forget(session, STOPPED)
-            self._report(messages.Stopped(session.entry.intent, answer))
-            return
         session.note(answer, now)
-        if session.refusal is None:
-            session.refusal, session.due = answer, now
-        else:
+        if session.is_stopping:
+            session.due = now + LOOKUP_SECONDS
+        elif session.refusal:  # else this lookup began before the answer to the stop, and another one has decided
             refusal, session.refusal = session.refusal, None
             self._on_unproven_stop(session, refusal, answer)
 
