@@ -24,7 +24,7 @@ def test_device(device_session): pass
 def test_app(device_session): pass
 
 def test_dies(device_session, device_client):
-    words = "--remote-debugging-port=0", str(device_session.id)
+    words = "--remote-debugging-pipe", str(device_session.id)
     for one in psutil.process_iter(["cmdline"]):
         line = " ".join(one.info["cmdline"] or ())
         if all(word in line for word in words) and "--type=" not in line:
