@@ -21,6 +21,7 @@ PROGRAMS: Final = (
     "controllers/test_argent.py",
     "plugin/test_local_appium.py",
     "plugin/test_local_controllers.py",
+    "plugin/test_local_reasons.py",
     "service/appium_driver",
     "service/devices/test_browsers_installed.py",
     "service/devices/test_chromium.py",
