@@ -16,7 +16,6 @@ from pytest_device.errors import (
 )
 from pytest_device.escape import escaped
 from pytest_device.local import log_lines
-from pytest_device.plugin.names import OF_SCOPE
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.failure import add_section, describe, message_only, shorten
@@ -58,8 +57,7 @@ class DeviceTests(TimerNotes):
     @pytest.hookimpl(tryfirst=True)  # before pytest sets up
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Let the test go on with a driver of a wider scope, or get a new one."""
-        for name in OF_SCOPE.keys() & set(getattr(item, "fixturenames", ())):
-            self.devices.resume(item, name)
+        self.devices.resume(item)
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # around what tears down, within what captures and logs
     def pytest_runtest_teardown(
