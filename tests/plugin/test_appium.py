@@ -105,6 +105,29 @@ def test_an_app_that_cannot_be_installed_is_reported_as_its_own_fault_and_costs_
     assert service.statuses() == ["stopped"]
 
 
+@pytest.mark.parametrize("options", [[], ["-n2"]], ids=["alone", "on two workers"])
+def test_capabilities_that_are_refused_cost_no_device_for_each_test_of_its_own(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService, options: list[str]
+) -> None:
+    far.answer = appium(session=refuses("invalid argument", "'appium:nonsense' is unknown"))
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", type="appium", share="test")
+        @pytest.mark.parametrize("n", range(120))
+        def test_driven(device_driver, n): pass
+        """
+    )
+
+    result = pytester.runpytest(*options)
+
+    outcomes = result.parseoutcomes()
+    assert outcomes["errors"] <= 2
+    result.stdout.fnmatch_lines(["*: 120 tests affected, first *"])
+    assert len(service.statuses()) <= 2
+
+
 @pytest.mark.parametrize(
     ("message", "crashed"),
     [

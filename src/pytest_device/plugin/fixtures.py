@@ -78,9 +78,12 @@ def device_sessions(
     request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
 ) -> "Mapping[str, Session]":
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
-    return _devices(request).acquire(
-        request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
-    )
+    devices, defaults = _devices(request), cast("Mapping[str, Any]", device_request_defaults)
+    if "device_drivers" in request.fixturenames:
+        from pytest_device.plugin.provider.drivers import check_start
+
+        check_start(request, devices.requirements.of(request.node, defaults))
+    return devices.acquire(request.node, defaults, device_wait_policy)
 
 
 @pytest.fixture

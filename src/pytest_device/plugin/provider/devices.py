@@ -77,7 +77,7 @@ class Devices:
         self._pid = os.getpid()
         self._is_forked = False
         self._lookahead = lookahead
-        self._requirements = Requirements(settings, names, lookahead.history)
+        self.requirements = Requirements(settings, names, lookahead.history)
         self.item: pytest.Item | None = None
         """The current test, or the last one."""
         self._plan: _Plan | None = None
@@ -97,9 +97,9 @@ class Devices:
             with providing(item):
                 plan = self._plan
                 if not plan or plan.item is not item or not plan.needs or defaults != {}:
-                    plan = self._plan_of(item, self._requirements.of(item, defaults))
+                    plan = self._plan_of(item, self.requirements.of(item, defaults))
                 if defaults:
-                    self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
+                    self._pool.release([], lambda need: not self.requirements.is_outdated(need, plan.needs.values()))
                 self._boot_ahead(plan, policy)
                 held = self._taken(item, plan.lasting, policy)
             item.stash[_TAKEN] = dict(zip(plan.needs, held, strict=True))
@@ -116,12 +116,12 @@ class Devices:
             self._boot_ahead(self._plan, self.policy())
 
     def _plan_of(self, item: pytest.Item, needs: Mapping[str, DeviceRequirement]) -> _Plan:
-        lasting = self._requirements.lasting(item, needs.values())
+        lasting = self.requirements.lasting(item, needs.values())
         wanted = Counter(lasting)
         known = len(wanted)
         for following in self._lookahead.upcoming(item):
             if not may_be_skipped(following) and not says_more(following):
-                wanted |= Counter(self._requirements.lasting(following, needs_of(following).values()))
+                wanted |= Counter(self.requirements.lasting(following, needs_of(following).values()))
         return _Plan(item, needs, lasting, list(wanted.elements()) if len(wanted) > known else ())
 
     def _boot_ahead(self, plan: _Plan, policy: WaitPolicy) -> None:
@@ -138,8 +138,8 @@ class Devices:
         if item is None:
             raise RuntimeError("device_lease() was called outside of tests and their fixtures")
         with providing(item):
-            need = self._requirements.of_ones_own(item, arguments)
-            (held,) = self._taken(item, self._requirements.lasting(item, [need]), self.policy())
+            need = self.requirements.of_ones_own(item, arguments)
+            (held,) = self._taken(item, self.requirements.lasting(item, [need]), self.policy())
         try:
             yield held.session
         finally:
@@ -258,7 +258,7 @@ class Devices:
         """Return how many sessions of a need one of the later tests has at once."""
         if self._is_forked:  # for this test alone
             return 0
-        return self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
+        return self._lookahead.needed_at_once(self.requirements.planned(need), nextitem)
 
     def _new_pool(self) -> Pool:
         attempts, history = self.settings.start_attempts, self._lookahead.history

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,13 +17,40 @@ from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
+from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.spec import SessionType
+
+_OPTIONS: Final = "device_appium_options"
 
 if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
     Options = AppiumOptions | Mapping[str, Any]
+
+
+def check_start(request: pytest.FixtureRequest, needs: Mapping[str, DeviceRequirement]) -> None:
+    """Raise NotAttemptedError, before a device is created for it, for a test whose driver is known not to start."""
+    if _may_use_sessions(request.node):
+        return
+    options, gate = request.getfixturevalue(_OPTIONS), devices_of(request).gate
+    with providing(request.node):
+        for name, need in needs.items():
+            attempt = gate.attempt(_key(need.request, _options_of(name, needs, options)))
+            attempt.may_begin()
+            attempt.release()
+
+
+def _may_use_sessions(item: pytest.Item) -> bool:
+    """Return whether the fixture of the options may use the test's sessions, which it has to wait for then."""
+    info: Any = getattr(item, "_fixtureinfo", None)
+    names, seen = [_OPTIONS], set[str]()
+    while names:
+        name = names.pop()
+        if name not in seen:
+            seen.add(name)
+            names += [one for definition in info.name2fixturedefs.get(name, ()) for one in definition.argnames]
+    return not seen.isdisjoint({"device_sessions", "request"})
 
 
 @contextmanager
@@ -75,7 +102,7 @@ def _key(request: SessionRequest | None, options: "Options") -> str:
     return key_of(request, capabilities_of(options))
 
 
-def _options_of(name: str, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]") -> "Options":
+def _options_of(name: str, sessions: Mapping[str, object], options: "Options | Mapping[str, Options]") -> "Options":
     """Return the options of one device: its own where they are given by the names of all."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])
