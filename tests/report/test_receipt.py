@@ -154,7 +154,7 @@ def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_reported_
 def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
     receipt = receipt_of(
         Created(ref()),
-        StartFailed(ref(), "no booted device"),
+        StartFailed(ref(), "no booted device", 2, 2),
         Stopped(ref(), "errored"),
         Created(ref("two")),
         Stopped(ref("two"), "stopped"),
@@ -163,7 +163,7 @@ def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
     counted, named = receipt.lines()
     assert counted.text.startswith("devices: 2 created, 2 stopped (confirmed), 1 failed to start; ")
     assert named == (f"failed to start: ios appium: no booted device ({PAGE})", "yellow")
-    assert colour_of(StartFailed(ref(), "")) == "yellow"
+    assert colour_of(StartFailed(ref(), "", 2, 2)) == "yellow"
 
 
 def test_what_was_booted_ahead_and_used_by_nobody_is_counted() -> None:
@@ -204,7 +204,7 @@ def test_an_error_is_reported_with_its_pages_unless_it_names_the_right_one_itsel
 def test_the_receipt_is_also_plain_values() -> None:
     receipt = receipt_of(
         Created(ref()),
-        StartFailed(ref(waited=3), "no booted device"),
+        StartFailed(ref(waited=3), "no booted device", 2, 2),
         Stopped(ref(waited=3), "errored"),
         Created(ref("two")),
         Ready(ref("two", waited=4)),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, assert_never
 
+from pytest_device.errors import NOT_STARTED
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -64,7 +65,7 @@ def _start_line(event: SessionEvent, *, verbose: bool) -> str | None:
         case TakenOver():
             return f"taken over from an earlier run{device}: {_where(of)}"
         case StartFailed():
-            return f"failed to start, retrying with a new session: {event.reason}"
+            return f"failed to start, retrying with a new session ({event.attempt}/{event.limit}): {cause_of(event)}"
         case _:
             return _end_line(event, verbose=verbose)
 
@@ -97,3 +98,8 @@ def _where(session: SessionRef) -> str:
 def colour_of(event: Event) -> str:
     """Return the colour of an event's line, nothing for the terminal's own."""
     return _COLOURS.get(type(event), "")
+
+
+def cause_of(event: StartFailed) -> str:
+    """Return why a session failed to start, without the words that say no more than that it did."""
+    return event.reason.removeprefix(NOT_STARTED).lstrip(",: ")

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.figures import counted, duration
 from pytest_device.report.incidents import Incident, alike, troubles_of, with_pages
-from pytest_device.report.lines import colour_of, line_of
+from pytest_device.report.lines import cause_of, colour_of, line_of
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -162,7 +162,7 @@ class Receipt:
         yield from _of_events(self.lost)
         troubles = troubles_of(self.incidents, self._not_started)
         failed = [
-            f"failed to start: {e.session.label}: {with_pages(e.reason, [e.session.url])}"
+            f"failed to start: {e.session.label}: {with_pages(cause_of(e), [e.session.url])}"
             for e in self._not_started
             if alike(e.reason) not in troubles
         ]
