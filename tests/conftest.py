@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests import forking
 
 pytest_plugins = ["pytester"]
 
@@ -18,9 +21,11 @@ PROGRAMS: Final = (
     "controllers/test_argent.py",
     "plugin/test_local_appium.py",
     "plugin/test_local_controllers.py",
+    "plugin/test_local_reasons.py",
     "service/appium_driver",
     "service/devices/test_browsers_installed.py",
     "service/devices/test_chromium.py",
+    "service/devices/test_relay.py",
     "service/runners/test_programs_runner.py",
     "service/test_controllers.py",
     "service/test_pages_in_a_browser.py",
@@ -75,5 +80,6 @@ def _no_service_from_outside() -> Generator[None]:
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Run pytest within tests without the plugins that take longer to load than all else; ``-p NAME`` loads one."""
+    monkeypatch.setattr(subprocess, "Popen", forking.Popen)
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))
     return pytester

@@ -6,8 +6,11 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, cast
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, cast
 
 import httpx
 import pytest
@@ -17,6 +20,7 @@ from starlette.responses import JSONResponse
 from pytest_device.errors import ControllerError
 from pytest_device.service import gateway
 from pytest_device.service.devices.base import AppState, Device, Tools
+from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError
 from pytest_device.service.runners.controller import Controller
@@ -30,15 +34,13 @@ SHOWN = "http://127.0.0.1:7777/notes?from=here"
 
 
 class _Echo(BaseHTTPRequestHandler):
-    """Tells what it was asked; as the browser, which page it shows."""
+    """Tells what it was asked."""
 
     protocol_version = "HTTP/1.1"
 
     def answer(self) -> None:
         body = self._chunks() if "transfer-encoding" in self.headers else self._whole()
         asked: Any = {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body.decode()}
-        if self.path == "/json/list":
-            asked = [{"type": "browser_ui", "url": "chrome://x"}, {"type": "page", "url": SHOWN}]
         said = json.dumps(asked).encode()
         self.send_response(302 if self.path.startswith("/moved") else 200)
         for name, value in (("Content-Type", "application/json"), ("Location", "/health"), ("X-Own", "kept")):
@@ -64,15 +66,26 @@ class _Echo(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingMixIn, UnixStreamServer):
+    """An HTTP server on a socket."""
+
+    daemon_threads = True
+
+    def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
+        return super().get_request()[0], ("a socket", 0)
+
+
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def listener() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="pd-", dir="/tmp") as directory:
+        path = Path(directory, "controller")
+        server = _Server(str(path), _Echo)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield path
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @dataclass
@@ -81,6 +94,9 @@ class Phone:
 
     tools: Tools
     done: list[Sequence[Any]] = field(default_factory=list[Sequence[Any]])
+
+    async def address(self) -> str:
+        return SHOWN
 
     async def apps(self) -> Mapping[str, AppState]:
         return {"com.example.notes": AppState.FOREGROUND}
@@ -104,13 +120,13 @@ class Phone:
 class Stage:
     """The gateway in this process, before the one controller there is."""
 
-    def __init__(self, port: int | None, phone: Phone | None = None) -> None:
+    def __init__(self, listener: Path, phone: Phone | None = None) -> None:
         self.keys = Keys(BASE)
         self.url = self.keys.url("controllers", ID)
         self.activity = Activity()
         self.phone = phone
         program = Program("agent-device", cast("Any", None), Journal(), cast("Any", None))
-        self._controller = Controller(program, {}, port, TOKEN)
+        self._controller = Controller(program, {}, listener, TOKEN)
 
     def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
         return (self._controller, self.activity) if session_id == ID else None
@@ -144,14 +160,14 @@ async def _refused(_request: object, error: Exception) -> JSONResponse:
 
 
 @pytest.fixture
-def stage(port: int) -> Stage:
-    return Stage(port)
+def stage(listener: Path) -> Stage:
+    return Stage(listener)
 
 
 @pytest.fixture
-def browser(port: int) -> Stage:
+def browser(listener: Path) -> Stage:
     """The one whose device is a browser."""
-    return Stage(port, Phone(Tools({}, debugging_port=port)))
+    return Stage(listener, Phone(Tools({}, debugging_port=1)))
 
 
 def done(stage: Stage) -> list[Sequence[Any]]:
@@ -170,10 +186,10 @@ def test_a_request_arrives_as_it_was_sent_and_its_answer_comes_back_as_it_is(sta
     assert "te" not in headers
 
 
-def test_the_program_is_asked_by_its_own_name(stage: Stage, port: int) -> None:
+def test_the_program_is_asked_by_its_own_name(stage: Stage) -> None:
     headers = stage.ask("GET", "/x", headers={"Host": "somewhere.example"}).json()["headers"]
 
-    assert {name.lower(): value for name, value in headers.items()}["host"] == f"127.0.0.1:{port}"
+    assert {name.lower(): value for name, value in headers.items()}["host"] == "127.0.0.1"
 
 
 def test_a_body_of_unknown_length_is_passed_on(stage: Stage) -> None:
@@ -197,7 +213,7 @@ def test_a_wrong_key_and_an_ended_session_are_not_found(stage: Stage, path: str)
     reply = stage.ask("GET", url=BASE + path.format(id=ID, key=key))
 
     assert reply.status_code == 404
-    assert "its session may have ended" in reply.json()["message"]
+    assert "its session may have ended" in reply.json()["errors"][0]["message"]
 
 
 def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
@@ -206,15 +222,8 @@ def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
     assert stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
 
 
-def test_a_controller_that_is_reached_otherwise_is_not_found() -> None:
-    assert Stage(None).ask("GET", "/status").status_code == 404
-
-
-def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-
-    reply = Stage(port).ask("POST", "/rpc", json={})
+def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it(tmp_path: Path) -> None:
+    reply = Stage(tmp_path / "gone").ask("POST", "/rpc", json={})
 
     assert reply.status_code == 502
     assert reply.json()["errors"][0]["message"] == "agent-device does not answer: ConnectError"
@@ -306,9 +315,37 @@ def test_what_is_no_request_is_left_to_the_daemon(browser: Stage, body: bytes) -
     assert reply.json()["body"].encode() == body
 
 
-def test_for_a_real_phone_nothing_is_said_in_other_words(port: int) -> None:
-    stage = Stage(port, Phone(Tools({})))
+def test_for_a_real_phone_nothing_is_said_in_other_words(listener: Path) -> None:
+    stage = Stage(listener, Phone(Tools({})))
 
     got = stage.rpc("open", "com.example.notes", platform="ios")
 
     assert (got["positionals"], got["flags"]) == (["com.example.notes"], {"platform": "ios"})
+
+
+@pytest.mark.parametrize("purpose", ["controllers", "appium"])
+def test_a_web_page_is_refused_also_with_the_key(stage: Stage, purpose: Literal["controllers", "appium"]) -> None:
+    url = stage.keys.url(purpose, ID)
+
+    assert stage.ask("POST", "/session", url=url, headers={"Origin": "https://page.example"}).status_code == 403
+    assert stage.ask("POST", "/session", url=url).status_code == 200
+
+
+def test_a_client_of_appium_reads_a_refusal_as_one(stage: Stage) -> None:
+    reply = stage.ask("GET", url=f"{BASE}/appium/{ID}/wrong/session/1/source")
+
+    assert reply.status_code == 404
+    assert reply.json()["value"]["error"] == "invalid session id"
+
+
+def test_the_key_of_a_daemon_does_not_open_appium(stage: Stage) -> None:
+    key = stage.url.rpartition("/")[2]
+
+    assert stage.ask("GET", url=f"{BASE}/appium/{ID}/{key}/status").status_code == 404
+
+
+def test_an_appium_that_is_gone_is_a_lost_connection(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "gone")
+
+    with pytest.raises(ConnectionLostError):
+        stage.ask("POST", "/session", url=stage.keys.url("appium", ID))

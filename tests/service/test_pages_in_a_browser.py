@@ -15,7 +15,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pytest_device.service.runners.base import LogEntry, Running
 from tests.service.process import config, running
-from tests.service.stage import COLOURS, PATIENCE_SECONDS, Stage, browser, on_stage
+from tests.service.stage import COLOURS, PATIENCE_SECONDS, WIDTH, Stage, browser, on_stage
 from tests.service.world import UNKNOWN_ID, data
 from tests.waiting import eventually
 
@@ -90,6 +90,10 @@ def says(chrome: Chrome, name: str, text: str) -> None:
 def shows(chrome: Chrome, number: int) -> None:
     """Wait until the picture has one of the colours."""
     wait(chrome, lambda: chrome.execute_script(COLOUR) == [*COLOURS[number], 255])
+
+
+def parent(element: WebElement) -> WebElement:
+    return element.find_element(By.XPATH, "..")
 
 
 def press(chrome: Chrome, *keys: str) -> None:
@@ -179,9 +183,41 @@ def test_a_session_that_becomes_ready_shows_its_picture_without_a_reload(look: C
         says(look, "absence", "The device is starting")
         stage.runner.boot = Running({})
         shows(look, 0)
-        assert look.title == "Running · login works"
+        assert look.title == "Ready · login works"
         assert not complaints(look)
         look.get("about:blank")
+
+
+def test_until_the_first_picture_the_preview_says_that_it_connects(look: Chrome, stage: Stage) -> None:
+    stage.device.broken = "the screen is not up"
+    look.get(stage.preview)
+    says(look, "absence", "Connecting…")
+    stage.device.broken = None
+    shows(look, 0)
+
+    assert not by_id(look, "absence").is_displayed()
+
+
+def test_an_id_is_copied_by_its_button(look: Chrome, stage: Stage) -> None:
+    look.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"], "origin": stage.base_url})
+    look.get(stage.page)
+    button = next(one for one in look.find_elements(By.CSS_SELECTOR, "#facts .copy") if stage.id in parent(one).text)
+    button.click()
+    wait(look, lambda: button.text == "Copied")
+
+    assert look.execute_async_script("navigator.clipboard.readText().then(arguments[0])") == stage.id
+
+
+def test_the_list_follows_its_sessions_and_leads_to_their_pages(look: Chrome, stage: Stage) -> None:
+    look.get(f"{stage.base_url}/")
+    says(look, "sessions", "Ready")
+    stage.runner.fail("the device died")
+    says(look, "sessions", "the device died")
+    assert not complaints(look)
+    look.find_element(By.LINK_TEXT, "login works").click()
+    wait(look, lambda: look.current_url == stage.page)
+    look.find_element(By.LINK_TEXT, "All sessions").click()
+    wait(look, lambda: look.title == "Device sessions")
 
 
 def test_the_end_of_a_session_is_reported_where_its_picture_was(look: Chrome, stage: Stage) -> None:
@@ -191,7 +227,9 @@ def test_the_end_of_a_session_is_reported_where_its_picture_was(look: Chrome, st
     says(look, "outcome", "Failed: the device died:\n  signal 9")
 
     assert look.title == "Failed · login works"
-    assert "The session has ended" in by_id(look, "stage").text
+    assert "The session has ended. This is its last picture." in by_id(look, "stage").text
+    look.refresh()
+    shows(look, 0)
     look.find_element(By.LINK_TEXT, "Session page").click()
     wait(look, lambda: look.current_url == stage.page)
     assert "signal 9" in by_id(look, "outcome").text
@@ -218,13 +256,28 @@ def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
     assert not complaints(look)
 
 
+def test_the_page_shows_the_screen_and_leads_to_the_live_preview(look: Chrome, stage: Stage) -> None:
+    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
+    look.get(stage.page)
+    seen = "const picture = document.querySelector('#screen img'); return picture?.complete && picture.naturalWidth"
+
+    assert eventually(lambda: look.execute_script(seen) == WIDTH)
+    pictures = stage.device.pictures
+    stage.device.taps.append((0.5, 0.5))
+    assert eventually(lambda: stage.device.pictures > pictures)
+    look.find_element(By.CSS_SELECTOR, "#screen a").click()
+
+    assert eventually(lambda: look.current_url == stage.preview)
+    assert not complaints(look)
+
+
 def test_a_session_is_stopped_only_when_that_is_confirmed(look: Chrome, stage: Stage) -> None:
     look.get(stage.page)
     press(look, Keys.TAB, Keys.ENTER)
     assert focused(look) == "Keep it running"
     press(look, Keys.ENTER)
     press(look, Keys.ENTER, Keys.ESCAPE)
-    assert "Running" in by_id(look, "state").text
+    assert "Ready" in by_id(look, "state").text
     press(look, Keys.ENTER, Keys.TAB, Keys.ENTER)
     says(look, "outcome", "Stopped: requested on the session page")
 
@@ -233,18 +286,19 @@ def test_a_session_is_stopped_only_when_that_is_confirmed(look: Chrome, stage: S
     assert not complaints(look)
 
 
-@pytest.mark.parametrize("ended", [False, True], ids=["running", "failed"])
-def test_the_pages_fit_a_small_window_and_can_be_read_in_light_and_dark(
-    look: Chrome, stage: Stage, *, ended: bool
+@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("ended", [False, True], ids=["ready", "failed"])
+def test_the_pages_fit_their_window_and_can_be_read_in_light_and_dark(
+    look: Chrome, stage: Stage, width: int, *, ended: bool
 ) -> None:
     stage.runner.said = "a log\n" + "with-a-very-long-word-" * 20
     if ended:
         stage.runner.fail("the-device-died-of-a-very-long-word-" * 10 + "\n" + "and-more-" * 50)
-    for address in (stage.page, stage.preview):
+    for address in (f"{stage.base_url}/", stage.page, stage.preview):
         look.get(address)
         for dark in (False, True):
-            with window(look, 320, dark=dark):
-                assert look.execute_script("return document.documentElement.scrollWidth") == 320
+            with window(look, width, dark=dark):
+                assert look.execute_script("return document.body.scrollWidth <= innerWidth")
                 assert look.execute_script(FAINT) == []
 
 

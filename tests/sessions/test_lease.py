@@ -151,7 +151,7 @@ def test_a_session_that_somebody_else_stops_is_given_up(client: DeviceClient, wo
 
 def test_a_session_that_is_not_ready_in_time_is_stopped(client: DeviceClient, world: World) -> None:
     with pytest.raises(
-        SessionTimeoutError, match=r"not ready after 9 s, its status is new .*device_wait_timeout"
+        SessionTimeoutError, match=r"not ready after 9 s, it is starting .*device_wait_timeout"
     ) as caught:
         leased(client, world, timeout_seconds=9)
 

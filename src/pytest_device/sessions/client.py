@@ -24,7 +24,7 @@ from pytest_device.errors import (
 )
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
-from pytest_device.sessions.interference import interference, shielded
+from pytest_device.sessions.interference import culprit_named, shielded
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same, path_of
 from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
@@ -32,7 +32,7 @@ from pytest_device.sessions.reply_body import body_of, check_whole
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.settings import checked_token
-from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
+from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR, Status
 
 if TYPE_CHECKING:
     import ssl
@@ -192,17 +192,13 @@ class DeviceClient:
 
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
         try:
-            with self._bounded(operation):
+            with culprit_named(self.base_url), self._bounded(operation):
                 return self._asked(operation, method, path, body)
         except ServiceError as error:
             self._without_token(error)
             raise
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigError(f"service address {self.base_url!r} cannot be used: {error}") from None
-        except Exception as error:
-            if problem := interference(error, self.base_url):
-                raise ServiceError(f"{operation}: {problem}") from None
-            raise
 
     def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
         # JSON is promised by the header even where there is no body ("Endpoints", common to all).
@@ -267,6 +263,20 @@ def _certificates() -> "ssl.SSLContext | bool":
 
     cafile, capath = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     return ssl.create_default_context(cafile=cafile, capath=capath) if cafile or capath else True
+
+
+class LocalClient(DeviceClient):
+    """Adds what the local service says on its session pages only, which end with the run: devices, why one failed."""
+
+    def get(self, session_id: UUID | str) -> Session:
+        """Return the session; raise ConfigError if it failed because of its request."""
+        session, facts = super().get(session_id), dict[str, Any]()
+        if session.status != Status.NEW:
+            with suppress(httpx.HTTPError, ValueError):
+                facts = self._http.get(f"/sessions/{session.id}/facts").json().get("data", {})
+        if facts.get("failedByRequest"):
+            raise ConfigError(str(facts["reason"]))
+        return session.model_copy(update={"reason": facts.get("reason"), "deviceName": facts.get("device")})
 
 
 def _path(session_id: UUID | str) -> str:

@@ -45,7 +45,7 @@ class PendingSession:
         if isinstance(report, messages.Due):
             self.wanted = False
         if isinstance(report, messages.Answered):
-            self.entry = self.entry._replace(session_id=report.session_id, url=report.url)
+            self.entry = self.entry.created(report.session_id, report.url, report.answer.body)
         self.last = report
         self._reports.put(report)
 

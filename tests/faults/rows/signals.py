@@ -74,6 +74,11 @@ _FAILS_AT_THE_END: Final = """
     """
 
 
+def _as_a_program(room: Room) -> None:
+    """Start pytest by its interpreter: the system shows a fork with the environment variables of the first process."""
+    room.start(executable=sys.executable)
+
+
 def _kill_the_job(room: Room) -> None:
     room.strike()
     for process in room.processes():
@@ -224,6 +229,7 @@ ROWS: Final = (
         "CI kills every process with the job's environment variable",
         "The reaper doesn't have the variable. A CI service that ends a whole container is another row.",
         HOLDS,
+        start=_as_a_program,
         when=in_test,
         fault=_kill_the_job,
         reported=NOBODY,

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -9,79 +10,65 @@ import pytest
 
 from pytest_device.controllers.appium.connection import DriverPolicy, address_of
 from pytest_device.controllers.appium.drivers import driver
-from pytest_device.controllers.appium.options import capabilities_of
+from pytest_device.controllers.appium.options import capabilities_of, check_options
+from pytest_device.plugin.markers import ONLY
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.provider.devices import devices_of, providing
+from pytest_device.plugin.provider.devices import Devices, providing
+from pytest_device.plugin.provider.holds import spend, taken_by
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
-from pytest_device.sessions.request import SessionRequest
-from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.spec import SessionType
-
-_OPTIONS: Final = "device_appium_options"
 
 if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
+    from pytest_device.sessions.breaker import Gate
+    from pytest_device.sessions.requirement import DeviceRequirement
+
     Options = AppiumOptions | Mapping[str, Any]
 
-
-def check_start(request: pytest.FixtureRequest, needs: Mapping[str, DeviceRequirement]) -> None:
-    """Raise NotAttemptedError, before a device is created for it, for a test whose driver is known not to start."""
-    if _may_use_sessions(request.node):
-        return
-    options, gate = request.getfixturevalue(_OPTIONS), devices_of(request).gate
-    with providing(request.node):
-        for name, need in needs.items():
-            attempt = gate.attempt(_key(need.request, _options_of(name, needs, options)))
-            attempt.may_begin()
-            attempt.release()
+_OPTIONS: Final = "device_appium_options"
 
 
-def _may_use_sessions(item: pytest.Item) -> bool:
-    """Return whether the fixture of the options may use the test's sessions, which it has to wait for then."""
-    info: Any = getattr(item, "_fixtureinfo", None)
-    names, seen = [_OPTIONS], set[str]()
-    while names:
-        name = names.pop()
-        if name not in seen:
-            seen.add(name)
-            names += [one for definition in info.name2fixturedefs.get(name, ()) for one in definition.argnames]
-    return not seen.isdisjoint({"device_sessions", "request"})
+@contextmanager
+def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
+    """Provide the driver of a fixture of a wider scope, with what the suite's fixtures say for its first test."""
+    item: Any = devices.item
+    values = item._request.getfixturevalue  # noqa: SLF001  # of the test: the wider fixture may not request these
+    options = item.funcargs[_OPTIONS] = values(_OPTIONS)
+    policy, _ = values("device_driver_policy"), values("device_sessions")
+    with started(devices, item, options, policy) as drivers, devices.holds.holding(fixture, item, drivers):
+        yield drivers[ONLY]
 
 
 @contextmanager
 def started(
-    request: pytest.FixtureRequest,
-    sessions: Mapping[str, Session],
-    options: "Options | Mapping[str, Options]",
-    policy: DriverPolicy,
+    devices: Devices, item: pytest.Item, options: "Options | Mapping[str, Options]", policy: DriverPolicy
 ) -> "Generator[Mapping[str, WebDriver]]":
-    """Start a driver on each session and quit them all at the end, but for those of a failed test that are kept."""
-    item: pytest.Item = request.node
-    devices = devices_of(request)
-    asked = devices.requests(item)
+    """Start a driver on each session of a test and quit them all at the end, but for those that are kept."""
+    taken = taken_by(item)
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
-        for session in sessions.values():
-            check_type(session, "an Appium driver", SessionType.APPIUM)
-        for name, session in sessions.items():
-            mine, request_of_one = _options_of(name, sessions, options), asked.get(name)
+        for one in taken.values():
+            check_type(one.session, "an Appium driver", SessionType.APPIUM)
+        for name, one in taken.items():
+            mine, request = _options_of(name, taken, options), one.requirement.request
+            check_options(mine, request)
             started_one = driver(
-                session,
+                one.session,
                 mine,
-                request=request_of_one,
+                request=request,
                 policy=policy,
-                leave=lambda: devices.keeps(item),
-                lost=lambda: devices.spend(item),  # a hanging driver must not disturb the next test
+                leave=partial(devices.leaves, one),
+                lost=partial(spend, {name: one}),  # a hanging driver must not disturb the next test
             )
-            with devices.gate.attempting(_key(request_of_one, mine), item.nodeid):
+            with devices.gate.attempting(key_of(request, capabilities_of(mine)), item.nodeid):
                 drivers[name] = stack.enter_context(started_one)
-            _hide_address(item, session, drivers[name])
+            _hide_address(item, one.session, drivers[name])
         starting.close()
         item.stash[DRIVERS] = drivers
         try:
@@ -97,12 +84,21 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
 
 
-def _key(request: SessionRequest | None, options: "Options") -> str:
-    """Return what is equal for starts that can be expected to end alike."""
-    return key_of(request, capabilities_of(options))
+def check_early(gate: "Gate", item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
+    """Raise an error for drivers of a test that cannot start, if their options are known before its sessions.
+
+    That is ConfigError for a mistake in the options, NotAttemptedError where equal drivers have not started.
+    """
+    known: Mapping[str, Any] = getattr(item, "funcargs", {})
+    for name, need in needs.items() if _OPTIONS in known else ():
+        mine = _options_of(name, needs, known[_OPTIONS])
+        check_options(mine, need.request)
+        attempt = gate.attempt(key_of(need.request, capabilities_of(mine)))
+        attempt.may_begin()
+        attempt.release()
 
 
-def _options_of(name: str, sessions: Mapping[str, object], options: "Options | Mapping[str, Options]") -> "Options":
+def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapping[str, Options]") -> "Options":
     """Return the options of one device: its own where they are given by the names of all."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])

@@ -203,7 +203,9 @@ class Supervisor:
         if self._token in url:
             url = ""
         if session_id:
-            session.entry = session.entry._replace(session_id=session_id, url=url, state=LIVE)
+            entry = session.entry.created(session_id, url, answer.body)
+            session.deadline -= (session.entry.minutes - entry.minutes) * 60
+            session.entry = entry._replace(state=LIVE)
             self._record(session.entry)
             if not session.wanted:
                 session.attempts, session.due = 0, time.monotonic()
