@@ -64,7 +64,7 @@ def device_sessions(
     from pytest_device.plugin.provider.drivers import check_early
 
     devices, defaults = _devices(request), cast("Mapping[str, Any]", device_request_defaults)
-    return devices.acquire(request.node, defaults, device_wait_policy, partial(check_early, devices.gate))
+    return devices.acquire(request.node, defaults, device_wait_policy, partial(check_early, devices))
 
 
 @pytest.fixture

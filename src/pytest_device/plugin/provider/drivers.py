@@ -13,9 +13,9 @@ from pytest_device.controllers.appium.drivers import driver
 from pytest_device.controllers.appium.options import capabilities_of, check_options
 from pytest_device.plugin.markers import ONLY
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.provider.devices import Devices, providing
+from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.holds import spend, taken_by
-from pytest_device.plugin.state import DRIVERS, check_type
+from pytest_device.plugin.state import DRIVERS, check_type, providing
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
-    from pytest_device.sessions.breaker import Gate
     from pytest_device.sessions.requirement import DeviceRequirement
 
     Options = AppiumOptions | Mapping[str, Any]
@@ -84,7 +83,7 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
 
 
-def check_early(gate: "Gate", item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
+def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
     """Raise an error for drivers of a test that cannot start, if their options are known before its sessions.
 
     That is ConfigError for a mistake in the options, NotAttemptedError where equal drivers have not started.
@@ -93,7 +92,7 @@ def check_early(gate: "Gate", item: pytest.Item, needs: "Mapping[str, DeviceRequ
     for name, need in needs.items() if _OPTIONS in known else ():
         mine = _options_of(name, needs, known[_OPTIONS])
         check_options(mine, need.request)
-        attempt = gate.attempt(key_of(need.request, capabilities_of(mine)))
+        attempt = devices.gate.attempt(key_of(need.request, capabilities_of(mine)))
         attempt.may_begin()
         attempt.release()
 
