@@ -21,7 +21,6 @@ from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.failure import add_section, describe, message_only, shorten
 from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import attach
-from pytest_device.plugin.provider.forks import LEARNED, ForkedJudge, learn
 from pytest_device.plugin.provider.holds import spend, taken_by
 from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.signals import EndInOrder
@@ -120,8 +119,6 @@ class DeviceTests(TimerNotes):
         verdict = verdict_of(error) if error and call.excinfo else None
         attach(report, self._log.take(), verdict, cause=cause, waited=item.stash.get(WAITED, 0.0))
         item.stash[WAITED] = 0.0
-        if isinstance(judge := self.devices.gate.judge, ForkedJudge):
-            vars(report)[LEARNED], judge.learned = judge.learned, []
         if self._signals.exit_status is not None:  # still here: the test has caught the KeyboardInterrupt
             item.session.shouldstop = "terminated by a signal"
         return report
@@ -149,9 +146,9 @@ class DeviceTests(TimerNotes):
         if verdict is Verdict.INFRASTRUCTURE and not (isinstance(error, SessionError) and error.reason):
             self._add_log(item, report)  # the message lacks the reason
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Learn from the report of a forked child what it has met."""
-        learn(self.devices.of_children, vars(report).get(LEARNED, ()))
+    def pytest_runtest_logfinish(self) -> None:
+        """Learn what a forked child has met."""
+        self.devices.children.learn()
 
     def _look_up(
         self,

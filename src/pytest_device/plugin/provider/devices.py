@@ -73,8 +73,7 @@ class Devices:
         self.holds = Holds(self._keep)
         self._cleanup: Cleanup | None = None
         self.gate = new_gate(settings, redactor, judge)
-        self.of_children = Breaker(settings.start_attempts, time.monotonic)
-        """What forked children have met; no other thread uses it, which might hold its lock at a fork."""
+        self.children = ForkedJudge(Breaker(settings.start_attempts, time.monotonic))
         self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
@@ -229,6 +228,7 @@ class Devices:
         with suppress(StopFailedError):  # its event reports it
             self._pool.release([], lambda _need: False)
         self._pool.close()
+        self.children.close()
 
     def _taken(
         self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: "WaitPolicy"
@@ -258,7 +258,7 @@ class Devices:
         """Begin anew in a forked child: its parent's sessions are not its own."""
         if os.getpid() != self._pid:
             self._pid, self._is_forked = os.getpid(), True
-            self.gate = new_gate(self.settings, self._redactor, ForkedJudge(self.of_children))
+            self.gate = new_gate(self.settings, self._redactor, self.children)
             self._pool = self._new_pool()
 
     def _hide(self, session: "Session") -> None:

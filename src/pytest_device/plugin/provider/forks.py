@@ -1,50 +1,67 @@
 """What forked children learn of failed attempts, for their parent and its later children."""
 
-from collections.abc import Iterable, Sequence
+import json
+import os
+from contextlib import suppress
 from typing import Any, Final
 
 from pytest_device.sessions.breaker import Answer, Breaker, Cause, Ticket
 
-LEARNED: Final = "device_learned"
-"""Key of a report from a child."""
-_OF_A_CHILD: Final[Ticket] = ("", -1)
+_CHUNK_BYTES: Final = 64 * 1024
 
 
 class ForkedJudge:
-    """Decides in a child by what its parent knew when it forked; ``learned`` is what the parent does not know yet."""
+    """Decides in children by what the parent knew at the fork; through a pipe the parent learns what they have met.
+
+    Not through their reports, which are lost when a child dies.
+    """
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
-        self.learned: list[Sequence[Any]] = []
+        self._ends = os.pipe()
+        for end in self._ends:
+            os.set_blocking(end, False)  # what does not fit is lost, and met again
 
     def ask(self, key: str, ticket: Ticket) -> Answer:
         return self._breaker.ask(key, ticket)
 
     def ready(self, key: str, ticket: Ticket) -> None:
         self._breaker.ready(key, ticket)
-        self.learned.append(("ready", key))
+        self._send("ready", key)
 
     def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None:
         self._breaker.failed(key, ticket, cause, is_final=is_final)
-        self.learned.append(("failed", key, *cause, is_final))
+        self._send("failed", key, *cause, is_final)
 
     def released(self, key: str, ticket: Ticket) -> None:
         self._breaker.released(key, ticket)
 
     def met(self, key: str, test: str) -> None:
         self._breaker.met(key, test)
-        self.learned.append(("met", key, test))
+        self._send("met", key, test)
 
+    def learn(self) -> None:
+        """Note in the parent what children have met."""
+        with suppress(OSError):  # there is nothing more
+            while data := os.read(self._ends[0], _CHUNK_BYTES):
+                for line in data.splitlines():
+                    self._note(json.loads(line))
 
-def learn(breaker: Breaker, learned: Iterable[Sequence[Any]]) -> None:
-    """Note what a child has learned."""
-    for message in learned:
+    def close(self) -> None:
+        for end in self._ends:
+            os.close(end)
+
+    def _send(self, *message: Any) -> None:
+        with suppress(OSError):
+            os.write(self._ends[1], json.dumps(message).encode() + b"\n")
+
+    def _note(self, message: list[Any]) -> None:
         match message:
-            case ("ready", key):
-                breaker.ready(key, _OF_A_CHILD)
-            case ("failed", key, *cause, is_final):
-                breaker.failed(key, _OF_A_CHILD, Cause(*cause), is_final=is_final)
-            case ("met", key, test):
-                breaker.met(key, test)
+            case ["failed", key, *cause, is_final]:
+                self._breaker.failed(key, ("", -1), Cause(*cause), is_final=is_final)
+            case ["met", key, test]:
+                self._breaker.met(key, test)
+            case [_, key]:
+                self._breaker.ready(key, ("", -1))
             case _:
-                raise ValueError(f"a message {message[0]!r} of a child")
+                raise ValueError(f"a message {message!r} of a child")
