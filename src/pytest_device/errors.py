@@ -28,9 +28,12 @@ DeviceError
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pytest_device.escape import escaped
+
+NOT_STARTED: Final = "the session failed to start"
+"""How the message of a SessionFailedError begins where that is all that is known."""
 
 
 class DeviceError(Exception):
@@ -81,16 +84,24 @@ class StopDelayedError(ServiceError):
 class StatusError(ServiceError):
     """A refusal: ``status`` is the HTTP status, ``detail`` the service's explanation, in any format.
 
-    ``retry_after_seconds`` is the service's ``Retry-After``, None without one.
+    ``retry_after_seconds`` is the service's ``Retry-After``, None without one. ``is_page``: whether it was a page of
+    HTML, which something on the way to the service sent.
     """
 
     def __init__(
-        self, message: str, *, status: int, detail: str = "", retry_after_seconds: float | None = None
+        self,
+        message: str,
+        *,
+        status: int,
+        detail: str = "",
+        retry_after_seconds: float | None = None,
+        is_page: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.detail = detail
         self.retry_after_seconds = retry_after_seconds
+        self.is_page = is_page
 
 
 class InvalidRequestError(StatusError):

@@ -316,13 +316,13 @@ def test_a_boot_that_was_tried_again_is_counted_and_named(
     reported = [
         line
         for line in result.outlines
-        if "android agent-device: failed to start, retrying with a new session: " in line
+        if "android agent-device: failed to start, retrying with a new session (2/2): see the session page" in line
     ]
     assert len(reported) == (0 if args else 1)
     result.stdout.fnmatch_lines(
         [
             "devices: 2 created, 2 stopped (confirmed), 1 failed to start; * of device time, * waiting for devices",
-            "failed to start: android agent-device: the session failed to start, *",
+            "failed to start: android agent-device: see the session page for the reason",
             "    http://127.0.0.1:*/sessions/*",
         ]
     )

@@ -1,6 +1,7 @@
 """The fixtures: each joins two steps of the flow."""
 
 from collections.abc import Generator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -62,8 +63,8 @@ def device_sessions(
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
     from pytest_device.plugin.provider.drivers import check_early
 
-    defaults = cast("Mapping[str, Any]", device_request_defaults)
-    return _devices(request).acquire(request.node, defaults, device_wait_policy, check_early)
+    devices, defaults = _devices(request), cast("Mapping[str, Any]", device_request_defaults)
+    return devices.acquire(request.node, defaults, device_wait_policy, partial(check_early, devices))
 
 
 @pytest.fixture
