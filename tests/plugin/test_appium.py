@@ -4,9 +4,10 @@ import json
 from collections.abc import Generator
 from pathlib import Path
 
-# Loaded before the first run inside this process, which would load it anew each time.
-import appium.webdriver as appium_webdriver  # noqa: F401
 import pytest
+
+# Loaded before the first run inside this process, which would load it anew each time.
+from appium import webdriver as webdriver  # noqa: PLC0414
 
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
