@@ -40,6 +40,7 @@ def test_they_boot_side_by_side(pytester: pytest.Pytester, service: FaultyServic
     result.assert_outcomes(passed=1)
     pages = [index for index, line in enumerate(result.outlines) if line.startswith("    http")]
     ready = [index for index, line in enumerate(result.outlines) if ": ready after " in line]
+    assert len(pages) == len(ready) == 2
     assert max(pages) < min(ready)
 
 
