@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pytest_device.app.document import Document, Object, at, object_at, text_at
+from pytest_device.app.document import Document, Object, at, first, object_at, text_at
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ProjectError
 
@@ -88,6 +88,11 @@ class PackageConfig:
             if path.is_file():
                 return Document.read(path)
         return None
+
+    def executable(self, name: str) -> Path | None:
+        """Return the command of an installed library."""
+        commands = (directory / "node_modules/.bin" / name for directory in _upwards(self.root))
+        return first(path for path in commands if path.is_file())
 
     def installed_version(self, name: str) -> str | None:
         found = self.installed(name)
