@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_device import ConfigError
-from pytest_device.app import load_project
+from pytest_device.app import app_config_fields_not_synced, check, load_project
 from pytest_device.app.dynamic.node import find_node
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put, rows
@@ -162,6 +162,15 @@ def test_an_ignored_static_configuration_is_known(tmp_path: Path) -> None:
     assert _load(tmp_path, "module.exports = () => ({name: 'x'})").unused_static
     assert not _load(tmp_path, "module.exports = ({config}) => ({...config, name: 'x'})").unused_static
     assert not _load(tmp_path, "module.exports = ({config}) => ({vendor: config})").unused_static
+
+
+def test_checks_name_the_dynamic_configuration(tmp_path: Path) -> None:
+    [row] = [one.values[0] for one in rows("package_config") if "app.config.js" in str(one.values[0]["input"])]
+    put(tmp_path, {**row["input"]["files"], "ios/Podfile": "", "app.json": {"vendor": {"name": "ignored"}}})
+    project = load_project(tmp_path)
+    assert [one.status for one in app_config_fields_not_synced(project)] == ["failed"]
+    failed = {one.id: one.path.name for one in check(project) if one.status == "failed"}
+    assert failed["config-unused-static"] == "app.config.js"
 
 
 def test_without_a_suitable_node_the_error_names_those_that_were_found(tmp_path: Path) -> None:

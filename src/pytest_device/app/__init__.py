@@ -3,6 +3,10 @@
 from pytest_device.app.bundler import CssModule as CssModule
 from pytest_device.app.bundler import css_module_name as css_module_name
 from pytest_device.app.bundler import debug_id as debug_id
+from pytest_device.app.checks import check as check
+from pytest_device.app.checks.finding import Finding as Finding
+from pytest_device.app.checks.packages import app_config_fields_not_synced as app_config_fields_not_synced
+from pytest_device.app.checks.packages import install_check as install_check
 from pytest_device.app.env import EnvResult as EnvResult
 from pytest_device.app.env import load_env as load_env
 from pytest_device.app.inlining import EnvRead as EnvRead
