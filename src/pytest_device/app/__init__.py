@@ -11,6 +11,7 @@ from pytest_device.app.env import EnvResult as EnvResult
 from pytest_device.app.env import load_env as load_env
 from pytest_device.app.inlining import EnvRead as EnvRead
 from pytest_device.app.inlining import inlined_public as inlined_public
+from pytest_device.app.link import Links as Links
 from pytest_device.app.project import Project as Project
 from pytest_device.app.project import load_project as load_project
 from pytest_device.app.routes.match import Match as Match

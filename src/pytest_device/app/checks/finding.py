@@ -1,6 +1,5 @@
 """What a check of a project finds."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -11,7 +10,7 @@ from pytest_device.app.project import Project
 Severity: TypeAlias = Literal["error", "warning", "note"]
 Status: TypeAlias = Literal["failed", "passed", "skipped"]
 
-RULES: Final[Mapping[str, tuple[Severity, str]]] = {
+RULES: Final[dict[str, tuple[Severity, str]]] = {
     "config-type": ("error", "a key has a value of its type"),
     "config-value": ("error", "a key has one of its values, within its limits"),
     "config-unknown-key": ("warning", "a key is spelt as in the reference"),
@@ -48,7 +47,12 @@ RULES: Final[Mapping[str, tuple[Severity, str]]] = {
     "typed-routes-ignored": ("warning", "the generated declaration is ignored by git"),
     "typed-routes-included": ("error", "the TypeScript configuration includes the generated declaration"),
 }
-"""Every finding: its ID with its severity and rule."""
+"""Every finding of a project: its ID with its severity and rule."""
+
+BUNDLE_RULES: Final[dict[str, tuple[Severity, str]]] = {
+    "bundle-secret": ("error", "a build holds no secret of the environment files"),
+    "bundle-debug-id": ("error", "a bundle and its map have one debug ID"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Finding:
 
 
 def failed(id: str, path: Path, what: str, fix: str, place: Place | None = None) -> Finding:  # noqa: A002  # the field
-    severity, rule = RULES[id]
+    severity, rule = (RULES | BUNDLE_RULES)[id]
     line, column = (place.line, place.column) if place else (0, 0)
     return Finding(id, severity, "failed", path, line, column, f"{what}: {rule}", fix)
 

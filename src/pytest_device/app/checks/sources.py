@@ -40,7 +40,7 @@ def check_sources(project: Project) -> Iterator[Finding]:
 
 def check_secrets(project: Project) -> Iterator[Finding]:
     """Yield secrets in the values that ship with the app."""
-    for trail in _secret_trails(project.config.get("extra"), ("extra",)):
+    for trail in secret_trails(project.config.get("extra"), ("extra",)):
         fix = "keep it on a server: whatever is in the app can be read"
         yield in_config(project, "secret-in-config", trail, "holds a secret", fix)
     prefix = project.vendor.public_prefix
@@ -50,12 +50,12 @@ def check_secrets(project: Project) -> Iterator[Finding]:
             yield failed("secret-in-public-variable", project.root / ".env", f"{name} holds a secret", fix)
 
 
-def _secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, one in pairs:
         if isinstance(one, str) and one and _is_secret(str(name), one):
             yield (*above, name)
-        yield from _secret_trails(one, (*above, name))
+        yield from secret_trails(one, (*above, name))
 
 
 def _is_secret(name: str, value: str) -> bool:
