@@ -6,6 +6,7 @@ Runs at a local service with simulated devices; both sides of each ratio are mea
 import argparse
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,7 @@ RATIO_BAR: Final = 1.10
 START_BAR_MS: Final = 20.0
 """Of the run's own time, for starting the reaper."""
 MEMORY_BAR_MB: Final = 15.0
+TERM_BAR_SECONDS: Final = 0.2
 STOPS_BAR: Final = 2.0
 """The time of 50 stops over that of one."""
 
@@ -49,6 +51,15 @@ import pytest
 @pytest.mark.device(platform="android", type="appium")
 def test_driven(device_session, number):
     assert device_session.status == "in-progress"
+"""
+WAITS: Final = """
+import time
+import pytest
+
+@pytest.mark.device(platform="android", type="appium")
+def test_driven(device_session):
+    print("reached", flush=True)
+    time.sleep(60)
 """
 WITH_PLAIN_FIXTURE: Final = """
 import os, time
@@ -94,7 +105,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         met = [_runs(Path(directory), boot, repeats) <= RATIO_BAR for boot in BOOTS][:1]
         with faulty_service() as service:
-            met += _reaper(service, Path(directory), repeats), _stops(service, Path(directory), repeats)
+            met += _reaper(service, Path(directory), repeats), _terminated(service, Path(directory), repeats)
+            met += [_stops(service, Path(directory), repeats)]
     print("bars met" if all(met) else "BAR MISSED")
     return 0 if all(met) else 1
 
@@ -123,7 +135,38 @@ def _runs(directory: Path, boot: float, repeats: int) -> float:
     return plugin / plain
 
 
+def _terminated(service: FaultyService, directory: Path, repeats: int) -> bool:
+    """End runs in a test by a signal, and wait for the stop call that follows."""
+    (directory / "waits.py").write_text(WAITS)
+    seconds: dict[signal.Signals, list[float]] = {signal.SIGTERM: [], signal.SIGKILL: []}
+    for _ in range(repeats):
+        for number in random.sample(list(seconds), 2):
+            service.reset()
+            with _started(directory, service, ["waits.py", "-s"]) as run:
+                assert run.stdout
+                while b"reached" not in run.stdout.readline():
+                    pass
+                run.send_signal(number)
+                seconds[number].append(_timed(lambda: _wait_for_stop(service)))
+                run.stdout.read()
+    term, kill = (statistics.median(each) for each in seconds.values())
+    print(f"from SIGTERM to the stop call: {term:.3f} s (bar: {TERM_BAR_SECONDS:g}); from SIGKILL: {kill:.3f} s")
+    return term <= TERM_BAR_SECONDS
+
+
+def _wait_for_stop(service: FaultyService) -> None:
+    while "stop" not in (operation for operation, _ in service.requests()):
+        time.sleep(0.005)
+
+
 def _run(suite: Path, service: FaultyService, options: Sequence[str]) -> None:
+    with _started(suite, service, options) as run:
+        run.communicate()
+    if run.returncode:
+        raise subprocess.CalledProcessError(run.returncode, run.args)
+
+
+def _started(suite: Path, service: FaultyService, options: Sequence[str]) -> subprocess.Popen[bytes]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
         "DEVICE_URL": service.url,
         "DEVICE_TOKEN": service.token,
@@ -133,7 +176,7 @@ def _run(suite: Path, service: FaultyService, options: Sequence[str]) -> None:
         "DEVICE_SHARE": "test",  # as the plain fixture has it: a session for each test
     }
     command = [sys.executable, "-m", "pytest", "-q", *options]
-    subprocess.run(command, cwd=suite, env=environment, check=True, stdout=subprocess.PIPE)
+    return subprocess.Popen(command, cwd=suite, env=environment, stdout=subprocess.PIPE)
 
 
 def _reaper(service: FaultyService, directory: Path, repeats: int) -> bool:

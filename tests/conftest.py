@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests import forking
 
 pytest_plugins = ["pytester"]
 
@@ -76,5 +79,6 @@ def _no_service_from_outside() -> Generator[None]:
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Run pytest within tests without the plugins that take longer to load than all else; ``-p NAME`` loads one."""
+    monkeypatch.setattr(subprocess, "Popen", forking.Popen)
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD))
     return pytester

@@ -1,7 +1,9 @@
-"""The reference matches the code, links in the docs work, and the README shows the suite of `init` and CI's command."""
+"""The pages match the code, and each other: tables, links, code blocks, names of options."""
 
+import ast
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,24 +11,23 @@ import pytest
 
 import pytest_device
 from pytest_device import DeviceArguments, errors
-from pytest_device.options import OPTIONS, Option
+from pytest_device.cli import COMMANDS
+from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
 from pytest_device.plugin import fixtures, hookspecs
 from pytest_device.sessions.request import SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
+from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of
 
-ROOT = Path(__file__).parent.parent
-PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")})
-REFERENCE = "".join(
-    (ROOT / "docs" / f"{page}.md").read_text() for page in ("markers-and-fixtures", "reference", "errors")
-)
-
-
-def section(title: str) -> str:
-    return REFERENCE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+SOURCE = ROOT / "src" / "pytest_device"
+TESTED = (ROOT / "examples", SOURCE / "cli" / "suite")
+RUN = {DOCS / name for name in ("hooks.md", "local-service.md", "python-api.md", "reports.md")}
+"""Their blocks of Python are run by ``test_docs_run`` and, of the reports, by ``plugin/test_appium``."""
+MOST_WORDS = 1500
 
 
-def first_column(title: str) -> list[str]:
-    return re.findall(r"^\| `(\w+)` \|", section(title), flags=re.MULTILINE)
+def first_column(page: str, title: str) -> list[str]:
+    section = (DOCS / f"{page}.md").read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `(.*?)` \|", section, flags=re.MULTILINE)
 
 
 def row_of(option: Option[Any]) -> str:
@@ -35,25 +36,25 @@ def row_of(option: Option[Any]) -> str:
 
 
 def test_every_marker_argument_is_listed() -> None:
-    assert set(first_column("Marker")) == {*SessionRequest.model_fields, *SHARING}
+    assert set(first_column("writing-tests", "Marker")) == {*SessionRequest.model_fields, *SHARING}
     assert set(DeviceArguments.__annotations__) == {*SessionRequest.model_fields, *SHARING}
 
 
 def test_every_fixture_is_listed() -> None:
     defined = {name for name in vars(fixtures) if name.startswith("device_")}
 
-    assert set(first_column("Fixtures")) == defined
+    assert set(first_column("fixtures", "All fixtures")) == defined
 
 
 def test_every_hook_is_listed_with_its_arguments() -> None:
     specs = {name: spec for name, spec in vars(hookspecs).items() if name.startswith("pytest_device_")}
     written = [f"{name}({', '.join(inspect.signature(spec).parameters)})" for name, spec in specs.items()]
 
-    assert re.findall(r"^\| `(pytest_device_.*?)` \|", section("Hooks"), flags=re.MULTILINE) == written
+    assert first_column("hooks", "All hooks") == written
 
 
 def test_every_option_is_listed_as_the_table_has_it() -> None:
-    rows = [line for line in section("Settings").splitlines() if line.startswith("| `--")]
+    rows = [line for line in (DOCS / "settings.md").read_text().splitlines() if line.startswith("| `--")]
 
     assert rows == [row_of(option) for option in OPTIONS]
 
@@ -62,7 +63,7 @@ def test_every_error_that_is_raised_is_listed_and_public() -> None:
     tree = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.DeviceError)}
     groups = {"DeviceError", "ServiceError", "SessionError"}
 
-    assert set(first_column("Errors")) == tree - groups
+    assert set(first_column("troubleshooting/index", "Errors")) == tree - groups
     assert tree <= set(dir(pytest_device))
 
 
@@ -70,7 +71,7 @@ def test_ci_runs_the_second_command_of_the_readme_and_nothing_else() -> None:
     steps = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if not line.startswith("#")]
     examples, tests = commands_of_readme("python3 -m venv")
 
-    assert examples == f"{tests} -e examples"
+    assert examples == f"{tests.removesuffix(' -p')} -e examples"
     assert steps == ["set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', tests]
 
 
@@ -87,10 +88,66 @@ def anchors_of(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_to_a_page_of_the_project_leads_there(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text())
     targets = [((page.parent / path if path else page), anchor) for path, anchor in links]
 
     assert [str(target) for target, _ in targets if not target.exists()] == []
     assert [(str(target), anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)] == []
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
+def test_a_page_can_be_read_in_one_sitting(page: Path) -> None:
+    assert len(page.read_text().split()) <= MOST_WORDS
+
+
+def lines_of(code: str) -> str:
+    return "\n".join(["", *(line.strip() for line in code.splitlines()), ""])
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - RUN), ids=name_of)
+def test_code_on_a_page_is_copied_from_a_suite_that_is_tested(page: Path) -> None:
+    tested = [lines_of(path.read_text()) for directory in TESTED for path in directory.rglob("*.py")]
+
+    assert [block for block in blocks(page, "python") if not any(lines_of(block) in file for file in tested)] == []
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {ROOT / "CHANGELOG.md"}), ids=name_of)
+def test_options_variables_ini_keys_and_commands_on_a_page_exist(page: Path) -> None:
+    text = page.read_text()
+    ini = "".join(blocks(page, "ini"))
+
+    assert {*re.findall(r"--device-\w[\w-]*\w", text)} <= {option.flag for option in OPTIONS}
+    assert {*re.findall(r"\bDEVICE_(?!IN_USE)\w+", text)} <= {TOKEN_VARIABLE, *(option.variable for option in OPTIONS)}
+    assert {*re.findall(r"^(device_\w+) *=", ini, flags=re.MULTILINE)} <= {option.ini for option in OPTIONS}
+    used = re.findall(r"(?:`|^\$ |[;&] )pytest-device ([a-z]+)", text, flags=re.MULTILINE)
+    assert {*used} <= {command.name for command in COMMANDS}
+
+
+def messages_on(page: Path) -> list[str]:
+    """Return the messages that the tables of a page explain."""
+    tables = re.findall(r"^\| message \|.*\n\|.*\n((?:\|.*\n)+)", page.read_text(), flags=re.MULTILINE)
+    cells = [row.split(" | ")[0] for table in tables for row in table.splitlines()]
+    return [message for cell in cells for message in re.findall(r"`(.+?)`", cell)]
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the strings in a module; what is formatted into them is shown as "…"."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Constant(value=str(text)):
+                yield text
+            case ast.JoinedStr(values=parts):
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
+            case _:
+                pass
+
+
+def test_every_message_that_is_explained_is_one_of_the_code() -> None:
+    pages = sorted((DOCS / "troubleshooting").glob("*.md"))
+    code = "\n".join(text for path in SOURCE.rglob("*.py") for text in texts_of(path))
+    messages = [(name_of(page), message) for page in pages for message in messages_on(page)]
+
+    assert len(messages) > 100
+    assert [one for one in messages if any(part.strip() not in code for part in one[1].split("…"))] == []

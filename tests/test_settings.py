@@ -52,6 +52,7 @@ GOOD = {
     "application_archive_url": ("https://archives.example/a.zip", "https://archives.example/a.zip"),
     "identifier": ("Pixel 9", "Pixel 9"),
     "share": ("class", Share.CLASS),
+    "attach": (APP_ID, APP_ID),
     "shard": ("02/4", "2/4"),
     "slots_url": ("rediss://redis.example/1", "rediss://redis.example/1"),
     "polling": ("learned", "learned"),

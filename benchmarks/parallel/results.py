@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 PAGE: Final = Path(__file__).parents[1] / "RESULTS.md"
-DOCS: Final = Path(__file__).parents[2] / "docs"
+DOCS: Final = Path(__file__).parents[2] / "docs" / "development"
 _PACKAGES: Final = ("pytest", "pytest-xdist", "httpx")
 
 

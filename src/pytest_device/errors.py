@@ -155,12 +155,16 @@ class LeaseTimeoutError(DeviceError):
 
 
 class SessionError(DeviceError):
-    """A session failed. ``session_id`` is its ID, ``url`` its session page (None if it never became known)."""
+    """A session failed. ``session_id`` is its ID, ``url`` its session page (None if it never became known).
 
-    def __init__(self, message: str, *, session_id: str, url: str | None = None) -> None:
+    ``reason`` is why, as the service says; empty if it does not. The message includes it.
+    """
+
+    def __init__(self, message: str, *, session_id: str, url: str | None = None, reason: str = "") -> None:
         super().__init__(message)
         self.session_id = session_id
         self.url = url
+        self.reason = reason
 
 
 class SessionFailedError(SessionError):
@@ -210,3 +214,7 @@ class ArgentError(ControllerError):
         super().__init__(message)
         self.code = code
         self.issues: Sequence[str] = issues
+
+
+for _class in [value for value in globals().values() if isinstance(value, type) and issubclass(value, DeviceError)]:
+    _class.__module__ = "pytest_device"  # tracebacks name it as suites import it

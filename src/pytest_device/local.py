@@ -78,12 +78,15 @@ class LocalService:
 
 
 def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
-    """Return what a local service's log says of these sessions, its newest lines."""
+    """Return what a local service's log says of these sessions, its newest lines, with short ids."""
     try:
         lines = log_path.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    return "\n".join([line for line in lines if any(name in line for name in session_ids)][-LOG_LINES:])
+    text = "\n".join([line for line in lines if any(name in line for name in session_ids)][-LOG_LINES:])
+    for name in session_ids:  # the whole is elsewhere
+        text = text.replace(name, name[:8])
+    return text
 
 
 def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:

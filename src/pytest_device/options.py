@@ -80,9 +80,15 @@ class Options:
     identifier: Option[str | None] = Option(
         None, "simulator name, UDID or hardware profile, unless the marker sets it", "text"
     )
-    max_duration_minutes = Option(30, "maximum duration of a session, unless the marker sets it", "minutes")
-    max_idle_time_minutes = Option(
-        10, "idle timeout of a session, unless the marker sets it or its type has none", "idle_minutes"
+    max_duration_minutes: Option[int | str] = Option(
+        30,
+        "maximum duration of a session, unless the marker sets it; 'account' leaves it to the account",
+        "duration",
+    )
+    max_idle_time_minutes: Option[int | str] = Option(
+        10,
+        "idle timeout of a session, unless the marker sets it or its type has none; 'none' or 'account' sends none",
+        "idle_time",
     )
 
     share = Option(
@@ -96,6 +102,13 @@ class Options:
     )
     size_durations = Option(False, "request sessions only as long as earlier runs needed, plus a margin", "switch")
 
+    attach: Option[str | None] = Option(
+        None,
+        "session that exists, for the tests to run on one after the other; it is not stopped",
+        "uuid",
+        "the UUID of a session",
+        metavar="ID",
+    )
     max_sessions: Option[int | None] = Option(
         None, "maximum number of concurrent sessions across all of this user's runs", "number", 1, 1_000
     )
@@ -113,6 +126,9 @@ class Options:
     polling = Option(
         "fixed", "when to poll a starting session: fixed, or learned from past boots", "choice", "fixed", "learned"
     )
+    controller_timeout_seconds = Option(
+        30.0, "timeout for the controller of a session in progress to become reachable", "seconds"
+    )
     stop_timeout_seconds = Option(75.0, "timeout for stopping sessions at the end of the run", "seconds")
     keep_on_failure = Option(
         False,
@@ -123,7 +139,11 @@ class Options:
         0, "minutes to keep sessions running for the next run with identical requests", "minutes", 0, metavar="MINUTES"
     )
 
-    artifacts_dir: Option[str | None] = Option(None, "directory for artifacts of failed tests", "text")
+    preview = Option(
+        False, "show the live preview of each device when it is ready; its address on a terminal only", "switch"
+    )
+    preview_open = Option(False, "also open the live previews in the browser", "switch")
+    artifacts_dir = Option("device-artifacts", "directory for artifacts of failed tests", "text")
     builds_dir: Option[str | None] = Option(
         None, "directory of builds for the local service, looked up by build ID", "path"
     )

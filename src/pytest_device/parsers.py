@@ -1,6 +1,6 @@
 """Parses the texts of options: one function per kind, which raises ValueError with the rule that a text breaks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     IDLE_MAX_MINUTES,
     IDLE_MIN_MINUTES,
+    LEFT_OUT,
     REQUESTABLE_SESSION_TYPES,
     Platform,
     SessionType,
@@ -56,8 +57,17 @@ def minutes(text: str, least: int = 1) -> int:
     return number(text, least, DURATION_MAX_MINUTES, " of minutes")
 
 
-def idle_minutes(text: str) -> int:
-    return number(text, IDLE_MIN_MINUTES, IDLE_MAX_MINUTES, " of minutes")
+def duration(text: str) -> int | str:
+    return _limit(text, 1, DURATION_MAX_MINUTES, LEFT_OUT["max_duration_minutes"])
+
+
+def idle_time(text: str) -> int | str:
+    return _limit(text, IDLE_MIN_MINUTES, IDLE_MAX_MINUTES, LEFT_OUT["max_idle_time_minutes"])
+
+
+def _limit(text: str, least: int, most: int, words: Collection[str]) -> int | str:
+    rule = f"a whole number of minutes from {least} to {most}, or {' or '.join(map(repr, words))}"
+    return text if text in words else _parsed(text, rule, int, lambda value: least <= value <= most)
 
 
 def seconds(text: str) -> float:

@@ -1,5 +1,6 @@
 """The settings of a run: frozen values that remember their source."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -9,7 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
 from pytest_device.redact import shown
-from pytest_device.spec import IDLE_MAX_MINUTES
+from pytest_device.spec import DURATION_MAX_MINUTES, IDLE_MAX_MINUTES
 
 LOCAL_POLL_INTERVAL_SECONDS: Final = 0.2
 """For the local service, which runs on this machine for this run only."""
@@ -64,6 +65,23 @@ class Settings(Options):
         """Return whether a value was set for this run, by the command line or the environment, not in the ini file."""
         return self.rank(word) <= Rank.ENVIRONMENT
 
+    def duration_with(self, idle: object = None) -> int | str:
+        """Return the maximum duration of a session with this idle timeout, or the chosen one.
+
+        The default leaves room for an idle timeout that was chosen alone.
+        """
+        longest = self.max_duration_minutes
+        if idle is None and self.source("max_idle_time_minutes") != self.source("keep_warm"):
+            idle = self.values.get("max_idle_time_minutes")
+        if self.is_default("max_duration_minutes") and isinstance(longest, int) and isinstance(idle, int):
+            return max(longest, min(idle + 1, DURATION_MAX_MINUTES))
+        return longest
+
+    @property
+    def most_devices(self) -> float:
+        """Return how many devices the tests can have at once."""
+        return 1 if self.attach else self.max_sessions or math.inf
+
     def chosen(self) -> Iterator[tuple[Option[Any], str]]:
         """Yield each option that was set, with its value as redacted text."""
         for option in OPTIONS:
@@ -82,10 +100,12 @@ class Settings(Options):
         ``attended``: a person is at the terminal, so a session can be kept while the run lasts.
         """
         if self.local:
-            if self.keep_on_failure and not attended:
-                yield f"{self.source('keep_on_failure')} {_OUTLIVES}"
-            if self.keep_warm and self.rank("keep_warm") == Rank.COMMAND_LINE:
-                yield f"{self.source('keep_warm')} {_OUTLIVES}"
+            outliving = {
+                "keep_on_failure": self.keep_on_failure and not attended,
+                "keep_warm": self.keep_warm and self.rank("keep_warm") == Rank.COMMAND_LINE,
+                "attach": self.attach,
+            }
+            yield from (f"{self.source(word)} {_OUTLIVES}" for word, is_set in outliving.items() if is_set)
             return
         if self.rank("builds_dir") == Rank.COMMAND_LINE:
             source = self.source("builds_dir")
@@ -96,7 +116,7 @@ class Settings(Options):
                 f"app ID, or run on this machine with {Options.local.flag}"
             )
             return
-        if self.app_id is None:
+        if self.app_id is None and self.attach is None:
             yield f"no app ID for {self.url}: set {Options.app_id.spellings}"
         try:
             checked_token(self.token)
@@ -111,7 +131,7 @@ class Settings(Options):
         return self.origins.get(getattr(Options, word).word, _DEFAULT)
 
 
-_OUTLIVES: Final = "needs a remote service: the local one ends with the run"
+_OUTLIVES: Final = "needs a remote service: the local one starts and ends with the run"
 
 
 def _text(value: object) -> str:
@@ -221,9 +241,9 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
     minutes = min(
         settings.keep_warm + 1, IDLE_MAX_MINUTES
     )  # the idle time starts at a test's last command, before its end
-    if not settings.is_default("max_idle_time_minutes") or settings.max_idle_time_minutes >= minutes:
+    if not settings.is_default("max_idle_time_minutes"):
         return settings
-    return settings.but("keep_warm", max_idle_time_minutes=minutes)
+    return settings.but("keep_warm", max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)))
 
 
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:

@@ -1,5 +1,6 @@
 """The words and numbers of the device session document, each in one place."""
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -32,6 +33,15 @@ class Status(StrEnum):
     IN_PROGRESS = "in-progress"
     STOPPED = "stopped"
     ERRORED = "errored"
+
+
+STATES: Final[Mapping[str, str]] = {
+    Status.NEW: "starting",
+    Status.IN_PROGRESS: "ready",
+    Status.STOPPED: "stopped",
+    Status.ERRORED: "failed",
+}
+"""What people read for a status: words of this package, on pages and in messages alike."""
 
 
 class Share(StrEnum):
@@ -68,4 +78,9 @@ LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
 """The maximum lifetime of a session with unknown limits."""
 IDLE_MIN_MINUTES: Final = 1
 IDLE_MAX_MINUTES: Final = 114
+LEFT_OUT: Final[Mapping[str, Collection[str]]] = {
+    "max_duration_minutes": ("account",),
+    "max_idle_time_minutes": ("account", "none"),
+}
+"""Words of this package for limits that are not sent: the account's default duration then, no idle timeout."""
 POLL_INTERVAL_SECONDS: Final = 5.0

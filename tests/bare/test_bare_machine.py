@@ -1,5 +1,6 @@
 """The README's first command and a first suite on a machine with Python alone; again without a network."""
 
+import re
 import shutil
 from collections.abc import Generator
 from pathlib import Path
@@ -42,10 +43,12 @@ def test_the_examples_pass_and_pass_again_without_a_network(world: World, clone:
     assert_all_passed(world.run(EXAMPLES, clone, online=False))
 
 
-def test_a_first_suite_passes_without_a_network_once_its_programs_are_installed(world: World, clone: Path) -> None:
+def test_the_suite_of_init_passes_by_the_command_of_its_ci_jobs_without_a_network(world: World, clone: Path) -> None:
     programs = clone / ".tox" / "examples" / "bin"
     suite = world.directory / "suite"
 
     world.run(f"'{programs}/pytest-device' init '{suite}'", world.directory, online=False)
+    jobs = [(suite / name).read_text() for name in (".github/workflows/device-tests.yml", ".gitlab-ci.yml")]
+    (command,) = {*re.findall(r"exec pytest .+", "".join(jobs))}
 
-    assert " 4 passed in " in world.run(f"'{programs}/pytest' --device-local", suite, online=False)
+    assert " 4 passed in " in world.run(f"PATH='{programs}':$PATH; {command}", suite, online=False)

@@ -1,7 +1,6 @@
-"""The suite of the README and that of ``pytest-device init``: they pass as they stand, without an account."""
+"""The suite of the README: it passes as it stands, without an account."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.bare.blocks import commands_of_readme, files_of_readme
-from tests.cli.running import call
 
 pytestmark = pytest.mark.timeout(600)  # the first run of a user installs browser and controller
 
@@ -34,13 +32,5 @@ def test_the_suite_of_the_readme_passes_when_it_is_pasted(tmp_path: Path) -> Non
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     (command,) = commands_of_readme("pytest --device-local")
-
-    assert passes(command, tmp_path)
-
-
-def test_the_suite_of_init_passes_by_the_command_of_its_ci_jobs(tmp_path: Path) -> None:
-    assert call("init", str(tmp_path)).returncode == 0
-    jobs = [(tmp_path / name).read_text() for name in (".github/workflows/device-tests.yml", ".gitlab-ci.yml")]
-    (command,) = {*re.findall(r"exec pytest .+", "".join(jobs))}
 
     assert passes(command, tmp_path)

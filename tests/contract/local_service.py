@@ -56,6 +56,10 @@ class ObedientRunner:
     def status(self, session_id: str) -> Boot:
         return self._boots[session_id]
 
+    def failed_by_request(self, session_id: str) -> bool:
+        del session_id
+        return False
+
     def last_activity(self, session_id: str) -> float | None:
         del session_id
         return None

@@ -1,7 +1,6 @@
 """Controllers: small ones with the replies of a test, and the real Appium of the local service."""
 
 from collections.abc import Callable, Generator
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import psutil
@@ -10,7 +9,6 @@ import pytest
 from pytest_device.controllers.health import problem_of
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.remote_config import AppiumConfig
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform, SessionType
 from pytest_device.testing import FaultyService, faulty_service
@@ -66,9 +64,7 @@ def kill_appium(appium: Session) -> Callable[[], None]:
     """Kill the Appium server of the session."""
 
     def kill() -> None:
-        assert isinstance(appium.remote_config, AppiumConfig)
-        port = str(urlsplit(appium.remote_config.appium_url).port)
-        servers = [p for p in psutil.process_iter(["cmdline"]) if port in (p.info["cmdline"] or [])]
+        servers = [p for p in psutil.process_iter(["cwd"]) if str(appium.id) in (p.info["cwd"] or "")]
         assert servers
         for server in servers:
             server.kill()

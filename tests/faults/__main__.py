@@ -1,4 +1,4 @@
-"""Runs every row and prints or writes the page of faults: ``python -m tests.faults [--write PAGE]``."""
+"""Runs every row and writes the pages of faults: ``python -m tests.faults --write DIRECTORY``."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.faults.row import Record
 from tests.faults.rows import ROWS
-from tests.faults.table import page
+from tests.faults.table import pages
 from tests.faults.test_rows import RECORDS
 
 _HERE: Final = Path(__file__).parent
@@ -28,16 +28,14 @@ def main() -> int:
         status = _run_rows(Path(directory), arguments.n)
         records = _records(Path(directory))
     sys.stderr.write(f"{len(ROWS)} rows in {time.monotonic() - started:.0f} s\n")
-    if arguments.write:
-        arguments.write.write_text(page(records))
-    else:
-        sys.stdout.write(page(records))
+    for name, text in pages(records).items():
+        (arguments.write / name).write_text(text)
     return status
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the page instead of printing it")
+    parser.add_argument("--write", type=Path, required=True, metavar="DIRECTORY", help="where to write the pages")
     parser.add_argument(
         "-n", type=int, default=8, help="number of rows to run in parallel; they mostly wait (default: 8)"
     )

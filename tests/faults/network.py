@@ -176,6 +176,12 @@ def never(connection: socket.socket, forward: Forward) -> None:
         connection.recv(1)
 
 
+def swallowed(connection: socket.socket, _forward: Forward) -> None:
+    """Send no reply until the client gives up, without forwarding the request."""
+    with suppress(TimeoutError):
+        connection.recv(1)
+
+
 def trickling(connection: socket.socket, forward: Forward) -> None:
     """Forward the request and send the reply byte by byte, without the last one."""
     answer = forward()

@@ -15,6 +15,7 @@ import psutil
 
 from pytest_device.spec import SESSIONS_PATH
 from pytest_device.testing import FaultyService
+from tests import forking
 from tests.faults import processes
 from tests.faults.network import Network, network
 from tests.faults.row import Row
@@ -78,7 +79,7 @@ class Room:
                 "stderr": subprocess.STDOUT,
                 "process_group": 0,
             }
-            self.runs.append(subprocess.Popen(command, **(started | more)))
+            self.runs.append(forking.Popen(command, **(started | more)))
         return self.run
 
     def environment(self) -> dict[str, str]:
@@ -262,6 +263,7 @@ def patiently(condition: Callable[[], bool], seconds: float) -> bool:
 def room(directory: Path, row: Row, service: FaultyService) -> Generator[Room]:
     """Create the environment of a row around a service, and clean it up."""
     processes.adopt_orphans()
+    forking.ready()  # before the row, to which it does not belong
     service.reset()
     with ExitStack() as stack:
         between = stack.enter_context(network(service.url)) if row.network else None

@@ -1,4 +1,4 @@
-"""The fault table as a page: what is promised, and what a pass has shown."""
+"""The fault table as pages, one for each group: what is promised, and what a pass has shown."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -11,7 +11,7 @@ _INTRO: Final = """\
 
 Each row injects one fault into a real run: pytest, with or without workers, at a local service with simulated
 devices. The run is killed or cut off, or the service gives a wrong response. The result comes from the service's
-records, not from the run's output. [Nothing leaks](no-leak.md) explains the guarantees behind the table.
+records, not from the run's output. [Nothing leaks](../../no-leak.md) explains the guarantees behind the table.
 
 **Promised** is one of
 
@@ -28,8 +28,7 @@ so.
 All rows use a service that outlives the run (`--device-url`). With `--device-local`, the service ends with the run,
 and so do all sessions.
 
-`python -m tests.faults` runs all rows and prints this page; `python -m tests.faults --write docs/faults.md` updates
-it.
+`python -m tests.faults --write docs/development/faults` runs all rows and writes these pages.
 """
 _MEANS: Final[Mapping[Promise, str]] = {
     Promise.STOPPED: "by the run, its reaper or the coordinator of a pytest-xdist run.",
@@ -45,10 +44,11 @@ _HEAD: Final = """\
 _TOLD_LENGTH: Final = 110
 
 
-def page(records: Mapping[str, Record]) -> str:
-    """Return the page; ``records`` maps row names to results."""
+def pages(records: Mapping[str, Record]) -> Mapping[str, str]:
+    """Return the pages by file name; ``records`` maps row names to results."""
     promises = "\n".join(f"- *{promise}*: {means}" for promise, means in _MEANS.items())
-    return "\n".join([_INTRO.format(promises=promises), *_summary(records), *_groups(records)])
+    index = "\n".join([_INTRO.format(promises=promises), *_summary(records), *_contents()])
+    return {"index.md": index} | {f"{_slug(title)}.md": _group(title, records) for title in GROUPS}
 
 
 def names_in(text: str) -> list[str]:
@@ -65,13 +65,19 @@ def _summary(records: Mapping[str, Record]) -> Iterator[str]:
     yield f"{len(ROWS)} rows: {counts}. Failed rows: {', '.join(broken) or 'none'}.\n"
 
 
-def _groups(records: Mapping[str, Record]) -> Iterator[str]:
-    for title, rows in GROUPS.items():
-        yield f"## {title}\n"
-        yield _HEAD
-        for row in rows:
-            yield _line(row, records[row.name])
-        yield ""
+def _contents() -> Iterator[str]:
+    yield "```{toctree}\n:maxdepth: 1\n"
+    yield from (_slug(title) for title in GROUPS)
+    yield "```\n"
+
+
+def _slug(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+def _group(title: str, records: Mapping[str, Record]) -> str:
+    lines = [_line(row, records[row.name]) for row in GROUPS[title]]
+    return "\n".join([f"# Faults: {title}\n", "The [overview](index.md) explains the columns.\n", _HEAD, *lines, ""])
 
 
 def _line(row: Row, record: Record) -> str:

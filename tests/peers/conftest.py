@@ -17,7 +17,7 @@ PEERS = (
 )
 
 collect_ignore_glob = [] if all(map(find_spec, PEERS)) else ["test_*.py"]
-running_service = plugin.running_service
+lasting_service, running_service = plugin.lasting_service, plugin.running_service
 configured_service = plugin.service
 
 

@@ -10,12 +10,20 @@ import pytest
 
 from pytest_device.plugin import run as run  # noqa: PLC0414  # once, not anew by each run inside this process
 from pytest_device.testing import FaultyService, faulty_service
+from tests.waiting import eventually
+
+
+@pytest.fixture(scope="session")
+def lasting_service() -> Generator[FaultyService]:
+    with faulty_service() as service:
+        yield service
 
 
 @pytest.fixture(scope="module")
-def running_service() -> Generator[FaultyService]:
-    with faulty_service() as service:
-        yield service
+def running_service(lasting_service: FaultyService) -> Generator[FaultyService]:
+    yield lasting_service
+    # Else the next module's first test finds stop calls of this one's last among its own.
+    eventually(lambda: {"stopped", "errored"}.issuperset(lasting_service.statuses()), 10)
 
 
 @pytest.fixture

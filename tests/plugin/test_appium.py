@@ -1,7 +1,6 @@
 """What a test gets of Appium: its marker's app, errors that say who is at fault, what a failure leaves behind."""
 
 import json
-import re
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.controllers.servers import Answer, Controller, controller, says
-from tests.test_docs import ROOT
+from tests.docs_pages import DOCS, blocks
 
 ANDROID = {"platformName": "Android", "appium:automationName": "UiAutomator2", "appium:udid": "emulator-5554"}
 ARCHIVE = "https://builds.example/notes.zip?sig=abcdef"
@@ -36,8 +35,9 @@ def far() -> Generator[Controller]:
 
 
 @pytest.fixture(autouse=True)
-def _leading_there(service: FaultyService, far: Controller) -> None:
+def _leading_there(service: FaultyService, far: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     lead(service, far.url)
+    monkeypatch.setenv("DEVICE_APPLICATION_ARCHIVE_URL", "https://builds.example/other.zip")
 
 
 def lead(service: FaultyService, url: str) -> None:
@@ -66,7 +66,7 @@ def test_the_app_of_the_marker_is_installed_launched_and_sent_its_link_by_the_cl
 
 
 def test_a_build_whose_address_the_service_does_not_report_is_reported_as_a_mistake_of_the_suite(
-    pytester: pytest.Pytester, far: Controller
+    pytester: pytest.Pytester, far: Controller, service: FaultyService
 ) -> None:
     suite(pytester, ONE, more=', build_id="c41a7e96-2d83-4b0f-9e15-8a6f3d7c0b24"')
 
@@ -76,7 +76,70 @@ def test_a_build_whose_address_the_service_does_not_report_is_reported_as_a_mist
     result.stdout.fnmatch_lines(
         ["config: build_id='c41a7e96-*' cannot be installed by Appium: *device_appium_options*"]
     )
-    assert [path for path, _ in far.asked if path != "/status"] == []
+    assert far.asked == []
+    assert service.statuses() == []
+
+
+OPTIONS = """
+import pytest
+
+@pytest.fixture
+def device_appium_options({arguments}): {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("import pytest", "no app for Appium: set one in device_appium_options (appium:app; *"),
+        (OPTIONS.format(arguments="device_platform", body="return {'language': 'de'}"), "no app for Appium: set one *"),
+        (
+            OPTIONS.format(arguments="", body="return ['app']"),
+            "device_appium_options returned a list; it must return capabilities, *",
+        ),
+        (
+            OPTIONS.format(arguments="", body="{'app': 'https://builds.example/app.apk'}"),
+            "device_appium_options returned None; it must return capabilities, *: check its return statement",
+        ),
+    ],
+    ids=["no app", "other options", "list", "no return"],
+)
+@pytest.mark.parametrize("fixture", ["device_session, device_driver", "login", "class_device_driver"])
+def test_a_mistake_in_the_options_is_reported_before_a_session_is_created(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    options: str,
+    problem: str,
+    fixture: str,
+) -> None:
+    monkeypatch.delenv("DEVICE_APPLICATION_ARCHIVE_URL")
+    pytester.makeconftest(
+        f"""{options}
+@pytest.fixture
+def login(device_session, device_driver): pass
+"""
+    )
+    suite(pytester, f"{ONE.partition('def test_one')[0]}def test_one({fixture}): {{body}}")
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"config: {problem}"])
+    assert service.statuses() == []
+
+
+@pytest.mark.parametrize(
+    "capability", ["'appium:app': None", "'appPackage': 'a'", "'appium:bundleId': 'a'", "'browserName': 'Safari'"]
+)
+def test_each_way_to_name_an_app_will_do(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capability: str
+) -> None:
+    monkeypatch.delenv("DEVICE_APPLICATION_ARCHIVE_URL")
+    pytester.makeconftest(OPTIONS.format(arguments="", body=f"return {{{capability}}}"))
+    suite(pytester, ONE)
+
+    pytester.runpytest().assert_outcomes(passed=1)
 
 
 def test_an_app_that_cannot_be_installed_is_reported_as_its_own_fault_and_costs_no_device(
@@ -125,7 +188,7 @@ def test_an_app_that_crashes_in_a_test_is_at_fault_and_leaves_the_device_to_the_
     result.assert_outcomes(**{"errors" if crashed else "failed": 2})
     if crashed:
         line = message.partition("\n")[0]
-        result.stdout.fnmatch_lines(["-* Error in the test *-", f"app: the app crashed: {line} (session page: http*)"])
+        result.stdout.fnmatch_lines(["-* Error in the test *-", f"app: the app crashed: {line}: 2 tests affected*"])
     result.stdout.no_fnmatch_line("*not this hook*")
     assert service.statuses() == ["stopped"]
 
@@ -199,9 +262,7 @@ def test_what_the_device_logged_is_left_by_a_failed_test_with_its_secrets_masked
 
 
 def test_the_recipe_for_recordings_keeps_that_of_a_failed_test(pytester: pytest.Pytester, far: Controller) -> None:
-    (recipe,) = re.findall(
-        r"```python\n(import base64.*?)```", (ROOT / "docs" / "appium.md").read_text(), flags=re.DOTALL
-    )
+    (recipe,) = blocks(DOCS / "reports.md", "python")
     far.answer = appium(stop_recording_screen=says({"value": "AAAA"}))
     pytester.makeconftest(recipe)
     suite(pytester, ONE.replace("(device_driver)", "(device_driver, recording)"), body="assert False")

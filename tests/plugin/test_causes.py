@@ -117,27 +117,21 @@ def test_a_boot_that_never_ends_is_waited_for_at_most_twice_and_begun_once(
     assert sharing.statuses() == ["stopped"]
 
 
-@pytest.mark.parametrize(
-    ("limit", "mark"),
-    [("--device-wait-timeout-seconds=2", "timeout(600)"), ("--device-wait-timeout-seconds=60", "timeout(2)")],
-    ids=["wait time-out", "pytest-timeout"],
-)
 def test_a_boot_that_outlives_the_patience_of_one_test_is_kept_for_the_next(
-    pytester: pytest.Pytester, sharing: FaultyService, limit: str, mark: str
+    pytester: pytest.Pytester, sharing: FaultyService
 ) -> None:
     sharing.add_fault("boot", "delay", seconds=3)
     pytester.makepyfile(
-        f"""
+        """
         import pytest
         pytestmark = pytest.mark.device(platform="android")
 
-        @pytest.mark.{mark}
         def test_a(device_session): pass
         def test_b(device_session): pass
         """
     )
 
-    result = pytester.runpytest(limit)
+    result = pytester.runpytest("--device-wait-timeout-seconds=2")
 
     result.assert_outcomes(errors=1, passed=1)
     result.stdout.fnmatch_lines(["devices: 1 created, 1 stopped (confirmed); *"])

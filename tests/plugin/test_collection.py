@@ -43,11 +43,11 @@ def problems_of(result: pytest.RunResult) -> list[str]:
         ("platform='ios', type='serve-sim'", "type='serve-sim' was removed: use 'web-preview-only'"),
         (
             "platform='ios', max_duration_minutes=116",
-            "max_duration_minutes=116 must be a whole number of minutes from 0 to 115",
+            "max_duration_minutes=116 must be a whole number of minutes from 0 to 115, or 'account'",
         ),
         (
             "platform='ios', max_duration_minutes='30'",
-            "max_duration_minutes='30' must be a whole number of minutes from 0 to 115",
+            "max_duration_minutes='30' must be a whole number of minutes from 0 to 115, or 'account'",
         ),
         (
             "platform='ios', sdk_version='54'",
@@ -272,3 +272,19 @@ def test_a_class_of_unittest_and_a_marked_class_are_read_too(pytester: pytest.Py
         "test_old: platform='x' must be android or ios",
         "test_new: platform='y' must be android or ios",
     ]
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_a_misspelled_key_of_the_ini_file_is_reported_with_the_one_that_was_meant(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
+    pytester.makeini("[pytest]\ndevice_paltform = ios\ndevice_type = appium\ndevice_own = 1\nother = 2\n")
+    pytester.makepyfile("def test_driven(device_session): pass")
+
+    result = pytester.runpytest(*options)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    lines = [line for line in (*result.outlines, *result.errlines) if line.startswith("ERROR: ")]
+    assert lines[0] == "ERROR: device_paltform in the ini file is not an option: did you mean device_platform?"
+    assert [line for line in lines if "device_own" in line] == []

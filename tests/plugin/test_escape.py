@@ -56,7 +56,7 @@ def test_shown(device_session, terminal):
     terminal.announce(HOSTILE)
     terminal.draw(HOSTILE)
 
-@pytest.mark.device(platform="android", type="appium", share="test")
+@pytest.mark.device(platform="android", type="appium", share="test", application_archive_url="https://builds.example")
 def test_driven(device_driver): pass
 """
 

@@ -23,8 +23,8 @@ def test_fails(device_session, torn_down):
 
 def test_next(device_session): assert device_session.id not in seen
 """
-PAGE = r"device android agent-device: session page: http://127.0.0.1:\d+/sessions/"
-PREVIEW = r"device android agent-device: live preview: https://[\w-]+.simulated.invalid/preview"
+PAGE = r"device android agent-device: session page:\s+http://127.0.0.1:\d+/sessions/"
+PREVIEW = r"device android agent-device: live preview:\s+https://[\w-]+.simulated.invalid/preview"
 
 
 @pytest.fixture(autouse=True)

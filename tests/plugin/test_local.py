@@ -102,14 +102,12 @@ SUITE = {
         """,
     "test_5_lost": """
         import psutil, pytest
-        from urllib.parse import urlsplit
         pytestmark = pytest.mark.device(platform="ios", type="appium")
         seen = []
 
         def test_loses_its_server(device_session, device_driver):
             seen.append(device_session.id)
-            port = urlsplit(device_session.remote_config.appium_url).port
-            for server in [p for p in psutil.process_iter(["cmdline"]) if str(port) in (p.info["cmdline"] or [])]:
+            for server in [p for p in psutil.process_iter(["cwd"]) if str(device_session.id) in (p.info["cwd"] or "")]:
                 server.kill()
                 server.wait()
             device_driver.page_source
@@ -129,7 +127,6 @@ SUITE = {
         """,
     "test_7_ends": """
         import signal, psutil, pytest
-        from urllib.parse import urlsplit
 
         @pytest.mark.device(platform="ios", type="appium")
         def test_quits(device_driver):
@@ -138,8 +135,7 @@ SUITE = {
         @pytest.mark.device(platform="ios", type="appium")
         @pytest.mark.parametrize("number", [signal.SIGKILL])
         def test_loses_its_server(device_session, device_driver, number):
-            port = urlsplit(device_session.remote_config.appium_url).port
-            servers = [p for p in psutil.process_iter(["cmdline"]) if str(port) in (p.info["cmdline"] or [])]
+            servers = [p for p in psutil.process_iter(["cwd"]) if str(device_session.id) in (p.info["cwd"] or "")]
             for server in servers:
                 server.send_signal(number)
                 server.wait()
@@ -326,3 +322,17 @@ def test_missing_packages_of_the_local_service_are_named(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: the local service needs uvicorn: pip install 'pytest-device[[]local]'"])
+
+
+def test_the_vendor_of_an_account_is_not_that_of_the_local_service(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", type="appium", vendor_go=True)
+        def test_one(device_session): pass
+        """
+    )
+    pytester.makeini("[pytest]\ndevice_vendor = acme\n")
+
+    pytester.runpytest("--device-local").assert_outcomes(passed=1)

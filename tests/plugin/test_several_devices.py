@@ -75,6 +75,11 @@ def test_when_one_does_not_start_the_other_is_stopped_and_the_error_is_of_the_in
             'device_session can\'t be used with several devices (alice, bob); use device_sessions["alice"]',
         ),
         (
+            ['"alice", platform="ios", type="appium"', '"bob", platform="ios", type="appium"'],
+            "device_driver, device_session",
+            'device_driver can\'t be used with several devices (alice, bob); use device_drivers["alice"]',
+        ),
+        (
             ['"alice", platform="ios"', '"bob", platform="x"'],
             "",
             "bob: platform='x' must be android or ios",
@@ -103,6 +108,7 @@ def test_mistakes_are_reported_at_collection(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: test_it.py:2: test_driven: {problem}".replace("[", "[[]")])
+    assert result.stderr.str().count("ERROR: ") == 1
 
 
 def test_more_devices_than_allowed_at_once_are_refused_at_collection(

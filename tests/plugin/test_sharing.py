@@ -247,7 +247,7 @@ def test_the_test_that_met_it_is_an_error_of_the_infrastructure_and_no_failure(
     result.stdout.fnmatch_lines(
         [
             "*ERROR at call of test_two*",
-            "infrastructure: the session is gone: it was stopped after 0.0 of at most 30 minutes (http://*",
+            "infrastructure: the session is gone: it was stopped after 0.0 of at most 30 minutes",
             "*Error in the test*",
             "*assert 'the app' == 'there'*",
             "ERROR test_it.py::test_two - infrastructure: the session is gone*",

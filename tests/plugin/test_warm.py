@@ -47,7 +47,9 @@ def test_the_next_run_begins_with_the_device_of_the_one_before(pytester: pytest.
     first.assert_outcomes(passed=2)
     assert first.ret == pytest.ExitCode.OK  # what is kept warm is no leak
     first.stdout.fnmatch_lines(["devices: 1 created, 0 stopped (confirmed), 1 kept warm; *"])
-    first.stdout.re_match_lines([r"android agent-device: kept warm until \d\d:\d\d: http"])
+    first.stdout.re_match_lines(
+        [r"android agent-device: kept warm until \d\d:\d\d$", "    http", "    pytest-device stop"]
+    )
     assert [entry.state for entry in entries()] == [WARM]
 
     second = pytester.runpytest(KEEP)

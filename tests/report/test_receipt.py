@@ -44,7 +44,7 @@ def ref(session_id: str = "one", *, waited: float = 0.0, late: float | None = No
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_every_kind_of_event_has_a_line(event: Event) -> None:
-    assert line_of(event, verbose=True)
+    assert line_of(event)
 
 
 def test_what_tests_wait_in_the_queue_of_sessions_is_a_figure_of_its_own() -> None:
@@ -81,7 +81,8 @@ def test_what_may_still_run_is_red() -> None:
     lost = receipt_of(CreateUnknown(ref(""), ""))
 
     assert {line.colour for line in left.lines()} == {line.colour for line in lost.lines()} == {"red"}
-    assert f"ios appium: NOT CONFIRMED AS STOPPED: one; {PAGE}; 500" in [line.text for line in left.lines()]
+    words = f"ios appium: NOT CONFIRMED AS STOPPED: 500\n    {PAGE}\n    pytest-device stop one"
+    assert words in [line.text for line in left.lines()]
 
 
 def test_what_was_kept_is_yellow_until_it_is_stopped_after_all() -> None:
@@ -136,7 +137,9 @@ def test_what_was_kept_warm_and_could_not_be_stopped_is_not_called_warm() -> Non
 
     values = receipt.to_json()
     assert (values["created"], values["kept_warm"]) == (1, 0)
-    assert f"ios appium: NOT CONFIRMED AS STOPPED: one; {PAGE}; 403" in [line.text for line in receipt.lines()]
+    assert f"ios appium: NOT CONFIRMED AS STOPPED: 403\n    {PAGE}\n    pytest-device stop one" in [
+        line.text for line in receipt.lines()
+    ]
 
 
 def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_reported_while_it_may_run() -> None:
@@ -162,7 +165,7 @@ def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
 
     counted, named = receipt.lines()
     assert counted.text.startswith("devices: 2 created, 2 stopped (confirmed), 1 failed to start; ")
-    assert named == (f"failed to start: ios appium: no booted device ({PAGE})", "yellow")
+    assert named == (f"failed to start: ios appium: no booted device\n    {PAGE}", "yellow")
     assert colour_of(StartFailed(ref(), "")) == "yellow"
 
 
@@ -189,15 +192,14 @@ def test_the_run_does_not_wait_for_a_session_while_it_boots_behind_the_tests() -
     assert receipt.to_json()["waited_seconds"] == 8
 
 
-def test_an_error_is_reported_with_its_pages_unless_it_names_the_right_one_itself() -> None:
+def test_an_error_is_reported_with_its_pages_each_once_on_a_line_of_its_own() -> None:
     pages = [PAGE, "https://devices.example/sessions/two", PAGE, ""]
+    test, listed = "infrastructure: test_a.py::test_x", f"\n    {PAGE}\n    https://devices.example/sessions/two"
 
     assert Incident("infrastructure", "test_a.py::test_x", "infrastructure: no answer", pages).line() == (
-        f"infrastructure: test_a.py::test_x: no answer ({PAGE} https://devices.example/sessions/two)"
+        f"{test}: no answer{listed}"
     )
-    assert Incident("infrastructure", "test_a.py::test_x", f"gone: {PAGE}", pages).line() == (
-        f"infrastructure: test_a.py::test_x: gone: {PAGE}"
-    )
+    assert Incident("infrastructure", "test_a.py::test_x", f"gone ({PAGE})", pages).line() == f"{test}: gone{listed}"
     assert Incident("config", "test_a.py::test_x", "forbidden").line() == "config: test_a.py::test_x: forbidden"
 
 
@@ -222,6 +224,7 @@ def test_the_receipt_is_also_plain_values() -> None:
     assert values == {
         "created": 4,
         "taken_over": 0,
+        "attached": 0,
         "stopped": 2,
         "gone": 0,
         "kept": 1,

@@ -134,6 +134,10 @@ class DrawnRunner:
     def fail(self, reason: str) -> None:
         self.boot = Failed(reason)
 
+    def failed_by_request(self, session_id: str) -> bool:
+        del session_id
+        return False
+
     def last_activity(self, session_id: str) -> float | None:
         del session_id
         return self.used

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import httpx
 import pytest
@@ -30,15 +30,13 @@ SHOWN = "http://127.0.0.1:7777/notes?from=here"
 
 
 class _Echo(BaseHTTPRequestHandler):
-    """Tells what it was asked; as the browser, which page it shows."""
+    """Tells what it was asked."""
 
     protocol_version = "HTTP/1.1"
 
     def answer(self) -> None:
         body = self._chunks() if "transfer-encoding" in self.headers else self._whole()
         asked: Any = {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body.decode()}
-        if self.path == "/json/list":
-            asked = [{"type": "browser_ui", "url": "chrome://x"}, {"type": "page", "url": SHOWN}]
         said = json.dumps(asked).encode()
         self.send_response(302 if self.path.startswith("/moved") else 200)
         for name, value in (("Content-Type", "application/json"), ("Location", "/health"), ("X-Own", "kept")):
@@ -82,6 +80,9 @@ class Phone:
     tools: Tools
     done: list[Sequence[Any]] = field(default_factory=list[Sequence[Any]])
 
+    async def address(self) -> str:
+        return SHOWN
+
     async def apps(self) -> Mapping[str, AppState]:
         return {"com.example.notes": AppState.FOREGROUND}
 
@@ -104,7 +105,7 @@ class Phone:
 class Stage:
     """The gateway in this process, before the one controller there is."""
 
-    def __init__(self, port: int | None, phone: Phone | None = None) -> None:
+    def __init__(self, port: int, phone: Phone | None = None) -> None:
         self.keys = Keys(BASE)
         self.url = self.keys.url("controllers", ID)
         self.activity = Activity()
@@ -197,17 +198,13 @@ def test_a_wrong_key_and_an_ended_session_are_not_found(stage: Stage, path: str)
     reply = stage.ask("GET", url=BASE + path.format(id=ID, key=key))
 
     assert reply.status_code == 404
-    assert "its session may have ended" in reply.json()["message"]
+    assert "its session may have ended" in reply.json()["errors"][0]["message"]
 
 
 def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
     key = stage.keys.url("preview", ID).rpartition("/")[2]
 
     assert stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
-
-
-def test_a_controller_that_is_reached_otherwise_is_not_found() -> None:
-    assert Stage(None).ask("GET", "/status").status_code == 404
 
 
 def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it() -> None:
@@ -312,3 +309,24 @@ def test_for_a_real_phone_nothing_is_said_in_other_words(port: int) -> None:
     got = stage.rpc("open", "com.example.notes", platform="ios")
 
     assert (got["positionals"], got["flags"]) == (["com.example.notes"], {"platform": "ios"})
+
+
+@pytest.mark.parametrize("purpose", ["controllers", "appium"])
+def test_a_web_page_is_refused_also_with_the_key(stage: Stage, purpose: Literal["controllers", "appium"]) -> None:
+    url = stage.keys.url(purpose, ID)
+
+    assert stage.ask("POST", "/session", url=url, headers={"Origin": "https://page.example"}).status_code == 403
+    assert stage.ask("POST", "/session", url=url).status_code == 200
+
+
+def test_a_client_of_appium_reads_a_refusal_as_one(stage: Stage) -> None:
+    reply = stage.ask("GET", url=f"{BASE}/appium/{ID}/wrong/session/1/source")
+
+    assert reply.status_code == 404
+    assert reply.json()["value"]["error"] == "invalid session id"
+
+
+def test_the_key_of_a_daemon_does_not_open_appium(stage: Stage) -> None:
+    key = stage.url.rpartition("/")[2]
+
+    assert stage.ask("GET", url=f"{BASE}/appium/{ID}/{key}/status").status_code == 404

@@ -29,13 +29,31 @@ def status(stage: Stage) -> Status:
 
 
 def test_the_title_says_the_state_and_the_name(stage: Stage) -> None:
-    assert "<title>Running · login works</title>" in stage.get(stage.page).text
+    assert "<title>Ready · login works</title>" in stage.get(stage.page).text
 
 
 def test_the_facts_name_the_device_while_there_is_one(stage: Stage) -> None:
     assert "<dd>Pixel 8 (drawn)</dd>" in stage.get(stage.page).text
     stage.runner.fail("the device died")
     assert "Pixel 8" not in stage.get(stage.page).text
+
+
+def test_the_picture_of_a_running_device_leads_to_its_live_preview(stage: Stage) -> None:
+    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
+    path = stage.preview.removeprefix(stage.base_url)
+
+    text = stage.get(stage.page).text
+
+    assert f'<a href="{path}"><img src="{path}/screen" alt="Screen of Pixel 8">' in text
+    assert stage.get(f"{stage.preview}/screen").headers["Content-Type"] == "image/png"
+    stage.runner.fail("the device died")
+    assert "<img" not in stage.get(stage.page).text
+
+
+def test_a_preview_elsewhere_is_not_shown(stage: Stage) -> None:
+    stage.runner.boot = Running({"webPreviewUrl": "https://elsewhere.example/preview/secret"})
+
+    assert "elsewhere" not in stage.get(stage.page).text
 
 
 def test_a_session_without_a_name_is_called_by_its_id() -> None:

@@ -15,7 +15,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from pytest_device.service.runners.base import LogEntry, Running
 from tests.service.process import config, running
-from tests.service.stage import COLOURS, PATIENCE_SECONDS, Stage, browser, on_stage
+from tests.service.stage import COLOURS, PATIENCE_SECONDS, WIDTH, Stage, browser, on_stage
 from tests.service.world import UNKNOWN_ID, data
 from tests.waiting import eventually
 
@@ -179,7 +179,7 @@ def test_a_session_that_becomes_ready_shows_its_picture_without_a_reload(look: C
         says(look, "absence", "The device is starting")
         stage.runner.boot = Running({})
         shows(look, 0)
-        assert look.title == "Running · login works"
+        assert look.title == "Ready · login works"
         assert not complaints(look)
         look.get("about:blank")
 
@@ -218,13 +218,28 @@ def test_the_page_follows_its_session(look: Chrome, stage: Stage) -> None:
     assert not complaints(look)
 
 
+def test_the_page_shows_the_screen_and_leads_to_the_live_preview(look: Chrome, stage: Stage) -> None:
+    stage.runner.boot = Running({"webPreviewUrl": stage.preview})
+    look.get(stage.page)
+    seen = "const picture = document.querySelector('#screen img'); return picture?.complete && picture.naturalWidth"
+
+    assert eventually(lambda: look.execute_script(seen) == WIDTH)
+    pictures = stage.device.pictures
+    stage.device.taps.append((0.5, 0.5))
+    assert eventually(lambda: stage.device.pictures > pictures)
+    look.find_element(By.CSS_SELECTOR, "#screen a").click()
+
+    assert eventually(lambda: look.current_url == stage.preview)
+    assert not complaints(look)
+
+
 def test_a_session_is_stopped_only_when_that_is_confirmed(look: Chrome, stage: Stage) -> None:
     look.get(stage.page)
     press(look, Keys.TAB, Keys.ENTER)
     assert focused(look) == "Keep it running"
     press(look, Keys.ENTER)
     press(look, Keys.ENTER, Keys.ESCAPE)
-    assert "Running" in by_id(look, "state").text
+    assert "Ready" in by_id(look, "state").text
     press(look, Keys.ENTER, Keys.TAB, Keys.ENTER)
     says(look, "outcome", "Stopped: requested on the session page")
 

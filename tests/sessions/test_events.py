@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from pytest_device.sessions.events import (
+    Attached,
     Created,
     CreateUnknown,
     Event,
@@ -43,12 +44,13 @@ EVENTS: list[Event] = [
     Kept(OF),
     KeptWarm(OF, "12:34", 40.0),
     TakenOver(OF, "iPhone 15"),
+    Attached(OF),
     Unused(OF),
     CreateUnknown(OF, "suite 12ab"),
     Queued(29.0),
     Note("already stopped: 3 sessions of interrupted runs", "one"),
 ]
-REFERENCE = Path(__file__).parents[2] / "docs" / "events.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "development" / "events.md"
 
 
 def test_there_is_an_example_of_each_kind() -> None:

@@ -1,5 +1,6 @@
 """A leased session is always stopped, and what happened to it is reported."""
 
+import gzip
 import json
 from collections.abc import Callable
 from typing import Any
@@ -61,6 +62,14 @@ def leased(
 
 def answer(status: int, body: str = "") -> Fault:
     return lambda _request, _carry_out: httpx.Response(status, text=body)
+
+
+def compressed(_request: httpx.Request, carry_out: Callable[[], httpx.Response]) -> httpx.Response:
+    return gzipped(carry_out().content)
+
+
+def gzipped(body: bytes) -> httpx.Response:
+    return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(gzip.compress(body)))
 
 
 def lost(error: type[httpx.TransportError], *, carried_out: bool) -> Fault:
@@ -142,7 +151,7 @@ def test_a_session_that_somebody_else_stops_is_given_up(client: DeviceClient, wo
 
 def test_a_session_that_is_not_ready_in_time_is_stopped(client: DeviceClient, world: World) -> None:
     with pytest.raises(
-        SessionTimeoutError, match=r"not ready after 9 s, its status is new .*device_wait_timeout"
+        SessionTimeoutError, match=r"not ready after 9 s, it is starting .*device_wait_timeout"
     ) as caught:
         leased(client, world, timeout_seconds=9)
 
@@ -505,6 +514,24 @@ def test_a_packed_answer_is_refused_before_it_is_unpacked(client: DeviceClient, 
     world.faults["get"] = [lambda _request, _carry_out: httpx.Response(200, headers={"Content-Encoding": "br"})] * 100
 
     with pytest.raises(UnexpectedReplyError, match="compressed"):
+        leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_answers_that_a_proxy_compresses_are_unpacked(client: DeviceClient, world: World) -> None:
+    for operation in ("create", "get", "stop"):
+        world.faults[operation] = [compressed] * 100
+
+    leased(client, world)
+
+    assert world.statuses() == ["stopped"]
+
+
+def test_a_compressed_answer_that_is_far_too_large_is_refused(client: DeviceClient, world: World) -> None:
+    world.faults["get"] = [lambda _request, _carry_out: gzipped(bytes(64 * 1024 * 1024))] * 100
+
+    with pytest.raises(UnexpectedReplyError, match="larger than 1048576 bytes when unpacked"):
         leased(client, world)
 
     assert world.statuses() == ["stopped"]

@@ -417,10 +417,12 @@ def test_no_process_is_started_where_that_is_not_wanted(service: FaultyService, 
 def test_a_ledger_that_cannot_be_written_is_said_once_and_stops_no_stop(service: FaultyService, tmp_path: Path) -> None:
     recorder = Recorder()
     with reaper_client(service, tmp_path / "state", reporter=recorder) as client:
+        created = [client.create(request_at(service)) for _ in range(2)]
         shutil.rmtree(tmp_path / "state")
+        (tmp_path / "state").touch()
 
-        for _ in range(2):
-            client.stop(client.create(request_at(service)).id)
+        for session in created:
+            client.stop(session.id)
 
     assert service.statuses() == ["stopped"] * 2
     assert [text.partition(" (")[0] for text in recorder.notes] == ["the ledger cannot be written"]

@@ -6,16 +6,22 @@ import os
 import secrets
 import shlex
 import sys
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_device.cli.command import Command, add_json, add_state_dir, state_dir_of
 from pytest_device.cli.masked import masked
 from pytest_device.errors import ConfigError
+from pytest_device.escape import escaped
 from pytest_device.options import TOKEN_VARIABLE, Options
-from pytest_device.redact import is_loopback
+from pytest_device.redact import Redactor, is_loopback
 from pytest_device.settings import LOCAL_APP_ID, LOCAL_POLL_INTERVAL_SECONDS
+from pytest_device.spec import STATES, Status
+
+if TYPE_CHECKING:
+    from pytest_device.service.lifecycle import Session
 
 DEFAULT_PORT: Final = 8765
 DEFAULT_MAX_SESSIONS: Final = 64
@@ -86,7 +92,7 @@ def _directory(text: str) -> Path:
 def _run(parsed: argparse.Namespace) -> int:
     try:
         from pytest_device.service.config import ServiceConfig, cache_directory
-        from pytest_device.service.server import Progress, Ready, serve
+        from pytest_device.service.server import Changed, Progress, Ready, serve
     except ModuleNotFoundError as error:
         raise ConfigError(f"the local service needs {error.name}: pip install 'pytest-device[local]'") from error
 
@@ -104,10 +110,14 @@ def _run(parsed: argparse.Namespace) -> int:
         max_sessions=parsed.max_sessions,
     )
 
-    def announce(event: Progress | Ready) -> None:
+    def announce(event: Progress | Ready | Changed) -> None:
         match event:
             case Progress(text):
                 print(text, flush=True, file=sys.stderr if parsed.json else sys.stdout)
+            case Changed(session):
+                with suppress(OSError):  # nobody reads it: the session is stopped all the same
+                    line = _line_of(session, time.strftime("%H:%M:%S"))
+                    print(line, flush=True, file=sys.stderr if parsed.json else sys.stdout)
             case Ready(url, app_id):
                 # Not earlier: until the service is ready, the directory may belong to another one.
                 _write_privately(token_path, token)
@@ -120,6 +130,13 @@ def _run(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _line_of(session: "Session", now: str) -> str:
+    what = f"{session.platform} {session.type}{f', {session.name}' if session.name else ''}"
+    detail = what if session.status is Status.NEW else (session.reason or "").strip().partition("\n")[0]
+    line = f"{now} session {session.id[:8]} {STATES[session.status]}{f': {detail}' if detail else ''}"
+    return escaped(Redactor().text(line)).replace("\n", " ")
+
+
 def _as_json(url: str, app_id: str, token_path: Path) -> str:
     where = {"token_path": str(token_path.absolute()), "state_dir": str(token_path.parent.absolute())}
     return json.dumps({"url": url, "app_id": app_id, **where})
@@ -127,7 +144,8 @@ def _as_json(url: str, app_id: str, token_path: Path) -> str:
 
 def _how_to_use(url: str, app_id: str, token_path: Path) -> str:
     return f"""\
-The local service is running at {url}. Press Ctrl-C to stop it and all of its sessions.
+The local service is running at {url}, where a page lists its sessions.
+Press Ctrl-C to stop it and all of its sessions.
 In another terminal:
 
     export {Options.url.variable}={url} {Options.app_id.variable}={app_id}

@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
-from pytest_device.plugin.fixtures import MAKING, OF_ONE, OF_SEVERAL
+from pytest_device.plugin.names import MAKING, OF_ONE, OF_SEVERAL
 from pytest_device.plugin.packages import adopt_package_marks
 
 pytest_plugins = ("pytest_device.plugin.fixtures",)

@@ -9,7 +9,6 @@ from zlib import crc32
 import pytest
 
 from pytest_device.errors import ConfigError
-from pytest_device.plugin.fixtures import OF_ONE, OF_SEVERAL
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import (
     ONLY,
@@ -21,7 +20,9 @@ from pytest_device.plugin.markers import (
     need_of,
     platforms_of,
 )
-from pytest_device.plugin.options import is_dry_run, settings_of, usage_error, will_run
+from pytest_device.plugin.names import OF_ONE, OF_SCOPE, OF_SEVERAL
+from pytest_device.plugin.options import is_dry_run, misspelled, settings_of, usage_error, will_run
+from pytest_device.plugin.scopes import DriverSharing, set_up_order, too_narrow
 from pytest_device.plugin.shard import select
 from pytest_device.plugin.state import ARGUMENTS, NEEDS, PROBLEMS, history_of, needs_of, several_devices
 from pytest_device.plugin.xdist.worker import WorkerLink
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _TYPES: Final = {
     **dict.fromkeys(("device_agent_device", "device_agent_devices"), SessionType.AGENT_DEVICE),
     **dict.fromkeys(("device_argent", "device_argents"), SessionType.ARGENT),
-    **dict.fromkeys(("device_driver", "device_drivers"), SessionType.APPIUM),
+    **dict.fromkeys(("device_driver", "device_drivers", *OF_SCOPE), SessionType.APPIUM),
 }
 """The type of session that a fixture needs."""
 _ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
@@ -75,7 +76,7 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
     try:
         settings = settings_of(config)
         run = DeviceRun(config, settings)
-        problems = [*_rivals(config), *run.missing(), *_read(wanted, run)]
+        problems = [*_rivals(config), *misspelled(config), *run.missing(), *_read(wanted, run)]
         if not problems:
             may_order = may_order and settings.reorder and not config.getoption("stepwise", default=False)
             _choose(config, items, settings)
@@ -140,8 +141,10 @@ def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings")
     requests = sized(uses, history_of(config).test_seconds, settings.test_minutes)
     for item in items:
         if needs := needs_of(item):
-            sizes = {name: replace(need, request=requests.get(need, need.request)) for name, need in needs.items()}
-            item.stash[NEEDS] = sizes
+            item.stash[NEEDS] = {
+                name: replace(need, request=requests[need], defaults=()) if need in requests else need
+                for name, need in needs.items()
+            }
 
 
 def _rivals(config: pytest.Config) -> list[str]:
@@ -153,11 +156,12 @@ def _rivals(config: pytest.Config) -> list[str]:
 
 
 def _read(wanted: list[pytest.Item], run: "DeviceRun") -> list[str]:
-    names = Names(os.environ, run.name[:8])
+    names, sharing = Names(os.environ, run.name[:8]), DriverSharing()
     problems: list[str] = []
     for item in wanted:
         try:
             _read_one(item, run.settings, names)
+            sharing.check(item, needs_of(item))
         except ConfigError as error:
             problems += [f"{_place(item)}: {problem}" for problem in error.problems]
     return list(dict.fromkeys(problems))  # a parametrized test makes each mistake once
@@ -184,13 +188,19 @@ def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
         except ConfigError as error:
             problems += [f"{name}: {problem}" if name else problem for problem in error.problems]
     problems += _wrong_fixtures(item, devices, needs)
-    if settings.max_sessions is not None and len(needs) > settings.max_sessions:
+    attached = [need.attach for need in needs.values() if need.attach]
+    if len(attached) > len(set(attached)):
+        problems.append(f"can't attach {' and '.join(needs)} to one session: give each its own, attach='ID'")
+    if settings.max_sessions is not None and len(needs) - len(attached) > settings.max_sessions:
         source = settings.source("max_sessions")
-        problems.append(f"needs {len(needs)} devices at once, but {source} allows only {settings.max_sessions}")
+        problems.append(
+            f"needs {len(needs) - len(attached)} devices at once, but {source} allows only {settings.max_sessions}"
+        )
     if problems:
         raise ConfigError(*problems)
     item.stash[ARGUMENTS], item.stash[NEEDS] = devices, needs
-    _provide(item)
+    if isinstance(item, pytest.Function):
+        item.fixturenames = set_up_order(item)
 
 
 def _wrong_fixtures(
@@ -199,13 +209,16 @@ def _wrong_fixtures(
     if not isinstance(item, pytest.Function):
         yield "device() needs a test function, since this kind of test has no fixtures"
         return
+    yield from too_narrow(item)
     asked = set(item.fixturenames)
     types = {need.request.type for need in needs.values()}
     if ONLY not in devices:
         of_one = OF_ONE & asked - {PLATFORM_ARGUMENT}
         # One report is enough for a fixture and the one it is built on.
         for name in sorted(of_one - {"device_session"} or of_one):
-            instead = f"{name}s" if f"{name}s" in OF_SEVERAL else "device_sessions"
+            instead = (
+                "device_drivers" if name in OF_SCOPE else f"{name}s" if f"{name}s" in OF_SEVERAL else "device_sessions"
+            )
             yield several_devices(name, instead, devices)
     fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
     for needed, name in fixtures.items():
@@ -213,13 +226,6 @@ def _wrong_fixtures(
             yield f"{name} needs type={needed!r}, not {min(others)!r}: add type={needed!r} to the marker"
     if _ENVIRONMENTS & asked and SessionType.WEB_PREVIEW_ONLY in types:
         yield f"{min(_ENVIRONMENTS & asked)} needs a controller, but type='web-preview-only' has none"
-
-
-def _provide(item: pytest.Item) -> None:
-    """Request the sessions of a test that only has the marker."""
-    if isinstance(item, pytest.Function) and "device_sessions" not in item.fixturenames:
-        # A list of its own, since pytest shares one among the items of a function; and last, after whatever may skip.
-        item.fixturenames = [*item.fixturenames, "device_sessions"]
 
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -24,24 +24,6 @@ if TYPE_CHECKING:
     from pytest_device.spec import Platform
 
     Options = AppiumOptions | Mapping[str, Any]
-
-OF_ONE: Final = frozenset(
-    {
-        "device_session",
-        "device_agent_device",
-        "device_argent",
-        "device_driver",
-        "device_preview_url",
-        "device_environment",
-        "device_process_environment",
-        "device_platform",
-    }
-)
-"""The fixtures of a test with one device."""
-OF_SEVERAL: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
-"""The fixtures of a test with several devices."""
-MAKING: Final = frozenset({"device_client", "device_lease"})
-"""The fixtures that create sessions without a marker."""
 
 
 @pytest.fixture
@@ -78,25 +60,28 @@ def device_sessions(
     request: pytest.FixtureRequest, device_request_defaults: "DeviceArguments", device_wait_policy: "WaitPolicy"
 ) -> "Mapping[str, Session]":
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
-    return _devices(request).acquire(
-        request.node, cast("Mapping[str, Any]", device_request_defaults), device_wait_policy
-    )
+    from pytest_device.plugin.provider.drivers import check_early
+
+    defaults = cast("Mapping[str, Any]", device_request_defaults)
+    return _devices(request).acquire(request.node, defaults, device_wait_policy, check_early)
 
 
 @pytest.fixture
 def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
     """Provide the test's device session, ready to use; it is stopped when no test needs it."""
-    from pytest_device.plugin.state import session_of
+    from pytest_device.plugin.state import only
 
-    return session_of(device_sessions)
+    return only(device_sessions, "device_session", "device_sessions")
 
 
 @pytest.fixture
-def device_platform(device_session: "Session") -> "Platform":
-    """Provide the platform of the test's device: ``Platform.ANDROID`` or ``Platform.IOS``."""
-    from pytest_device.spec import Platform
+def device_platform(request: pytest.FixtureRequest) -> "Platform":
+    """Provide the platform of the test's device, before it has a session: ``Platform.ANDROID``, ``Platform.IOS``."""
+    from pytest_device.plugin.state import needs_of, only
 
-    return Platform(str(device_session.platform))
+    if not needs_of(request.node):  # requested while it runs
+        request.getfixturevalue("device_sessions")
+    return only(needs_of(request.node), "device_platform", "device_sessions").request.platform
 
 
 @pytest.fixture
@@ -109,24 +94,49 @@ def device_preview_url(device_session: "Session") -> str | None:
 @pytest.fixture
 def device_drivers(
     request: pytest.FixtureRequest,
-    device_sessions: "Mapping[str, Session]",
     device_appium_options: "Options | Mapping[str, Options]",
     device_driver_policy: "DriverPolicy",
+    device_sessions: "Mapping[str, Session]",
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Provide an Appium driver for each device of the test, by its marker's name; quit after the test."""
     from pytest_device.plugin.provider.drivers import started
 
-    with started(request, device_sessions, device_appium_options, device_driver_policy) as drivers:
+    del device_sessions  # which the test has now
+    with started(_devices(request), request.node, device_appium_options, device_driver_policy) as drivers:
         yield drivers
 
 
 @pytest.fixture
-def device_driver(device_session: "Session", device_drivers: "Mapping[str, WebDriver]") -> "WebDriver":
+def device_driver(device_drivers: "Mapping[str, WebDriver]") -> "WebDriver":
     """Provide an Appium driver for the test's device (``type="appium"``); quit after the test."""
-    from pytest_device.plugin.markers import ONLY
+    from pytest_device.plugin.state import only
 
-    del device_session  # raises for a test with several devices before a client starts
-    return device_drivers[ONLY]
+    return only(device_drivers, "device_driver", "device_drivers")
+
+
+@pytest.fixture(scope="class")
+def class_device_driver(request: pytest.FixtureRequest) -> "Generator[WebDriver]":
+    """Provide one Appium driver for the tests of a class; quit after the last."""
+    yield from _held_driver(request)
+
+
+@pytest.fixture(scope="module")
+def module_device_driver(request: pytest.FixtureRequest) -> "Generator[WebDriver]":
+    """Provide one Appium driver for the tests of a module; quit after the last."""
+    yield from _held_driver(request)
+
+
+@pytest.fixture(scope="session")
+def session_device_driver(request: pytest.FixtureRequest) -> "Generator[WebDriver]":
+    """Provide one Appium driver for the tests of a run, or of a pytest-xdist worker; quit at its end."""
+    yield from _held_driver(request)
+
+
+def _held_driver(request: pytest.FixtureRequest) -> "Generator[WebDriver]":
+    from pytest_device.plugin.provider.drivers import held
+
+    with held(_devices(request), str(request.fixturename)) as driver:
+        yield driver
 
 
 @pytest.fixture
@@ -144,12 +154,11 @@ def device_agent_devices(
 
 
 @pytest.fixture
-def device_agent_device(device_session: "Session", device_agent_devices: "Mapping[str, AgentDevice]") -> "AgentDevice":
+def device_agent_device(device_agent_devices: "Mapping[str, AgentDevice]") -> "AgentDevice":
     """Provide an agent-device client for the test's device (``type="agent-device"``); closed after the test."""
-    from pytest_device.plugin.markers import ONLY
+    from pytest_device.plugin.state import only
 
-    del device_session  # raises for a test with several devices before a client starts
-    return device_agent_devices[ONLY]
+    return only(device_agent_devices, "device_agent_device", "device_agent_devices")
 
 
 @pytest.fixture
@@ -167,12 +176,11 @@ def device_argents(
 
 
 @pytest.fixture
-def device_argent(device_session: "Session", device_argents: "Mapping[str, Argent]") -> "Argent":
+def device_argent(device_argents: "Mapping[str, Argent]") -> "Argent":
     """Provide an argent client for the test's device (``type="argent"``)."""
-    from pytest_device.plugin.markers import ONLY
+    from pytest_device.plugin.state import only
 
-    del device_session  # raises for a test with several devices before a client starts
-    return device_argents[ONLY]
+    return only(device_argents, "device_argent", "device_argents")
 
 
 @pytest.fixture
@@ -202,7 +210,8 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.output.artifacts import directory_of
 
-    directory = directory_of(request.node, settings_of(request.config)) or tmp_path
+    settings = settings_of(request.config)
+    directory = tmp_path if settings.is_default("artifacts_dir") else directory_of(request.node, settings)
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
+from pytest_device.plugin.names import OF_SCOPE
 from pytest_device.plugin.state import needs_of
 from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
 from pytest_device.scheduling.work import DeviceGroup
@@ -58,10 +60,12 @@ def _bond(item: pytest.Item) -> str | None:
         return None
     if parameter := _parameter_of_run(item, info.name2fixturedefs):
         return parameter
+    # A driver that tests share is started anew on another platform: the tests on each stay together.
+    parameters = {} if OF_SCOPE.keys().isdisjoint(info.name2fixturedefs) else parameters_of(item)
     scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
     for scope, node_type in _SCOPES:
         if scope in scopes and (node := item.getparent(node_type)):
-            return node.nodeid
+            return f"{node.nodeid} {parameters.get(PLATFORM_ARGUMENT, '')}"
     return None
 
 

@@ -9,7 +9,15 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.packages import adopt_package_marks
-from pytest_device.spec import DURATION_MAX_MINUTES, NAME_MAX_LENGTH, Platform, SessionType, Share
+from pytest_device.spec import (
+    DURATION_MAX_MINUTES,
+    IDLE_MIN_MINUTES,
+    LEFT_OUT,
+    NAME_MAX_LENGTH,
+    Platform,
+    SessionType,
+    Share,
+)
 
 if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
@@ -46,6 +54,11 @@ def _own_marks(node: object) -> list[pytest.Mark]:
     written: list[list[pytest.Mark]] = [vars(kind).get("pytestmark", []) for kind in cast("type", node.obj).__mro__]
     places = {id(mark): place for place, of_class in enumerate(written) for mark in of_class}
     return sorted(marks, key=lambda mark: places.get(id(mark), -1))
+
+
+def parameters_of(item: pytest.Item) -> Arguments:
+    """Return the parameters of a test by their names."""
+    return getattr(getattr(item, "callspec", None), "params", {})
 
 
 def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]:
@@ -155,8 +168,7 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
 
 def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: "Settings") -> dict[str, str]:
     platforms = platforms_of(arguments, settings)
-    parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    chosen = parameters.get(PLATFORM_ARGUMENT)
+    chosen = parameters_of(item).get(PLATFORM_ARGUMENT)
     if len(platforms) == 1 and name == ONLY and chosen not in {None, platforms[0]}:
         raise ConfigError(
             f"platform={platforms[0]!r} of a parameter set conflicts with [{chosen}] of the test's own marker: in a "
@@ -185,6 +197,7 @@ def need_of(
     key = repr((among, name, sharing, given))
     if key in names.needs:
         return names.needs[key]
+    attach = _attached(sharing, settings, problems)
     request = None
     try:
         fallback = _from_settings(given, settings) | {"name": name}
@@ -195,7 +208,22 @@ def need_of(
     minutes = _minutes(sharing, settings, share, duration or DURATION_MAX_MINUTES, problems)
     if request is None or problems:
         raise ConfigError(*problems)
-    return names.needs.setdefault(key, DeviceRequirement(request, among, minutes))
+    if attach:  # equal for all its tests, whatever they would ask of a session of their own
+        request = SessionRequest(app_id=request.app_id, platform=request.platform, type=request.type)
+        return names.needs.setdefault(key, DeviceRequirement(request, Share.RUN, attach=attach))
+    defaults_of_ours = [name for name in LEFT_OUT if name not in given and settings.is_default(name)]
+    return names.needs.setdefault(key, DeviceRequirement(request, among, minutes, defaults_of_ours))
+
+
+def _attached(sharing: Arguments, settings: "Settings", problems: list[str]) -> str:
+    """Return the id of the session to attach to, empty for one to be created; add mistakes to ``problems``."""
+    if not (session_id := sharing.get("attach", settings.attach)):
+        return ""
+    try:
+        return str(Options.attach.parse(str(session_id)))
+    except ValueError as error:
+        problems.append(f"attach={session_id!r} must be {error}")
+        return ""
 
 
 def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
@@ -260,9 +288,12 @@ def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]
     return {**fallback, **dict(_bounds(fallback | dict(arguments), settings))}
 
 
-def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, int]]:
+def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, object]]:
     """Yield the limits; no idle limit where the document forbids it: without a controller or with 1 minute."""
-    longest = arguments.get("max_duration_minutes", settings.max_duration_minutes)
+    longest = arguments.get("max_duration_minutes", settings.duration_with(arguments.get("max_idle_time_minutes")))
     yield "max_duration_minutes", longest
-    if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and isinstance(longest, int) and longest > 1:
-        yield "max_idle_time_minutes", min(settings.max_idle_time_minutes, longest - 1)
+    idle = settings.max_idle_time_minutes
+    if isinstance(longest, int) and isinstance(idle, int):
+        idle = min(idle, longest - 1)
+    if arguments["type"] != SessionType.WEB_PREVIEW_ONLY and not (isinstance(idle, int) and idle < IDLE_MIN_MINUTES):
+        yield "max_idle_time_minutes", idle

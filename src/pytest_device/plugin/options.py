@@ -1,7 +1,7 @@
 """The options at pytest's edge: command line and ini file in, Settings out."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
@@ -59,6 +59,25 @@ def _from_ini(config: pytest.Config, name: str) -> str | None:
     return str(config.rootpath / text) if text and name == Options.builds_dir.ini else text
 
 
+def misspelled(config: pytest.Config) -> Iterator[str]:
+    """Yield each key of the ini file that nobody has declared, and that is nearly one of ours."""
+    from difflib import get_close_matches
+
+    given: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get("inicfg", {})  # the old name warns
+    for key in given:
+        near = get_close_matches(key, [option.ini for option in OPTIONS], n=1, cutoff=0.8)
+        if near and not _is_declared(config, key):
+            yield f"{key} in the ini file is not an option: did you mean {near[0]}?"
+
+
+def _is_declared(config: pytest.Config, key: str) -> bool:
+    try:
+        config.getini(key)
+    except ValueError:
+        return False
+    return True
+
+
 def header(config: pytest.Config) -> list[str]:
     """Return header lines with service, app and limits, none if no service is configured; with ``-v`` all settings."""
     if not _is_set(config, Options.url, Options.local):
@@ -80,7 +99,9 @@ def _facts(settings: "Settings") -> Iterator[str]:
     else:
         yield f"{settings.url} ({settings.source('url')})"
         yield f"app ID {settings.app_id or 'not set'}"
-    yield f"sessions up to {settings.max_duration_minutes} min (idle {settings.max_idle_time_minutes})"
+    longest = settings.duration_with()
+    limit = f"{longest} min" if isinstance(longest, int) else "the account's default"
+    yield f"sessions up to {limit} (idle {settings.max_idle_time_minutes})"
     if settings.max_sessions:
         yield f"at most {settings.max_sessions} at once"
 

@@ -1,20 +1,32 @@
 """Wraps each test of a run with devices: releases its devices, completes its report."""
 
 from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
-from pytest_device.errors import AgentDeviceError, ArgentError, ControllerLostError, DeviceError, NotAttemptedError
+from pytest_device.errors import (
+    AgentDeviceError,
+    ArgentError,
+    ControllerLostError,
+    DeviceError,
+    NotAttemptedError,
+    SessionError,
+)
 from pytest_device.escape import escaped
 from pytest_device.local import log_lines
+from pytest_device.plugin.names import OF_SCOPE
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
+from pytest_device.plugin.output.failure import add_section, describe, shorten
 from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import attach
+from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import FAILED, PROVIDING, WAITED
 from pytest_device.redact import Redactor
+from pytest_device.report.lines import without_pages
 from pytest_device.report.verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
@@ -27,7 +39,7 @@ _REFUSALS: Final = (AgentDeviceError, ArgentError)
 """A controller's refusal of a call by the suite, in a fixture as in a test: the suite's own error."""
 
 
-class DeviceTests:
+class DeviceTests(TimerNotes):
     """Registered as a plugin while a process runs tests with ``devices``."""
 
     def __init__(
@@ -42,6 +54,12 @@ class DeviceTests:
         """Note the current test, and boot devices of later tests in parallel."""
         self._log.item = self.devices.item = item
         self.devices.look_ahead(item)
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest sets up
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Let the test go on with a driver of a wider scope, or get a new one."""
+        for name in OF_SCOPE.keys() & set(getattr(item, "fixturenames", ())):
+            self.devices.resume(item, name)
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # around what tears down, within what captures and logs
     def pytest_runtest_teardown(
@@ -87,29 +105,48 @@ class DeviceTests:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Mark errors that are not the test's fault, and add the log of the local service."""
-        if call.excinfo and isinstance(call.excinfo.value, NotAttemptedError):
-            call.excinfo.traceback = call.excinfo.traceback[-1:]  # pytest reads the source of each, for many tests
+        """Mark errors that are not the test's fault, and add what is known of the devices."""
+        self._shorten(item, call.excinfo)
         report = yield
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
-        error, verdict = _device_error(item, call), None
+        error, directory = _device_error(item, call), None
         if report.failed and call.excinfo and call.when != "teardown":
-            artifacts.save(item, self.devices.taken(item), self._settings, self._redactor, self._log)
+            directory = artifacts.save(item, self.devices.taken(item), self._settings, self._redactor, self._log)
             error = self._look_up(item, report, call.excinfo, error)
         if error and call.excinfo:
-            verdict = verdict_of(error)
-            if call.when != "teardown":
-                item.stash[_BLAMED] = error
-            if call.excinfo.value is error:
-                notes = getattr(error, "__notes__", [])
-                report.longrepr = self._plain(call.excinfo, "\n".join([f"{verdict}: {error}", *notes]))
-            self._add_log(item, report)
+            self._blame(item, report, call.excinfo, error)
+        if report.failed and not isinstance(error, NotAttemptedError):
+            self._add_devices(item, report, error, directory)
         cause = self._redactor.text(error.cause) if isinstance(error, NotAttemptedError) else ""
+        verdict = verdict_of(error) if error and call.excinfo else None
         attach(report, self._log.take(), verdict, cause=cause, waited=item.stash.get(WAITED, 0.0))
         item.stash[WAITED] = 0.0
         if self._signals.exit_status is not None:  # still here: the test has caught the KeyboardInterrupt
             item.session.shouldstop = "terminated by a signal"
         return report
+
+    def _shorten(self, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException] | None) -> None:
+        if excinfo and isinstance(excinfo.value, NotAttemptedError):
+            excinfo.traceback = excinfo.traceback[-1:]  # pytest reads the source of each, for many tests
+        elif excinfo and not item.config.getoption("fulltrace"):
+            shorten(excinfo.value)
+
+    def _blame(
+        self,
+        item: pytest.Item,
+        report: pytest.TestReport,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        error: DeviceError,
+    ) -> None:
+        """Report an error that is not the test's own, with its verdict."""
+        verdict = verdict_of(error)
+        if report.when != "teardown":
+            item.stash[_BLAMED] = error
+        if excinfo.value is error:
+            notes = getattr(error, "__notes__", [])
+            report.longrepr = self._plain(excinfo, "\n".join([f"{verdict}: {error}", *notes]))
+        if verdict is Verdict.INFRASTRUCTURE and not (isinstance(error, SessionError) and error.reason):
+            self._add_log(item, report)  # the message lacks the reason
 
     def _look_up(
         self,
@@ -128,12 +165,21 @@ class DeviceTests:
 
     def _plain(self, error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
         """Return the error as its message alone: users cannot do anything with a traceback through the plugin."""
-        message = self._redactor.text(message)
+        message = without_pages(self._redactor.text(message))
         shown = error.getrepr(style="value", chain=False)
         if shown.reprcrash:
             shown.reprcrash.message = message
         shown.reprtraceback.reprentries[0].lines = message.splitlines()
         return shown
+
+    def _add_devices(
+        self, item: pytest.Item, report: pytest.TestReport, error: DeviceError | None, directory: Path | None
+    ) -> None:
+        page = error.url if isinstance(error, SessionError) else None
+        is_local = self.devices.backend.log_path is not None
+        text = describe(item, self.devices.taken(item), page=page, directory=directory, has_pages=not is_local)
+        if text:
+            add_section(report, "device", self._redactor.text(escaped(text)))
 
     def _add_log(self, item: pytest.Item, report: pytest.TestReport) -> None:
         log_path = self.devices.backend.log_path

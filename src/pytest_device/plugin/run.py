@@ -1,7 +1,7 @@
 """Takes one pytest process through a run with device tests: connection, tests, end."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import pytest
 
@@ -33,12 +33,12 @@ class DeviceRun:
         self._pid = os.getpid()
         self.name: str = getattr(config, "workerinput", {}).get(RUN) or new_run()
         self._redactor = redactor_of(config)
-        self._signals = EndInOrder()
         self._terminal = None if hasattr(config, "workerinput") else Terminal(config)
         self._pause = Pause(config, self._terminal)
         self._link = WorkerLink.of(config)
         self._log = EventLog(config, self._redactor, self._terminal, self._link)
         self._connection = Connection(config, settings, self.name, self._log, self._terminal)
+        self._signals = EndInOrder(self._connection.on_termination)
         self._lookahead: WorkerLookahead | None = None
         self._grouping = Grouping()
         self._ordered: Sequence[pytest.Item] = ()
@@ -93,11 +93,16 @@ class DeviceRun:
         """Shut down in order."""
         self._signals.close()
 
-    @pytest.hookimpl(trylast=True)  # after pytest has torn down what an interrupt left
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    @pytest.hookimpl(wrapper=True, trylast=True)  # after pytest has torn down what an interrupt left, or has failed to
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Stop the remaining sessions."""
-        if os.getpid() != self._pid:  # a forked child that runs on to the end: its parent reconciles
-            return
+        try:
+            yield
+        finally:
+            if os.getpid() == self._pid:  # else a forked child that runs on to the end: its parent reconciles
+                self._finish(session)
+
+    def _finish(self, session: pytest.Session) -> None:
         if self._signals.exit_status is not None:
             session.exitstatus = self._signals.exit_status
         self._connection.close(session, by_signal=self._signals.exit_status is not None)

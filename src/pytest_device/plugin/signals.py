@@ -19,11 +19,13 @@ _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # Windows knows no 
 class EndInOrder:
     """Raises KeyboardInterrupt for each of these signals, until the end that it began is to take its time.
 
-    Nothing else happens in a handler: no call, no lock, no file. Handlers are set in the main thread only, and only in
+    Nothing else happens in a handler: no call, no wait for a lock, no file; but ``on_termination`` is called first for
+    all others than Ctrl-C, which SIGKILL may follow soon. Handlers are set in the main thread only, and only in
     place of the default, so that a signal that is ignored (as under nohup) or handled by somebody else stays so.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_termination: Callable[[], None] = lambda: None) -> None:
+        self._on_termination = on_termination
         self._numbers: list[int] = []
         self._noted = 0
         self._closing = False
@@ -59,6 +61,8 @@ class EndInOrder:
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         __tracebackhide__ = True  # pytest shows where the run was when the signal came
         self._numbers.append(number)
+        if number != signal.SIGINT:
+            self._on_termination()
         # Not pytest.exit(): its exception is one that a test's "except Exception" would swallow.
         self._noted += self._closing
         again = time.monotonic() - self._raised_at < TOGETHER_SECONDS

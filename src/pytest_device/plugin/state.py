@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pytest
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pytest_device.sessions.events import SessionRef
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.requirement import DeviceRequirement
+
+T = TypeVar("T")
 
 LOCAL: Final = "device_local"
 """Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
@@ -81,10 +83,11 @@ def history_of(config: pytest.Config) -> History:
     return config.stash[_HISTORY]
 
 
-def session_of(sessions: "Mapping[str, Session]") -> "Session":
-    if ONLY in sessions:
-        return sessions[ONLY]
-    raise ConfigError(several_devices("device_session", "device_sessions", sessions))
+def only(values: Mapping[str, T], fixture: str, instead: str) -> T:
+    """Return what a fixture provides for the one device of a test; raise ConfigError if there are several."""
+    if ONLY in values:
+        return values[ONLY]
+    raise ConfigError(several_devices(fixture, instead, values))
 
 
 def several_devices(fixture: str, instead: str, names: Collection[str]) -> str:

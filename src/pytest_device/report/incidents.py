@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_device.figures import counted
+from pytest_device.report.lines import with_pages, without_pages
 from pytest_device.sessions.events import StartFailed
 
 
@@ -27,7 +28,7 @@ class Incident:
         return self.cause or self.error.removeprefix(f"{self.verdict}: ")
 
     def line(self, more_pages: Sequence[str] = ()) -> str:
-        return f"{self.verdict}: {self.test}: {with_pages(self.text, [*self.pages, *more_pages])}"
+        return with_pages(f"{self.verdict}: {self.test}: {self.text}", [*self.pages, *more_pages])
 
 
 class Trouble(NamedTuple):
@@ -42,7 +43,7 @@ class Trouble(NamedTuple):
             return first.line(self.pages)
         pages = [page for one in self.incidents for page in one.pages]
         affected = f"{counted(len(self.incidents), 'test')} affected, first {first.test}"
-        return f"{first.verdict}: {with_pages(first.text, [*pages, *self.pages])}: {affected}"
+        return with_pages(f"{first.verdict}: {without_pages(first.text)}: {affected}", [*pages, *self.pages])
 
 
 def troubles_of(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, Trouble]:
@@ -57,9 +58,3 @@ def troubles_of(incidents: Iterable[Incident], not_started: Sequence[StartFailed
 def alike(text: str) -> str:
     """Return an error without what differs from session to session: addresses, ids, times."""
     return re.sub(r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", text)
-
-
-def with_pages(text: str, pages: Sequence[str]) -> str:
-    """Append session pages to a text, unless it already names one."""
-    pages = list(filter(None, dict.fromkeys(pages)))
-    return text if not pages or any(page in text for page in pages) else f"{text} ({' '.join(pages)})"

@@ -1,9 +1,11 @@
 """Events as lines that a watching person reads."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final, assert_never
 
 from pytest_device.sessions.events import (
+    Attached,
     Created,
     CreateUnknown,
     Event,
@@ -25,10 +27,14 @@ from pytest_device.sessions.events import (
     Unused,
     detail_of,
 )
+from pytest_device.spec import STATES
 
 PATIENCE_SECONDS: Final = 5.0
 """A shorter wait needs no explanation: it gets a line only with ``-v``."""
+_UNUSUAL: Final = 1.5
+"""A boot takes longer than usual if it takes so many times as long as the usual one."""
 
+_PAGE: Final = re.compile(r" \((?:session page: )?https?://[^\s()]+\)")
 _COLOURS: Final[Mapping[type[Event], str]] = {
     StartFailed: "yellow",
     StopDelayed: "yellow",
@@ -38,49 +44,60 @@ _COLOURS: Final[Mapping[type[Event], str]] = {
 }
 
 
-def line_of(event: Event, *, verbose: bool = False) -> str | None:
-    """Return the line that a watching person reads, None for what needs none."""
+def needs_line(event: Event, usual_seconds: float | None) -> bool:
+    """Return whether a person wants to read of an event also without ``-v``: of trouble, and of long boots."""
+    match event:
+        case StateChanged() | Ready():
+            return event.session.waited_seconds > max(PATIENCE_SECONDS, _UNUSUAL * (usual_seconds or 0.0))
+        case StartFailed() | StopDelayed() | StopFailed() | CreateUnknown() | Gone():
+            return True
+        case _:
+            return False
+
+
+def line_of(event: Event) -> str:
+    """Return what a watching person reads of an event; addresses have lines of their own, so that they do not wrap."""
     match event:
         case Queued():
-            return f"queued for {event.waited_seconds:.1f} s" if verbose else None  # shown while it lasted
+            return f"queued for {event.waited_seconds:.1f} s"
         case Note():
             return event.text
         case _:
-            line = _start_line(event, verbose=verbose)
-            return f"{event.session.label}: {line}" if line else None
+            return f"{event.session.label}: {_start_line(event)}"
 
 
-def _start_line(event: SessionEvent, *, verbose: bool) -> str | None:
+def _start_line(event: SessionEvent) -> str:
     """Return the line of a session on its way to a test, without its label, or what ``_end_line`` returns."""
     of, device = event.session, f" on {detail_of(event)}" if detail_of(event) else ""
     match event:
-        case Created():
-            return f"session page: {of.url}"
+        case Created() | Attached():
+            done = "session page:" if of.url else "created"
+            return with_pages(done if isinstance(event, Created) else "attached, not to be stopped", [_where(of)])
         case StateChanged():
-            return f"after {of.waited_seconds:.0f} s: {event.state}"
+            return f"after {of.waited_seconds:.0f} s: {STATES.get(event.state, event.state)}"
         case Ready():
-            slow = verbose or of.waited_seconds > PATIENCE_SECONDS
-            return f"ready after {of.waited_seconds:.1f} s{device}" if slow else None
+            return f"ready after {of.waited_seconds:.1f} s{device}"
         case TakenOver():
-            return f"taken over from an earlier run{device}: {_where(of)}"
+            return with_pages(f"taken over from an earlier run{device}", [_where(of)])
         case StartFailed():
-            return f"failed to start, retrying with a new session: {event.reason}"
+            reason = event.reason.removeprefix("the session failed to start").lstrip(":, ")
+            return with_pages(f"failed to start, retrying with a new session: {reason}", [of.url])
         case _:
-            return _end_line(event, verbose=verbose)
+            return _end_line(event)
 
 
-def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown, *, verbose: bool) -> str | None:
+def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown) -> str:
     of = event.session
     match event:
         case Stopped() | Gone():
-            return event.status if verbose or event.status != "stopped" else None
+            return STATES.get(event.status, event.status)
         case StopDelayed():
             return f"not stopped yet, still trying: {event.reason}"
         case StopFailed():
-            return f"COULD NOT BE STOPPED: {event.reason} ({_where(of)})"
+            return with_pages(f"COULD NOT BE STOPPED: {event.reason}", [_where(of)])
         case Kept() | KeptWarm():
             how = f"warm until {event.until}" if isinstance(event, KeptWarm) else f"for up to {of.minutes} minutes"
-            return f"kept {how}: {_where(of)} (pytest-device stop {of.session_id})"
+            return with_pages(f"kept {how}", [of.url, f"pytest-device stop {of.session_id}"])
         case Unused():
             return "booted ahead, but no test used it"
         case CreateUnknown():
@@ -92,6 +109,16 @@ def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown, *, ve
 
 def _where(session: SessionRef) -> str:
     return session.url or session.session_id
+
+
+def without_pages(text: str) -> str:
+    """Return a text without the addresses in its parentheses."""
+    return _PAGE.sub("", text)
+
+
+def with_pages(text: str, pages: Iterable[str]) -> str:
+    """Return a text with each session page on a line of its own, where it wraps last, and once."""
+    return "\n".join([without_pages(text), *(f"    {page}" for page in dict.fromkeys(filter(None, pages)))])
 
 
 def colour_of(event: Event) -> str:

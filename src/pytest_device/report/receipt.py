@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.figures import counted, duration
-from pytest_device.report.incidents import Incident, alike, troubles_of, with_pages
-from pytest_device.report.lines import colour_of, line_of
+from pytest_device.report.incidents import Incident, alike, troubles_of
+from pytest_device.report.lines import colour_of, line_of, with_pages
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -101,7 +102,9 @@ class Receipt:
     A fold over events: what came of a session is decided by ``states``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_pages: bool = True) -> None:
+        self._has_pages = has_pages
+        """Whether session pages are still there when it is read."""
         self.incidents: list[Incident] = []
         """The errors that were not the tests' own."""
         self.lost: list[CreateUnknown] = []
@@ -127,7 +130,7 @@ class Receipt:
             case CreateUnknown():
                 self.lost.append(event)
             case _:
-                self._add(event)
+                self._add(event if self._has_pages else replace(event, session=replace(event.session, url="")))
 
     def _add(self, event: SessionEvent) -> None:
         if not event.session.session_id:
@@ -162,7 +165,7 @@ class Receipt:
         yield from _of_events(self.lost)
         troubles = troubles_of(self.incidents, self._not_started)
         failed = [
-            f"failed to start: {e.session.label}: {with_pages(e.reason, [e.session.url])}"
+            with_pages(f"failed to start: {e.session.label}: {e.reason}", [e.session.url])
             for e in self._not_started
             if alike(e.reason) not in troubles
         ]
@@ -202,10 +205,12 @@ class Receipt:
 
     def _numbers(self) -> dict[str, int]:
         own, all_records = self._own(), self._records.values()
+        attached = sum(record.outcome is Outcome.ATTACHED for record in own)
         taken_over = sum(bool(record.of(TakenOver)) and not record.of(Created) for record in all_records)
         return {
-            "created": len(own) - taken_over,
+            "created": len(own) - taken_over - attached,
             "taken_over": taken_over,
+            "attached": attached,
             "stopped": sum(record.outcome is Outcome.STOPPED for record in own),
             "gone": sum(record.outcome is Outcome.GONE for record in own),
             "kept": len(self._of_outcome(Outcome.KEPT, Kept)),
@@ -235,14 +240,14 @@ def _sum(seconds: Sequence[float | None]) -> float:
 def _not_stopped(event: SessionEvent) -> str:
     of = event.session
     cost = f"it may be billed for up to {of.minutes} more minutes" if of.minutes else ""
-    facts = filter(None, (of.session_id, of.url, detail_of(event), cost))
-    return f"{of.label}: NOT CONFIRMED AS STOPPED: {'; '.join(facts)}"
+    facts = filter(None, (detail_of(event), cost))
+    stop = f"pytest-device stop {of.session_id}"
+    return with_pages(f"{of.label}: NOT CONFIRMED AS STOPPED: {'; '.join(facts)}", [of.url, stop])
 
 
 def _of_events(events: Sequence[Event]) -> Iterator[Line]:
     for event in events:
-        if text := line_of(event):
-            yield Line(text, colour_of(event))
+        yield Line(line_of(event), colour_of(event))
 
 
 def _listed(lines: Sequence[str], colour: str) -> Iterator[Line]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from pytest_device.spec import DURATION_MAX_MINUTES
+
 if TYPE_CHECKING:
     from pytest_device.sessions.request import SessionRequest
     from pytest_device.sessions.requirement import DeviceRequirement
@@ -62,8 +64,8 @@ def _minutes(uses: Iterable[Use], seconds_of: Seconds, unknown_minutes: int) -> 
 
 
 def _lasting(request: "SessionRequest", minutes: int) -> "SessionRequest":
-    longest, idle = request.max_duration_minutes, request.max_idle_time_minutes
-    if longest is not None and minutes >= longest:
+    longest, idle = request.max_duration_minutes or DURATION_MAX_MINUTES, request.max_idle_time_minutes
+    if minutes >= longest:
         return request
     shorter = None if idle is None else min(idle, minutes - 1)
     return request.model_copy(update={"max_duration_minutes": minutes, "max_idle_time_minutes": shorter})

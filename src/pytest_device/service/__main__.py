@@ -16,7 +16,7 @@ from typing import Final
 
 from pytest_device.errors import ConfigError
 from pytest_device.service.config import cache_directory, parse
-from pytest_device.service.server import Progress, Ready, serve
+from pytest_device.service.server import Changed, Progress, Ready, serve
 
 PARENT_SECONDS: Final = 0.5
 """How often to check for the parent: a child that it forked may keep standard input open after its death."""
@@ -37,12 +37,14 @@ def main() -> int:
     return 0
 
 
-def _announce(event: Progress | Ready) -> None:
+def _announce(event: Progress | Ready | Changed) -> None:
     match event:
         case Progress(text):
             _say(event="progress", text=text)
         case Ready(url, app_id):
             _say(event="ready", url=url, app_id=app_id)
+        case Changed():
+            pass  # the run learns it by itself
 
 
 def _say(**event: str) -> None:

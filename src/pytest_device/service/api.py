@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
-from pytest_device.service.effects import FaultyApp, testing_routes
+from pytest_device.service.effects import ConnectionLostError, FaultyApp, testing_routes
 from pytest_device.service.faults import Faults
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.openapi import DOCUMENT
@@ -28,8 +28,14 @@ MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
 """A fault may hold a large answer."""
 MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024
 """agent-device accepts no more, and closes the connection before its refusal can be read."""
+MAX_APPIUM_BODY_BYTES: Final = 256 * 1024 * 1024
+"""A test may push files and pictures; they are forwarded as they arrive."""
+_MOST_BYTES: Final = {
+    "/testing/": MAX_TESTING_BODY_BYTES,
+    "/controllers/": MAX_CONTROLLER_BODY_BYTES,
+    "/appium/": MAX_APPIUM_BODY_BYTES,
+}
 _RETRY_SECONDS: Final = "5"
-_MOST_BYTES: Final = {"/testing/": MAX_TESTING_BODY_BYTES, "/controllers/": MAX_CONTROLLER_BODY_BYTES}
 
 
 Refuses = Callable[[CreateBody], Awaitable[str | None]]
@@ -185,6 +191,8 @@ def _refusal(_request: Request, error: Exception) -> Response:
             return refusal(405, replies.METHOD_NOT_ALLOWED, [("method not allowed on this path", None)], headers)
         case ClientDisconnect():  # nobody receives the answer, but it is no failure of the service
             return refusal(400, replies.VALIDATION_ERROR, [("the request was aborted", None)])
+        case ConnectionLostError():
+            raise error
         case HTTPException(status_code=status):
             return refusal(status, replies.NOT_FOUND, [("no such path", None)])
         case _:

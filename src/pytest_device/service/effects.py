@@ -120,7 +120,7 @@ class ConnectionLostError(Exception):
     """
 
     def __init__(self, *, reset: bool = False) -> None:
-        super().__init__("a fault closed the connection")
+        super().__init__("the connection was closed")
         self.reset = reset
 
 

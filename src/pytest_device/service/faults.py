@@ -148,6 +148,9 @@ class FaultyRunner:
     def last_activity(self, session_id: str) -> float | None:
         return self._runner.last_activity(session_id)
 
+    def failed_by_request(self, session_id: str) -> bool:
+        return self._runner.failed_by_request(session_id)
+
     def device(self, session_id: str) -> Device | None:
         return self._runner.device(session_id)
 

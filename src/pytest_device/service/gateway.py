@@ -1,29 +1,32 @@
-"""The published addresses of agent-device and argent: requests count as use and are forwarded to the program.
+"""The published addresses of controllers: requests count as use and are forwarded to the program.
 
-``routes(runner, keys)`` are the routes below ``/controllers/{session_id}/{key}``. The key grants access to the
-program; the program itself checks its own token. Neither bodies nor headers are ever logged.
+``routes(runner, keys)`` are the routes below ``/controllers/{session_id}/{key}`` and, for Appium, ``/appium/…``. The
+key grants access to the program; agent-device and argent check their own tokens, too. Neither bodies nor headers are
+ever logged.
 """
 
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Final, Literal, Protocol
 
 import httpx
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from pytest_device.service import rpc
 from pytest_device.service.devices.base import Device
+from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
-from pytest_device.service.replies import NOT_FOUND, RefusalError, refusal
+from pytest_device.service.replies import NOT_FOUND, refusal
 from pytest_device.service.runners.controller import HOST, Controller
 from pytest_device.service.runners.journal import Activity
 
-PATH: Final = "/controllers"
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
+FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"
 
 CONNECT_SECONDS: Final = 5.0
 KEEP_SECONDS: Final = 2.0
@@ -31,8 +34,11 @@ KEEP_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 900.0
 """The longest silence: a command may wait for something on the device."""
 
+_TIMEOUT: Final = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+_Purpose = Literal["controllers", "appium"]
+_PURPOSES: Final[tuple[_Purpose, ...]] = ("controllers", "appium")
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-_HEALTH_CHECKS: Final = frozenset((("GET", "health"), ("GET", "tools")))
+_HEALTH_CHECKS: Final = frozenset((("GET", "health"), ("GET", "tools"), ("GET", "status")))
 """Requests that check whether a controller is alive: they do not count as use."""
 _HOP_BY_HOP: Final = frozenset(
     (
@@ -52,29 +58,55 @@ class Reachable(Protocol):
 @asynccontextmanager
 async def client() -> AsyncGenerator[httpx.AsyncClient]:
     """Open the HTTP client for the programs; it adds no headers of its own to a request."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_SECONDS)
-    timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-    no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading this machine's certificates would take time
-    async with httpx.AsyncClient(trust_env=False, limits=limits, timeout=timeout, verify=no_tls) as http:
+    async with httpx.AsyncClient(transport=_Transport(), timeout=_TIMEOUT) as http:
         http.headers.clear()
         yield http
 
 
 def routes(runner: Reachable, keys: Keys, http: httpx.AsyncClient) -> Sequence[BaseRoute]:
     """Return the routes of the gateway."""
-    gateway = _Gateway(runner, keys, http)
-    return (Route(f"{PATH}/{{session_id}}/{{key}}/{{path:path}}", gateway.pass_on, methods=list(_METHODS)),)
+    return [
+        Route(
+            f"/{purpose}/{{session_id}}/{{key}}/{{path:path}}",
+            _Gateway(runner, keys, http, purpose).pass_on,
+            methods=list(_METHODS),
+        )
+        for purpose in _PURPOSES
+    ]
+
+
+class _Transport(httpx.AsyncBaseTransport):
+    """Connects to a port, and keeps the connection; or, for one request, to the socket of its extension ``socket``."""
+
+    def __init__(self) -> None:
+        self._no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading this machine's certificates would take time
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_SECONDS)
+        self._ports = httpx.AsyncHTTPTransport(verify=self._no_tls, limits=limits)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        path: Path | None = request.extensions.get("socket")
+        if path is None:
+            return await self._ports.handle_async_request(request)
+        request.headers["connection"] = "close"
+        return await httpx.AsyncHTTPTransport(uds=str(path), verify=self._no_tls).handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._ports.aclose()
 
 
 class _Gateway:
-    def __init__(self, runner: Reachable, keys: Keys, http: httpx.AsyncClient) -> None:
+    def __init__(self, runner: Reachable, keys: Keys, http: httpx.AsyncClient, purpose: _Purpose) -> None:
+        self._purpose: _Purpose = purpose
         self._runner = runner
         self._keys = keys
         self._http = http
 
     async def pass_on(self, request: Request) -> Response:
         """Forward a request to the program, and its answer to the client."""
-        controller, activity = self._reached(request)
+        reached = self._reached(request)
+        if isinstance(reached, Response):
+            return reached
+        controller, activity = reached
         if (request.method, request.path_params["path"]) in _HEALTH_CHECKS:
             return await self._forwarded(request, controller, _body(request))
         activity.begin()
@@ -85,19 +117,29 @@ class _Gateway:
             raise
         return _Then(answer, activity.end)
 
-    def _reached(self, request: Request) -> tuple[Controller, Activity]:
+    def _reached(self, request: Request) -> tuple[Controller, Activity] | Response:
+        """Return the controller of a request, or the refusal."""
+        if "origin" in request.headers:
+            return self._refusal(403, FOREIGN_ORIGIN, "a request with an Origin header is refused: it is a web page's")
         session_id, key = request.path_params["session_id"], request.path_params["key"]
-        reached = self._runner.controller(session_id) if self._keys.fits("controllers", session_id, key) else None
-        if reached is None or reached[0].port is None:
-            raise RefusalError(404, NOT_FOUND, "no controller at this address: its session may have ended")
+        reached = self._runner.controller(session_id) if self._keys.fits(self._purpose, session_id, key) else None
+        if reached is None:
+            return self._refusal(404, NOT_FOUND, "no controller at this address: its session may have ended")
         return reached
+
+    def _refusal(self, status: int, code: str, message: str) -> Response:
+        """Return a refusal in the format that the program's clients read: Appium's take any other for success."""
+        if self._purpose == "controllers":
+            return refusal(status, code, [(message, None)])
+        error = "invalid session id" if code == NOT_FOUND else "unknown error"
+        return JSONResponse({"value": {"error": error, "message": message, "stacktrace": ""}}, status)
 
     async def _translated(self, request: Request, controller: Controller) -> Response:
         device = self._runner.device(request.path_params["session_id"])
         if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
             return await self._forwarded(request, controller, _body(request))
         body = await request.body()
-        translated = await rpc.translated(body, request.headers, device, self._http, controller.token)
+        translated = await rpc.translated(body, request.headers, device, controller.token)
         return (
             translated if isinstance(translated, Response) else await self._forwarded(request, controller, translated)
         )
@@ -106,16 +148,34 @@ class _Gateway:
         self, request: Request, controller: Controller, content: AsyncIterable[bytes] | bytes | None
     ) -> Response:
         headers = _passed(request, besides={"host", "content-length"} if isinstance(content, bytes) else {"host"})
-        asked = self._http.build_request(request.method, _url(request, controller), headers=headers, content=content)
+        asked = self._http.build_request(
+            request.method,
+            self._url(request, controller),
+            headers=headers,
+            content=content,
+            extensions={"socket": controller.socket},
+        )
         try:
             reply = await self._http.send(asked, stream=True, follow_redirects=False)
         except httpx.TransportError as error:
-            return _unreachable(controller, error)
+            if self._purpose == "appium":
+                raise ConnectionLostError from error  # what its clients know as an Appium that is gone
+            return self._refusal(
+                502, UNREACHABLE, f"{controller.program.title} does not answer: {type(error).__name__}"
+            )
         answer = StreamingResponse(reply.aiter_raw(), reply.status_code)
         answer.raw_headers = [
             (name.lower(), value) for name, value in reply.headers.raw if name.lower().decode() not in _HOP_BY_HOP
         ]
         return _Then(answer, reply.aclose)
+
+    def _url(self, request: Request, controller: Controller) -> str:
+        """Return the program's URL for the request's path, spelled as received."""
+        session_id, key = request.path_params["session_id"], request.path_params["key"]
+        path = request.scope["raw_path"].decode("latin-1").partition("?")[0]
+        path = path.removeprefix(f"/{self._purpose}/{session_id}/{key}")
+        query = request.scope["query_string"].decode("latin-1")
+        return f"http://{HOST}:{controller.port}{path}{f'?{query}' if query else ''}"
 
 
 def _body(request: Request) -> AsyncIterable[bytes] | None:
@@ -123,21 +183,8 @@ def _body(request: Request) -> AsyncIterable[bytes] | None:
     return request.stream() if {"content-length", "transfer-encoding"} & set(request.headers) else None
 
 
-def _url(request: Request, controller: Controller) -> str:
-    """Return the program's URL for the request's path, spelled as received."""
-    session_id, key = request.path_params["session_id"], request.path_params["key"]
-    path = request.scope["raw_path"].decode("latin-1").partition("?")[0].removeprefix(f"{PATH}/{session_id}/{key}")
-    query = request.scope["query_string"].decode("latin-1")
-    return f"http://{HOST}:{controller.port}{path}{f'?{query}' if query else ''}"
-
-
 def _passed(request: Request, *, besides: Collection[str]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in request.headers.items() if name not in {*_HOP_BY_HOP, *besides}]
-
-
-def _unreachable(controller: Controller, error: httpx.TransportError) -> Response:
-    message = f"{controller.program.title} does not answer: {type(error).__name__}"
-    return refusal(502, UNREACHABLE, [(message, None)])
 
 
 class _Then(Response):

@@ -4,8 +4,8 @@ import hmac
 import secrets
 from typing import Final, Literal
 
-Purpose = Literal["preview", "controllers", "devices"]
-"""The live preview; the controller, for a test; the device, for the controller."""
+Purpose = Literal["preview", "controllers", "appium", "devices"]
+"""The live preview; the controller or Appium, for a test; the device, for the controller."""
 
 _BYTES: Final = 24
 

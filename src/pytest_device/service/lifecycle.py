@@ -97,8 +97,8 @@ def due(session: Session, boot: Boot, last_activity: float | None, now: float) -
     if limit is not None and limit.at <= now:
         return limit
     match boot:
-        case Failed(reason):
-            return Occurrence(Event.FAIL, now, reason)
+        case Failed(reason, at):
+            return Occurrence(Event.FAIL, now if at is None else at, reason)
         case Running() if session.status is Status.NEW:
             return Occurrence(Event.READY, now)
         case _:

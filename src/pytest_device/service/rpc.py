@@ -8,9 +8,8 @@ import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
-import httpx
 from starlette.responses import JSONResponse, Response
 
 from pytest_device.errors import ControllerError
@@ -23,8 +22,13 @@ _PLATFORMS: Final = frozenset(("platform", "lockPlatform"))
 _PHONES: Final = frozenset(str(platform) for platform in Platform)
 _MOBILE: Final = "mobile"
 _FAILED: Final = -32000
-_HOST: Final = "127.0.0.1"
-_ANSWER_SECONDS: Final = 5.0
+
+
+@runtime_checkable
+class Browsing(Protocol):
+    """A browser; ``address`` is the URL of the page in front."""
+
+    async def address(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +49,14 @@ def concerns(method: str, path: str, device: Device) -> bool:
     return (method, path) == ("POST", "rpc") and device.tools.debugging_port is not None
 
 
-async def translated(
-    body: bytes, headers: Mapping[str, str], device: Device, http: httpx.AsyncClient, token: str
-) -> bytes | Response:
-    """Do the device's part of a request; return the rest of it for the daemon, or the answer if nothing is left.
-
-    ``http`` queries the current page of the device, which is a browser.
-    """
+async def translated(body: bytes, headers: Mapping[str, str], device: Device, token: str) -> bytes | Response:
+    """Do the device's part of a request; return the rest of it for the daemon, or the answer if nothing is left."""
     request = _read(body)
     if request is None or not _is_permitted(request, headers, token):
         return body
     _change_platform(request)
     try:
-        done = await _done_by_device(request, device, http)
+        done = await _done_by_device(request, device)
     except ControllerError as error:
         data = {"code": "COMMAND_FAILED", "message": str(error)}
         return _answer(request, {"error": {"code": _FAILED, "message": str(error), "data": data}})
@@ -119,12 +118,13 @@ def _change(fields: dict[str, Any]) -> None:
             fields[name] = _PLATFORM
 
 
-async def _done_by_device(request: _Request, device: Device, http: httpx.AsyncClient) -> str:
+async def _done_by_device(request: _Request, device: Device) -> str:
     """Do the device's part; return a message if nothing is left for the daemon."""
     match request.params.get("command"), request.positionals:
         case "open", [target, *more]:
             await _open(device, target, more[0] if more else None, request.flags)
-            request.params["positionals"] = [await _address(device, http)]
+            # Opened again by the daemon, the page is open already.
+            request.params["positionals"] = [await device.address()] if isinstance(device, Browsing) else []
         case "close", [target] if target in await device.apps():
             await device.terminate(target)
             request.params["positionals"] = []
@@ -149,16 +149,6 @@ async def _open(device: Device, target: str, link: str | None, flags: dict[str, 
     await device.launch(target, _texts(arguments))
     if link:
         await device.open_url(link, target)
-
-
-async def _address(device: Device, http: httpx.AsyncClient) -> str:
-    """Return the URL of the page that the browser shows: when the daemon opens it again, it is open already."""
-    try:
-        url = f"http://{_HOST}:{device.tools.debugging_port}/json/list"
-        targets = (await http.get(url, timeout=_ANSWER_SECONDS)).json()
-    except (httpx.TransportError, ValueError) as error:
-        raise ControllerError(f"the session's browser did not answer: {type(error).__name__}") from error
-    return next(str(target["url"]) for target in targets if target["type"] == "page")
 
 
 def _answer(request: _Request, outcome: Mapping[str, Any]) -> Response:

@@ -25,6 +25,7 @@ from pytest_device.service.backend import backend
 from pytest_device.service.config import ServiceConfig
 from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.faults import Faults, FaultyRunner
+from pytest_device.service.lifecycle import Session
 from pytest_device.service.logs import LOGGER, logging_to
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
@@ -52,7 +53,14 @@ class Ready:
     app_id: str
 
 
-Announce = Callable[[Progress | Ready], None]
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A session has another state."""
+
+    session: Session
+
+
+Announce = Callable[[Progress | Ready | Changed], None]
 Watch = Callable[[Callable[[], None]], None]
 
 
@@ -82,6 +90,8 @@ async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None)
         try:
             async with AsyncExitStack() as stack:
                 await _live(config, announce, stop, stack)
+        except ConfigError:
+            raise  # its message is for the person who starts the service
         except Exception:
             LOGGER.exception("the service failed")
             raise
@@ -102,7 +112,14 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
     faults = Faults() if config.testing else None
     runner = FaultyRunner(built.runner, faults, time.time) if faults else built.runner
     client_url = Builds(config.builds_dir).client_url
-    sessions = Sessions(store=store, runner=runner, clock=time.time, log=LOGGER.info, client_url=client_url)
+    sessions = Sessions(
+        store=store,
+        runner=runner,
+        clock=time.time,
+        log=LOGGER.info,
+        client_url=client_url,
+        changed=lambda session: announce(Changed(session)),
+    )
     stack.callback(sessions.stop_all, "the service was stopped")
     app = create_app(
         sessions=sessions,

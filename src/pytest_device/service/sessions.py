@@ -20,7 +20,9 @@ ClientUrl = Callable[[Platform, str | None], str | None]
 
 
 class Sessions:
-    """The sessions in memory, with a store and a runner; ``clock`` gives Unix seconds, ``log`` receives every change.
+    """The sessions in memory, with a store and a runner; ``clock`` gives Unix seconds.
+
+    ``log`` receives every change as a line, ``changed`` each session that has another state.
 
     No session has a timer: each access brings it up to date with the clock and the runner. ``sweep`` updates all of
     them, so that limits hold without any request.
@@ -35,6 +37,7 @@ class Sessions:
         log: Log = no_log,
         new_id: Callable[[], str] = lambda: str(uuid4()),
         client_url: ClientUrl = lambda _platform, _sdk_version: None,
+        changed: Callable[[Session], object] = lambda _session: None,
     ) -> None:
         self._store = store
         self.runner = runner
@@ -42,6 +45,7 @@ class Sessions:
         self._log = log
         self._new_id = new_id
         self._client_url = client_url
+        self._changed = changed
         store.forget(clock() - KEEP_SECONDS)
         self._sessions = {session.id: session for session in store.load()}
         self._active = {session.id for session in self._sessions.values() if session.status not in TERMINAL}
@@ -55,6 +59,7 @@ class Sessions:
         self._sessions[session.id] = session
         self._active.add(session.id)
         self._log(f"session {session.id}: {session.status}, {session.type} on {session.platform}, {session.name!r}")
+        self._changed(session)
         self.runner.start(session.id, body)
         return session
 
@@ -122,6 +127,7 @@ class Sessions:
             self._active.discard(session_id)
             self.runner.stop(session_id)
         self._store.save(changed)
+        self._changed(changed)
         return changed
 
 

@@ -4,10 +4,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from pytest_device.errors import NoCapacityError, ServiceError, SessionFailedError, UnexpectedReplyError
+from pytest_device.errors import (
+    ConfigError,
+    NoCapacityError,
+    NotFoundError,
+    ServiceError,
+    SessionFailedError,
+    UnexpectedReplyError,
+)
 from pytest_device.sessions.breaker import Gate
 from pytest_device.sessions.client import SessionClient
-from pytest_device.sessions.events import Created, CreateUnknown, Note, Ready, SessionRef, StateChanged, TakenOver
+from pytest_device.sessions.events import (
+    Attached,
+    Created,
+    CreateUnknown,
+    Note,
+    Ready,
+    SessionRef,
+    StateChanged,
+    TakenOver,
+)
 from pytest_device.sessions.lifecycle import (
     RETRY_AFTER_MOST_SECONDS,
     CapacityBackoff,
@@ -23,7 +39,7 @@ from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.retry_policy import GONE_SECONDS
 from pytest_device.sessions.states import State
-from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
+from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, TERMINAL
 
 HEARTBEAT_SECONDS: Final = 30.0
 """How often a wait in which nothing changes says so: a CI log that stands still for longer looks like a hang."""
@@ -73,6 +89,7 @@ class Attempt:
         """Known even where the rest of the answer was broken."""
         self.is_known = False
         """Whether the service has answered by its id."""
+        self.is_attached = False
         self.had_since: float | None = None
         """Since when it is this run's, where another has created it."""
         self.ready_at: float | None = None
@@ -109,6 +126,25 @@ class Attempt:
         self.ready_at, self.had_since = warm.ready_at, self._config.clock()
         self._config.relay.event(TakenOver(self.ref(), warm.session.device_name))
         return State.READY
+
+    def attach(self, session_id: str) -> State:
+        """Use a session that exists; raises a ServiceError, and ConfigError for one that cannot be used."""
+        try:
+            session = self._as_requested(self._config.client.get(session_id))
+        except NotFoundError as error:
+            raise ConfigError(f"cannot attach to session {session_id}: {error}") from error
+        if session.status in TERMINAL:
+            raise ConfigError(f"cannot attach to session {session_id}: it has ended, {session.status} ({session.page})")
+        asked, found = f"{self._request.platform} {self._request.type}", f"{session.platform} {session.type}"
+        if found != asked:
+            raise ConfigError(
+                f"cannot attach to session {session_id}: it is {found}, the test needs {asked} ({session.page})"
+            )
+        self.session, self.session_id = session, str(session.id)
+        self.is_known = self.is_attached = True
+        self._reported = (session.described_status, self._config.clock())
+        self._config.relay.event(Attached(self.ref()))
+        return State.STARTING
 
     def create(self) -> State | None:
         """Request it, unless the service had no capacity and is to be left alone for now.
@@ -207,7 +243,8 @@ class Attempt:
         limit = self._policy.controller_timeout_seconds
         problem = None if limit is None else self._config.problem_of(session)
         if limit is None or problem is None:
-            ready = Ready(self.ref(), session.device_name, self._request.boot_key, session.boot_seconds)
+            boot_key = "" if self.is_attached else self._request.boot_key
+            ready = Ready(self.ref(), session.device_name, boot_key, session.boot_seconds)
             self._config.relay.event(ready)
             return 0.0
         if self._config.clock() - self._checked_since >= limit:

@@ -6,6 +6,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from pytest_device.errors import (
+    ConfigError,
     DeviceError,
     NotFoundError,
     ServiceError,
@@ -16,7 +17,7 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions import events
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
-from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, key_of
+from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
@@ -45,7 +46,7 @@ class DeviceSession:
     ) -> None:
         self.requirement = requirement
         self.state = State.REQUESTED
-        self.outcome: Outcome | None = None
+        self.outcome: Outcome | None = Outcome.ATTACHED if requirement.attach else None
         """What came of its stop."""
         self.due = config.clock()
         """When to advance it again."""
@@ -65,10 +66,10 @@ class DeviceSession:
         self._is_outwaited: bool | None = None
         """Whether it was not ready within a whole time-out; None where no test has waited for it in vain."""
         self._policy, self._config, self._find_warm = policy, config, find_warm
-        self._attempts_left = config.attempts - 1
+        self._attempts_left = 0 if requirement.attach else config.attempts - 1
         self._count_from: float | None = None
         self._attempt = Attempt(requirement.request, policy, config)
-        self._start = config.gate.attempt(key_of(requirement.request))
+        self._start = config.gate.attempt(requirement.attempt_key)
 
     @property
     def session(self) -> Session:
@@ -103,6 +104,8 @@ class DeviceSession:
 
     def has_left(self, minutes: int) -> bool:
         """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
+        if self.requirement.attach:  # there is no other one
+            return True
         used = 0.0 if self.ready_at is None else self._config.clock() - self.ready_at
         return self.session.limit_minutes * 60 - used >= minutes * 60
 
@@ -141,7 +144,7 @@ class DeviceSession:
             self._step()
             delay = 0.0 if self.is_ready else self._attempt.next_delay()
         except DeviceError as error:
-            self._start.failed(error, may_be_final=not self.is_created)
+            self._start.failed(error, may_be_final=not self.is_created or isinstance(error, ConfigError))
             if not (isinstance(error, SessionFailedError) and self._attempts_left):
                 raise
             self._retry(error)
@@ -161,7 +164,8 @@ class DeviceSession:
     def _step(self) -> None:
         match self.state:
             case State.REQUESTED | State.QUEUED:
-                if state := self._attempt.create():
+                attach = self.requirement.attach
+                if state := self._attempt.attach(attach) if attach else self._attempt.create():
                     self._move(state)
             case State.STARTING:
                 self._attempt.refresh()
@@ -280,6 +284,10 @@ class DeviceSession:
         except ServiceError:
             return None
         return loss_of(self.ref(), answer)
+
+    def spend(self) -> None:
+        """Give it to no other test."""
+        self.unusable = True
 
     # What is reported.
 

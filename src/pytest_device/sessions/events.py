@@ -1,7 +1,7 @@
 """What happens to sessions, as values: one frozen type for each kind of event.
 
 ``Event`` is their union: consumers ``match`` over it and end with ``assert_never``. Between processes and for JSON they
-are plain values, which ``docs/events.md`` describes.
+are plain values, which ``docs/development/events.md`` describes.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,8 +26,7 @@ class SessionRef:
     """The session that an event is about, and when it happened. Holds no connection details.
 
     ``session_id`` and ``url`` are empty before the service has created it. ``minutes`` is how long it may run on at
-    most if nobody stops it. ``waited_seconds`` counts from its request on this machine's clock. ``late_seconds`` is how
-    long after it happened the event is reported when it happened behind the tests, else None.
+    most if nobody stops it. ``waited_seconds`` counts from its request here, ``late_seconds`` from the event.
     """
 
     label: str
@@ -59,8 +58,7 @@ class StateChanged(_OfSession):
 class Ready(_OfSession):
     """A session can be used.
 
-    Sessions with an equal ``boot_key`` take equally long to start; ``boot_seconds`` is how long this one took by the
-    service's own times, None where it gave none.
+    Those with an equal ``boot_key`` take equally long; ``boot_seconds`` is by the service's own times, else None.
     """
 
     device: str = ""
@@ -131,6 +129,11 @@ class TakenOver(_OfSession):
 
 
 @dataclass(frozen=True, slots=True)
+class Attached(_OfSession):
+    """Tests run on a session that existed, and that is not stopped."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unused(_OfSession):
     """A session was started ahead, and no test has had it."""
 
@@ -159,9 +162,8 @@ class Note:
 
 StopEvent = Stopped | Gone | StopDelayed | StopFailed
 """What comes of a stop call."""
-SessionEvent = (
-    Created | StateChanged | Ready | StartFailed | StopEvent | Kept | KeptWarm | TakenOver | Unused | CreateUnknown
-)
+StartEvent = Created | StateChanged | Ready | StartFailed | TakenOver | Attached
+SessionEvent = StartEvent | StopEvent | Kept | KeptWarm | Unused | CreateUnknown
 Event = SessionEvent | Queued | Note
 
 _WORDS: Final[Mapping[str, type[Event]]] = {
@@ -177,14 +179,14 @@ _OUTCOMES: Final[Mapping[type[Event], Outcome]] = {
     CreateUnknown: Outcome.UNKNOWN,
     Kept: Outcome.KEPT,
     KeptWarm: Outcome.WARM,
+    Attached: Outcome.ATTACHED,
 }
 
 
 def session_id_of(event: Event) -> str:
     """Return the id of the session that an event is about, empty where there is none."""
-    if isinstance(event, Note):
-        return event.session_id
-    return "" if isinstance(event, Queued) else event.session.session_id
+    of = event if isinstance(event, Note | Queued) else event.session
+    return "" if isinstance(of, Queued) else of.session_id
 
 
 def outcome_of(event: Event) -> Outcome | None:
@@ -206,7 +208,7 @@ def detail_of(event: Event) -> str:
             return text
         case CreateUnknown(name=text) | Note(text=text) | Stopped(status=text) | Gone(status=text):
             return text
-        case Created() | Kept() | Unused() | Queued():
+        case Created() | Kept() | Attached() | Unused() | Queued():
             return ""
         case _:
             assert_never(event)
@@ -294,6 +296,5 @@ def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
 
 def _fits(value: object, wanted: Any) -> bool:
     """Return whether a value is of a field's type; JSON knows no difference between 4 and 4.0."""
-    if isinstance(value, int) and not isinstance(value, bool) and isinstance(0.0, wanted):
-        return True
-    return isinstance(value, wanted) and not isinstance(value, bool)
+    is_number = isinstance(value, int) and isinstance(0.0, wanted)
+    return not isinstance(value, bool) and (is_number or isinstance(value, wanted))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from pytest_device.sessions.attempt import SessionConfig
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig, unasked
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
@@ -27,13 +27,16 @@ def lease(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     reporter: Reporter | None = None,
+    problem_of: ProblemOf = unasked,
 ) -> Generator[Session]:
     """Create a session, wait until its connection details are there, and stop it however the block ends.
+
+    ``problem_of`` says what is wrong with its controller while that cannot be reached.
 
     Raises a ServiceError when it cannot be created, a SessionError when it does not become ready, StopFailedError
     when it may still be running at the end. A stop that fails after another error becomes a note on that error.
     """
-    config = SessionConfig(client, clock, Relay(reporter))
+    config = SessionConfig(client, clock, Relay(reporter), problem_of)
     session = DeviceSession(DeviceRequirement(request, sharing_key=""), policy, config)
     try:
         wait_until_ready([session], clock, sleep)

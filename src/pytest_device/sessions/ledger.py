@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from pytest_device.sessions.partial import SPELLING
-from pytest_device.spec import LONGEST_MINUTES
+from pytest_device.sessions.partial import SPELLING, minutes_in
+from pytest_device.spec import CLEANUP_MINUTES, LONGEST_MINUTES
 
 if TYPE_CHECKING:
     from datetime import datetime  # whose memory would stay with the reaper
@@ -86,6 +86,12 @@ class Entry(NamedTuple):
     def of_session(cls, session_id: str, *, label: str = "", url: str = "", minutes: int = LONGEST_MINUTES) -> Self:
         """Return an entry for a running session that no ledger here knows."""
         return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
+
+    def created(self, session_id: str, url: str, answer: bytes) -> Self:
+        """Return the entry of what a create call made; a duration that was left to the account is known then."""
+        longest = minutes_in(answer) if self.minutes == LONGEST_MINUTES else None
+        minutes = self.minutes if longest is None else longest + CLEANUP_MINUTES
+        return self._replace(session_id=session_id, url=url, minutes=minutes)
 
     def is_of(self, account: str) -> bool:
         """Return whether it may be stopped with the token of this account."""
@@ -257,6 +263,20 @@ def time_of(text: str) -> "datetime":
         time = datetime.fromisoformat(text)
         return time if time.tzinfo else time.replace(tzinfo=UTC)
     return datetime.fromtimestamp(0, UTC)
+
+
+def in_utc(time: "datetime") -> str:
+    """Return a time as an entry has it."""
+    from datetime import UTC
+
+    return time.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def seconds_until(time: "datetime") -> float:
+    """Return how many seconds are left until a time."""
+    from datetime import UTC, datetime
+
+    return (time - datetime.now(UTC)).total_seconds()
 
 
 def date_and_time(text: str) -> str:

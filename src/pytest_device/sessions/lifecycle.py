@@ -21,7 +21,7 @@ from pytest_device.sessions.events import Gone, SessionRef
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.polling import schedule_of
 from pytest_device.sessions.request import SessionRequest
-from pytest_device.spec import CLEANUP_MINUTES, POLL_INTERVAL_SECONDS, Status
+from pytest_device.spec import CLEANUP_MINUTES, POLL_INTERVAL_SECONDS, STATES, Status
 
 NEVER_THERE: Final = "the service does not know it: what it created may be running under another id"
 RETRY_AFTER_MOST_SECONDS: Final = 300.0
@@ -86,9 +86,8 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
             left = policy.timeout_seconds - waited_seconds
             if left <= 0:
                 hint = "It may be queued or still booting. Increase device_wait_timeout_seconds"
-                raise timed_out(
-                    session, waited_seconds, f", its status is {session.described_status} ({session.page}). {hint}"
-                )
+                state = STATES[Status.NEW] if session.status == Status.NEW else session.described_status
+                raise timed_out(session, waited_seconds, f", it is {state} ({session.page}). {hint}")
             return min(policy.delay(booting_seconds), left)
 
 
@@ -99,9 +98,9 @@ def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTi
 
 
 def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
-    hint = f", see the session page for the reason: {session.page}"
-    message = f"the session {what}{f': {session.reason} ({session.page})' if session.reason else hint}"
-    return kind(message, session_id=str(session.id), url=session.url)
+    why = f": {session.reason}" if session.reason else ", see the session page for the reason"
+    message = f"the session {what}{why} ({session.page})"
+    return kind(message, session_id=str(session.id), url=session.url, reason=session.reason)
 
 
 def loss_of(of: SessionRef, answer: Session | NotFoundError) -> SessionError | None:
@@ -110,19 +109,20 @@ def loss_of(of: SessionRef, answer: Session | NotFoundError) -> SessionError | N
         return _lost(SessionStoppedError, of, Gone.status)
     seconds = answer.running_seconds
     ran = "" if seconds is None else f" after {seconds / 60:.1f} of at most {answer.limit_minutes} minutes"
+    why = f": {answer.reason}" if answer.reason else ""
     match answer.status:
         case Status.STOPPED:
-            return _lost(SessionStoppedError, of, f"it was stopped{ran}")
+            return _lost(SessionStoppedError, of, f"it was stopped{ran}{why}", answer.reason)
         case Status.ERRORED:
-            return _lost(SessionFailedError, of, f"it failed{ran}{f': {answer.reason}' if answer.reason else ''}")
+            return _lost(SessionFailedError, of, f"it failed{ran}{why}", answer.reason)
         case _ if answer.remote_config is None:
             return _lost(SessionFailedError, of, f"its status is {answer.described_status}")
         case _:
             return None
 
 
-def _lost(kind: type[SessionError], of: SessionRef, what: str) -> SessionError:
-    return kind(f"the session is gone: {what} ({of.url})", session_id=of.session_id, url=of.url)
+def _lost(kind: type[SessionError], of: SessionRef, what: str, reason: str = "") -> SessionError:
+    return kind(f"the session is gone: {what} ({of.url})", session_id=of.session_id, url=of.url, reason=reason)
 
 
 def not_stopped(of: SessionRef, reason: str, base_url: str) -> StopFailedError:

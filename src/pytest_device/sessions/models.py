@@ -157,8 +157,9 @@ class Session(BaseModel, frozen=True):
     @property
     def device_name(self) -> str:
         """Return the name that the capabilities give the device, empty when they give none: it may be a stand-in."""
-        config = self.remote_config
+        config, extra = self.remote_config, self.model_extra or {}
         name = config.capabilities.get("appium:deviceName") if isinstance(config, AppiumConfig) else None
+        name = name or extra.get("deviceName")
         return name if isinstance(name, str) else ""
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from pytest_device.redact import Redactor
-from pytest_device.spec import SESSIONS_PATH, TERMINAL
+from pytest_device.spec import DURATION_MAX_MINUTES, SESSIONS_PATH, TERMINAL
 
 SPELLING: Final = re.compile(
     r"(?:urn:uuid:)?\{?([0-9a-fA-F]{8})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{12})\}?"
@@ -34,6 +34,12 @@ def url_in(body: bytes) -> str:
     """Return the address of the session's page without credentials, empty when the answer gives none."""
     url = _data_of(body).get("url")
     return Redactor().text(url) if isinstance(url, str) and _URL.fullmatch(url) else ""
+
+
+def minutes_in(body: bytes) -> int | None:
+    """Return the maximum duration that an answer gives a session, None when it gives none that can be."""
+    minutes = _data_of(body).get("maxDurationMinutes")
+    return minutes if type(minutes) is int and 0 < minutes <= DURATION_MAX_MINUTES else None
 
 
 def says_stopped(body: bytes, session_id: str) -> bool:

@@ -3,9 +3,10 @@
 import queue
 import time
 from collections.abc import Iterator
-from typing import assert_never
+from typing import TypeVar, assert_never
 
-from pytest_device.errors import ServiceError, SessionGoneError, StopDelayedError, UnexpectedReplyError
+from pytest_device.errors import ConfigError, ServiceError, SessionGoneError, StopDelayedError, UnexpectedReplyError
+from pytest_device.options import Options
 from pytest_device.sessions.events import CreateUnknown, Event, Gone, Note, SessionRef, StopFailed, stop_event
 from pytest_device.sessions.ledger import Entry
 from pytest_device.sessions.lifecycle import NEVER_THERE
@@ -13,6 +14,8 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.replies import no_answer, read_session, shown
 from pytest_device.sessions.retry_policy import is_refusal
+
+R = TypeVar("R", bound=messages.SessionReport)
 
 
 class PendingSession:
@@ -42,7 +45,7 @@ class PendingSession:
         if isinstance(report, messages.Due):
             self.wanted = False
         if isinstance(report, messages.Answered):
-            self.entry = self.entry._replace(session_id=report.session_id, url=report.url)
+            self.entry = self.entry.created(report.session_id, report.url, report.answer.body)
         self.last = report
         self._reports.put(report)
 
@@ -55,6 +58,10 @@ class PendingSession:
             except queue.Empty:
                 return
 
+    def first(self, seconds: float, *kinds: type[R]) -> R | None:
+        """Return the first report of these kinds that arrives in time."""
+        return next((report for report in self.reports(seconds) if isinstance(report, kinds)), None)
+
     @property
     def is_done(self) -> bool:
         """Whether there is nothing left to do for it."""
@@ -62,6 +69,8 @@ class PendingSession:
             return True
         match self.last:
             case messages.Stopped() | messages.Missing() | messages.GaveUp() | messages.Kept() | messages.Gone():
+                return True
+            case messages.NotSent():
                 return True
             case messages.Answered():
                 return not self.entry.session_id
@@ -88,7 +97,7 @@ class PendingSession:
                 yield stop_event(of, self.stopped)
             case _ if entry.session_id:
                 yield StopFailed(of, self.reason())
-            case messages.Answered(refused=True):
+            case messages.Answered(refused=True) | messages.NotSent():
                 return
             case _ if self.sent:
                 yield CreateUnknown(of, entry.name)
@@ -130,8 +139,18 @@ def is_refused(report: messages.SessionReport) -> bool:
             return False
 
 
-def read_created(report: messages.Answered, base_url: str) -> Session:
+def unwritten(problem: str) -> ConfigError:
+    """Return the error of a create call that was not sent, because of a problem with the ledger."""
+    return ConfigError(
+        f"the ledger cannot be written ({problem}). No session was requested, because no later run could stop it. Make "
+        f"the directory writable, or set another with {Options.state_dir.flag}"
+    )
+
+
+def read_created(report: messages.Answered | messages.NotSent, base_url: str) -> Session:
     """Return the session that a create call made; raises a ServiceError, with the id of a session that is there."""
+    if isinstance(report, messages.NotSent):
+        raise unwritten(report.problem)
     try:
         match report.answer:
             case messages.Reply(status, body, retry_after):

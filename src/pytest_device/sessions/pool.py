@@ -62,15 +62,18 @@ class Pool:
         sleep: Callable[[float], None],
         relay: Relay,
         slots: Slots | None = None,
+        exclusive: Callable[[str], Slots | None] = lambda _session_id: None,
         patience: tuple[type[BaseException], ...] = (SessionTimeoutError,),
     ) -> None:
         """Make a pool; ``relay`` reports what happens behind the tests when a test gets it, or at the end.
+
+        ``exclusive`` returns the one slot of a session that exists, by its id: one process has it at once.
 
         ``patience`` are the errors by which a test gives up waiting for a session that may still become ready.
         """
         self._factory = factory
         self._clock, self._sleep, self._relay, self._slots = clock, sleep, relay, slots
-        self._patience = patience
+        self._exclusive, self._patience = exclusive, patience
         self._pid = os.getpid()
         self._background = Background(clock, relay)
         self._roster = Roster(self._background, observer, relay)
@@ -94,7 +97,9 @@ class Pool:
             for requirement in requirements:
                 if requirement in met:
                     met.remove(requirement)
-                elif requirement.minutes >= (requirement.request.max_duration_minutes or DURATION_MAX_MINUTES):
+                elif requirement.attach or requirement.minutes >= (
+                    requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
+                ):
                     continue  # it may not lie idle before it is used
                 elif not self._start_ahead(requirement, policy, begun):
                     return
@@ -112,8 +117,8 @@ class Pool:
         self._roster.reconcile()
         parts: Parts = []
         try:
-            for requirement in requirements:
-                parts.append(self._reused(requirement) or self._expected(requirement))  # for the error's sake
+            for one in requirements:  # one after the other, for the error's sake
+                parts.append(self._reused(one) or self._expected(one) or self._attached(one, policy))
             self._fill(parts, requirements, policy)
             self._wait(parts, requirements, policy)
         except BaseException as error:
@@ -183,6 +188,16 @@ class Pool:
             raise session.error
         if not session.is_created:
             session.count_from()
+        session.in_use = True
+        return session
+
+    def _attached(self, requirement: DeviceRequirement, policy: WaitPolicy) -> DeviceSession | None:
+        """Return the session that a requirement names, once no other process has it."""
+        if not requirement.attach:
+            return None
+        slots = self._exclusive(requirement.attach)
+        slot = slots.take(1, self._roster.give_way)[0] if slots else None
+        session = self._new(requirement, policy, slot)
         session.in_use = True
         return session
 
@@ -259,7 +274,7 @@ class Pool:
         missing, slots = parts.count(None), self._slots
         if slots is None or not missing:
             return [None] * missing
-        self._check(parts, missing, slots.most)
+        self._check(missing, slots.most)
         while (free := slots.try_take(missing)) is None:
             if not self._roster.give_way():
                 self._part_with(parts)
@@ -270,11 +285,11 @@ class Pool:
                     self._relay.event(Queued(self._clock() - since))
         return list(free)
 
-    def _check(self, parts: Parts, missing: int, most: int) -> None:
-        in_use = sum(session.in_use and session not in parts for session in self._roster.sessions)
-        if in_use + len(parts) > most:
+    def _check(self, missing: int, most: int) -> None:
+        in_use = sum(one.in_use and not one.requirement.attach for one in self._roster.sessions)
+        if in_use + missing > most:
             raise ConfigError(
-                f"{missing} more sessions are needed while {in_use + len(parts) - missing} of this process are in use, "
+                f"{missing} more sessions are needed while {in_use} of this process are in use, "
                 f"but {Options.max_sessions.flag} allows {most}: increase it"
             )
 

@@ -7,29 +7,28 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Final
 from uuid import UUID, uuid4
 
 from pytest_device.errors import ServiceError, TransportError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Event
-from pytest_device.sessions.ledger import LIVE, Entry, Ledger
+from pytest_device.sessions.ledger import LIVE, Entry, Ledger, in_utc, seconds_until
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same
-from pytest_device.sessions.pending import PendingSession, is_refused, read_created
+from pytest_device.sessions.pending import PendingSession, R, is_refused, read_created, unwritten
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.channel import NoReaper, ReaperChannel
 from pytest_device.sessions.reporter import Reporter
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.retry_policy import GONE_SECONDS
-from pytest_device.sessions.runs import OwnRun, account_of
+from pytest_device.sessions.runs import OwnRun
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0
 """How long to wait for the answer to a create call: all attempts of the reaper, and a little."""
 STOP_SECONDS: Final = 5.0
 """How long a test's end waits for its stop; after that the reaper goes on with it beside the next test."""
-R = TypeVar("R", bound=messages.SessionReport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class ReaperClient:
     ) -> None:
         self.base_url = client.base_url
         self.pid = os.getpid()
-        self.account = account_of(run.state_dir, endpoint.token) if run else ""
+        self.account = run.account(endpoint.token) if run else ""
         """What the entries of this token's sessions are known by."""
         self._stop_seconds = config.stop_seconds
         self._client, self._vendor, self._run, self._reporter = client, vendor, run, reporter
@@ -82,14 +81,19 @@ class ReaperClient:
         )
 
     def create(self, request: SessionRequest) -> Session:
-        """Create a session; after an interrupt the reaper stops what the call creates."""
+        """Create a session; after an interrupt the reaper stops it. Raises ConfigError without a writable ledger."""
+        try:
+            if self._run:
+                self._run.rejoin()
+        except OSError as error:
+            raise unwritten(str(error)) from None
         pending = self._add(self._intent(request))
-        body = json.dumps(request.to_wire(self._vendor))
-        report = self._answer(pending, messages.Create(pending.entry, body), CREATE_SECONDS, messages.Answered)
-        if report is None:
+        create = messages.Create(pending.entry, json.dumps(request.to_wire(self._vendor)))
+        report = self._answer(pending, create, CREATE_SECONDS, messages.Answered, messages.NotSent)
+        if not isinstance(report, messages.Answered | messages.NotSent):
             raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
-        pending.is_reported = not report.session_id
-        if report.refused:  # there is nothing to remember, however often it is asked again
+        pending.is_reported = pending.is_done
+        if isinstance(report, messages.NotSent) or report.refused:  # there is nothing to remember
             del self._sessions[pending.entry.intent]
         return read_created(report, self.base_url)
 
@@ -114,7 +118,7 @@ class ReaperClient:
         """Leave a session running until its own limits, on purpose."""
         pending = self._of(session_id)
         self._channel.send(messages.Keep(pending.entry.intent))
-        _first(pending, STOP_SECONDS, messages.Kept)
+        pending.first(STOP_SECONDS, messages.Kept)
 
     @property
     def can_keep_warm(self) -> bool:
@@ -129,9 +133,9 @@ class ReaperClient:
         pending = self._of(session_id)
         if self._run is None:
             return False
-        pending.entry = pending.entry._replace(request_digest=request_digest, until=_in_utc(until), ends=_in_utc(ends))
-        self._channel.send(messages.KeepWarm(pending.entry, _seconds_until(until)))
-        return isinstance(_first(pending, STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
+        pending.entry = pending.entry._replace(request_digest=request_digest, until=in_utc(until), ends=in_utc(ends))
+        self._channel.send(messages.KeepWarm(pending.entry, seconds_until(until)))
+        return isinstance(pending.first(STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
 
     def take_over(self, entry: Entry, of: Ledger) -> bool:
         """Take over a session that another run kept warm; False when it is no longer available."""
@@ -169,6 +173,10 @@ class ReaperClient:
         """Return how many sessions are not done."""
         return sum(not pending.is_done for pending in list(self._sessions.values()))
 
+    def on_termination(self) -> None:
+        """Request the stop of all sessions; safe in a signal handler."""
+        self._is_ending = self._channel.try_send(messages.End())
+
     def close(self, timeout_seconds: float) -> list[Event]:
         """Stop all that is left, side by side; return how each session ended whose end nobody knows yet.
 
@@ -195,7 +203,7 @@ class ReaperClient:
             service=self.base_url,
             label=f"{request.platform} {request.type}",
             name=request.name or "",
-            asked_at=_in_utc(datetime.now(UTC)),
+            asked_at=in_utc(datetime.now(UTC)),
             minutes=longest + CLEANUP_MINUTES,
             account=self.account,
         )
@@ -212,12 +220,14 @@ class ReaperClient:
 
     def _answer(self, pending: PendingSession, request: messages.Request, seconds: float, *kinds: type[R]) -> R | None:
         """Send a request, and return its answer; without one the session is stopped, should there be one."""
+        if self._is_ending:
+            raise TransportError("create: not sent, because a signal is ending the run", sent=False)
         try:
             for _ in range(2):  # a reaper that is gone has a successor
                 self._channel.await_ready()
                 if self._channel.send(request, on_sent=pending.note_sent):
                     break
-            report = _first(pending, seconds, *kinds)
+            report = pending.first(seconds, *kinds)
         except BaseException:
             self._request_stop(pending)
             raise
@@ -274,7 +284,7 @@ class ReaperClient:
         entry = pending.entry._replace(state=LIVE)
         yield messages.Claim(entry, self._run.ledger.directory if self._run else "")
         if pending.wanted:
-            yield messages.KeepWarm(entry, _seconds_until(datetime.fromisoformat(entry.until)))
+            yield messages.KeepWarm(entry, seconds_until(datetime.fromisoformat(entry.until)))
         else:
             yield messages.Stop(entry.intent)
 
@@ -284,16 +294,3 @@ class ReaperClient:
             self._reporter.note(
                 f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
             )
-
-
-def _first(pending: PendingSession, seconds: float, *kinds: type[R]) -> R | None:
-    """Return the first report of these kinds that arrives in time."""
-    return next((report for report in pending.reports(seconds) if isinstance(report, kinds)), None)
-
-
-def _seconds_until(time: datetime) -> float:
-    return (time - datetime.now(UTC)).total_seconds()
-
-
-def _in_utc(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="seconds")

@@ -5,15 +5,15 @@ from typing import Final
 import httpx
 
 from pytest_device.errors import TransportError, UnexpectedReplyError
+from pytest_device.sessions.compression import CompressionError, unpacked
 from pytest_device.sessions.partial import session_id_in
 
 MAX_REPLY_BYTES: Final = 1024 * 1024
 
 
 def body_of(operation: str, reply: httpx.Response) -> bytes:
-    """Return the body; raises UnexpectedReplyError for one that is compressed, too large or, of a create, cut off."""
-    if reply.headers.get("content-encoding", "identity") != "identity":
-        raise UnexpectedReplyError(f"{operation}: the answer is compressed, although the request forbids it")
+    """Return the body, unpacked; raises UnexpectedReplyError for one that is too large or, of a create, cut off."""
+    encoding = reply.headers.pop("content-encoding", "")  # by which httpx would unpack it without bounds
     body = bytearray()
     try:
         for chunk in reply.iter_bytes():
@@ -28,11 +28,15 @@ def body_of(operation: str, reply: httpx.Response) -> bytes:
                 f"{operation}: the answer was cut off ({error})", session_id=session_id
             ) from None
         raise
-    return bytes(body)
+    try:
+        return unpacked(bytes(body), encoding, MAX_REPLY_BYTES)
+    except CompressionError as error:
+        raise UnexpectedReplyError(f"{operation}: {error}", session_id=session_id_in(error.part)) from None
 
 
-def check_whole(operation: str, reply: httpx.Response, body: bytes) -> None:
+def check_whole(operation: str, reply: httpx.Response) -> None:
     """Raise TransportError for a part of an answer that the transport took for the whole."""
     length = reply.headers.get("content-length", "")
-    if length not in {"", str(len(body))}:
-        raise TransportError(f"{operation}: {len(body)} of {length} bytes arrived of a refusal", sent=True)
+    arrived = reply.num_bytes_downloaded
+    if length not in {"", str(arrived)}:
+        raise TransportError(f"{operation}: {arrived} of {length} bytes arrived of a refusal", sent=True)

@@ -19,6 +19,13 @@ class ProgressReporter(Protocol):
         """Show a line at once."""
 
 
+class PreviewReporter(ProgressReporter, Protocol):
+    """Shows people where to watch devices, too."""
+
+    def preview(self, label: str, url: str) -> None:
+        """Show, or open, the live preview of a device; the address is a secret."""
+
+
 class Reporter(ProgressReporter, Protocol):
     """Gets what happens while sessions are provided; each call may come from another thread."""
 

@@ -34,6 +34,7 @@ from pytest_device.spec import (
     DURATION_MIN_MINUTES,
     IDLE_MAX_MINUTES,
     IDLE_MIN_MINUTES,
+    LEFT_OUT,
     NAME_MAX_LENGTH,
     REQUESTABLE_SESSION_TYPES,
     VENDOR,
@@ -124,7 +125,7 @@ class SessionRequest(BaseModel, frozen=True):
         Raises ConfigError with one problem for every broken rule, each naming the argument, its value and the
         rule, so that nothing that can be known to fail is sent.
         """
-        arguments = {name: whole_minutes(value) for name, value in arguments.items()}
+        arguments = {name: _limit_of(name, whole_minutes(value)) for name, value in arguments.items()}
         problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
         known = {name: value for name, value in arguments.items() if name in cls.model_fields}
         try:
@@ -171,6 +172,10 @@ def whole_minutes(value: Any) -> Any:
     return value
 
 
+def _limit_of(name: str, value: Any) -> Any:
+    return None if isinstance(value, str) and value in LEFT_OUT.get(name, ()) else value
+
+
 _ONE_OF_TYPES = ", ".join(REQUESTABLE_SESSION_TYPES)
 _RULES: Final[Mapping[str, str]] = {
     "app_id": "must be the project's UUID",
@@ -180,9 +185,11 @@ _RULES: Final[Mapping[str, str]] = {
     "package_version": "must be text",
     "device_identifier": "must be text: a simulator name, a UDID or a hardware profile",
     "max_duration_minutes": (
-        f"must be a whole number of minutes from {DURATION_MIN_MINUTES} to {DURATION_MAX_MINUTES}"
+        f"must be a whole number of minutes from {DURATION_MIN_MINUTES} to {DURATION_MAX_MINUTES}, or 'account'"
     ),
-    "max_idle_time_minutes": f"must be a whole number of minutes from {IDLE_MIN_MINUTES} to {IDLE_MAX_MINUTES}",
+    "max_idle_time_minutes": (
+        f"must be a whole number of minutes from {IDLE_MIN_MINUTES} to {IDLE_MAX_MINUTES}, or 'none' or 'account'"
+    ),
     "build_id": "must be the UUID of a build",
     "application_archive_url": f"must be an HTTP or HTTPS URL of at most {ARCHIVE_URL_MAX_LENGTH} characters",
     "vendor_go": "must be True or False",
@@ -191,7 +198,7 @@ _RULES: Final[Mapping[str, str]] = {
     "open_url": "must be a URL with its scheme, such as myapp://start",
 }
 SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
-SHARING: Final = ("share", "test_minutes")
+SHARING: Final = ("share", "test_minutes", "attach")
 """What a marker says besides a request."""
 
 

@@ -1,12 +1,13 @@
 """What a test requires of a device, and the keywords it says so by, for type checkers and editors."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, Protocol, TypedDict, Unpack
 from uuid import UUID
 
+from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform, SessionType, Share
@@ -22,6 +23,10 @@ class DeviceRequirement:
     request: SessionRequest
     sharing_key: str
     minutes: int = field(default=0, compare=False)
+    defaults: Collection[str] = field(default=(), compare=False)
+    """The limits in the request that nobody chose."""
+    attach: str = ""
+    """The id of the session that meets it, which exists and is not stopped; empty for one to be created."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -30,6 +35,11 @@ class DeviceRequirement:
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def attempt_key(self) -> str:
+        """Return what is equal for attempts that can be expected to end alike."""
+        return key_of(self.request, self.attach or None)
 
 
 class DeviceArguments(TypedDict, total=False):
@@ -41,8 +51,8 @@ class DeviceArguments(TypedDict, total=False):
     name: str
     package_version: str
     device_identifier: str
-    max_duration_minutes: int | timedelta
-    max_idle_time_minutes: int | timedelta
+    max_duration_minutes: int | timedelta | Literal["account"]
+    max_idle_time_minutes: int | timedelta | Literal["account", "none"]
     build_id: UUID | str
     application_archive_url: str
     vendor_go: bool
@@ -51,6 +61,7 @@ class DeviceArguments(TypedDict, total=False):
     open_url: str
     share: Share | Literal["run", "module", "class", "test"]
     test_minutes: int | timedelta
+    attach: UUID | str
 
 
 class DeviceLease(Protocol):

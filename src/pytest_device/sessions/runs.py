@@ -5,6 +5,7 @@ import hmac
 import os
 import re
 import secrets
+import threading
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -42,14 +43,14 @@ def account_of(state_dir: Path, token: str) -> str:
         return ""
 
 
-def _key(state_dir: Path) -> bytes:
-    """Return the key of this state directory, created on first use."""
+def _key(state_dir: Path, given: bytes = b"") -> bytes:
+    """Return the key of this state directory, created on first use, as ``given`` if it was known before."""
     path = state_dir / _KEY
     with suppress(FileNotFoundError):
         return path.read_bytes()
     draft = state_dir / f"{_KEY}.{secrets.token_hex(8)}.tmp"
     with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
-        file.write(secrets.token_bytes(_KEY_BYTES))
+        file.write(given or secrets.token_bytes(_KEY_BYTES))
     try:
         with suppress(FileExistsError):
             os.link(draft, path)
@@ -111,6 +112,8 @@ class OwnRun(PastRun):
         self.name = directory.name
         self._lock = lock
         self._pid = os.getpid()
+        self._guard = threading.Lock()
+        self._key = b""
 
     def in_fork(self) -> "OwnRun":
         """Return the run for a forked child, which shares its parent's lock: it is free when both have ended."""
@@ -135,10 +138,8 @@ class OwnRun(PastRun):
     @classmethod
     def _join(cls, state_dir: Path, run: str, owner: str) -> Self | None:
         directory = state_dir / "runs" / run
-        for path in (state_dir, state_dir / "runs", directory):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            check_private(path)
-        lock = filelock.FileLock(directory / f"{owner}.lock", mode=0o600)
+        _make(directory)
+        lock = filelock.FileLock(directory / f"{owner}.lock", mode=0o600, thread_local=False)
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
@@ -150,12 +151,30 @@ class OwnRun(PastRun):
         lock.release()
         return None
 
+    def account(self, token: str) -> str:
+        """Return by what its ledger knows a token, and go on with the same key should the directory be made anew."""
+        with suppress(OSError):
+            self._key = _key(self.state_dir)
+        return account_of(self.state_dir, token)
+
+    def rejoin(self) -> None:
+        """Make anew what somebody has removed since: directory, key, the owner's lock. Raises as ``join``."""
+        path = Path(self._lock.lock_file)
+        with self._guard:
+            if path.exists():
+                return
+            _make(self.directory)
+            _key(self.state_dir, self._key)
+            if path.stem == self.owner:  # a forked child's parent holds the lock
+                self._lock.release()
+                self._lock.acquire(timeout=0)
+
     def leave(self) -> None:
         """Release the lock, and remove the run if nothing is left of it."""
         if os.getpid() != self._pid:  # forked: the lock is its parent's
             return
         self._lock.release()
-        with self.claimed() as over:
+        with suppress(OSError), self.claimed() as over:  # nothing can be removed from where nobody may look
             if over:
                 self.clear(())
 
@@ -172,10 +191,16 @@ class OwnRun(PastRun):
         ]
 
 
+def _make(run: Path) -> None:
+    for path in (run.parents[1], run.parent, run):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_private(path)
+
+
 def _files(directory: Path, suffix: str) -> list[Path]:
     try:
         return sorted(path for path in directory.iterdir() if path.suffix == suffix)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

@@ -62,11 +62,13 @@ class Outcome(StrEnum):
     """Left running on purpose, until its own limits end it."""
     WARM = "warm"
     """Left up for the next run, for a while."""
+    ATTACHED = "attached"
+    """Another's, and left running as it was found."""
 
 
 PROVEN: Final = frozenset({Outcome.STOPPED, Outcome.GONE})
 """It is confirmed as ended."""
-OVER: Final = PROVEN | {Outcome.KEPT, Outcome.WARM}
+OVER: Final = PROVEN | {Outcome.KEPT, Outcome.WARM, Outcome.ATTACHED}
 """This run is done with it."""
 RETRIABLE: Final = frozenset({Outcome.DELAYED, Outcome.REFUSED})
 """Another stop call may still end it."""
@@ -80,7 +82,7 @@ def final_outcome(outcomes: Sequence[Outcome], users: int) -> Outcome | None:
     """
     return (
         _newest(outcomes, PROVEN)
-        or _newest(outcomes, {Outcome.KEPT})
+        or _newest(outcomes, {Outcome.KEPT, Outcome.ATTACHED})
         or _newest(outcomes, RETRIABLE)
         or (Outcome.WARM if is_left_by_all(outcomes, users) else None)
     )

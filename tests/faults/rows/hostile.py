@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.faults.acts import service_fault, trick
-from tests.faults.network import endless_chunks, endless_header, huge, saying, trickling
+from tests.faults.network import endless_chunks, endless_header, huge, never, saying, swallowed, trickling
 from tests.faults.row import Promise, Row
 from tests.faults.suites import PASSES
 
@@ -192,6 +192,26 @@ ROWS: Final = (
         settings={"DEVICE_WAIT_TIMEOUT_SECONDS": "2"},
         status=1,
         limit=90,
+    ),
+    Row(
+        "stop never responds, although it was carried out",
+        "The session is looked up meanwhile, which confirms its end within seconds.",
+        PASSES,
+        network=True,
+        settings={"DEVICE_STOP_TIMEOUT_SECONDS": "90"},
+        arm=trick("stop", never, times=9),
+        limit=10,
+        status=0,
+    ),
+    Row(
+        "stop never responds, nor was it carried out",
+        "Aborted after 15 s and retried.",
+        PASSES,
+        network=True,
+        settings={"DEVICE_STOP_TIMEOUT_SECONDS": "90"},
+        arm=trick("stop", swallowed),
+        limit=12,
+        status=0,
     ),
     Row(
         "stop responds byte by byte",

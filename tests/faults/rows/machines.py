@@ -6,8 +6,8 @@ from typing import Final
 
 from tests.faults.acts import KILL, at_once, boots_for_ever, in_test, sends, touches, while_booting
 from tests.faults.room import Room
-from tests.faults.row import NOBODY, Row
-from tests.faults.suites import HOLDS, PASSES, suite
+from tests.faults.row import NOBODY, Promise, Row
+from tests.faults.suites import HOLDS, PASSES, files, suite
 
 _UNTIL_GO: Final = suite("reached()\nwhile not (ROOM / 'go').exists(): time.sleep(0.05)")
 _NO_PLACE: Final = {"DEVICE_STATE_DIR": "{room}/test_it.py/state"}
@@ -49,6 +49,35 @@ def _state_becomes_a_file(room: Room) -> None:
     _remove_state(room)
     room.state.write_text("in the way")
 
+
+def _swept_after_removal(room: Room) -> None:
+    """Remove the state directory before a create call, then kill all processes of the run, and run again."""
+    _remove_state(room)
+    (room.directory / "go").touch()
+    room.wait_for(lambda: len(room.ledger()) == len(_TWICE), "entries of both sessions in the ledger made anew")
+    room.kill_all()
+    room.again(suite=PASSES)
+
+
+_FIRST_HOLDS: Final = """
+    @pytest.mark.device(platform="android")
+    def test_first(device_lease, device_session):
+        reached()
+        while not (ROOM / "go").exists(): time.sleep(0.05)
+        with device_lease(platform="ios"):
+            hold()
+    """
+_TWICE: Final = ("android", "ios")
+_SECOND: Final = """
+    @pytest.mark.device(platform="android")
+    def test_first(device_session):
+        reached()
+        while not (ROOM / "go").exists(): time.sleep(0.05)
+
+    @pytest.mark.device(platform="android")
+    @pytest.mark.parametrize("n", range(3))
+    def test_later(device_session, n): pass
+    """
 
 ROWS: Final = (
     Row(
@@ -114,6 +143,26 @@ ROWS: Final = (
         _UNTIL_GO,
         when=in_test,
         fault=at_once(_state_becomes_a_file, touches("go")),
+    ),
+    Row(
+        "the state directory is removed before the second create call, then the container is killed",
+        "The next run finds both sessions in the new directory.",
+        files(_FIRST_HOLDS),
+        promise=Promise.SWEPT,
+        when=in_test,
+        fault=_swept_after_removal,
+        reported="stopped 2 sessions left by earlier runs",
+        sessions=3,
+    ),
+    Row(
+        "the state directory becomes a file before the second create call",
+        "No further session is created, and the errors name the fix.",
+        files(_SECOND),
+        when=in_test,
+        fault=at_once(_state_becomes_a_file, touches("go")),
+        reported="config: .*cannot be written.*--device-state-dir",
+        sessions=1,
+        status=1,
     ),
     Row(
         "the machine's clock is set forward by a day in a test",

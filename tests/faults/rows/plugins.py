@@ -2,14 +2,22 @@
 
 from typing import Final
 
-from tests.faults.acts import KILL, boots_for_ever, in_test, network_strikes, sends, sends_worker, slow, trick
+from tests.faults.acts import KILL, in_test, network_strikes, sends, sends_worker, slow, trick
 from tests.faults.network import late
 from tests.faults.row import NOBODY, Row, stopped
-from tests.faults.suites import HOLDS, PASSES, many, suite
+from tests.faults.suites import HOLDS, PASSES, files, many, suite
 
 _SIGNAL: Final = ("--timeout=1", "--timeout-method=signal")
 _THREAD: Final = ("--timeout=1", "--timeout-method=thread")
 _FORKED: Final = ("--forked",)
+_CREATES: Final = files(
+    """
+    from pytest_device import SessionRequest
+
+    def test_driven(device_client):
+        device_client.create(SessionRequest(app_id=os.environ["DEVICE_APP_ID"], platform="android"))
+    """
+)
 _DIES_ONCE: Final = suite(
     """
     died = ROOM / "died"
@@ -35,18 +43,18 @@ ROWS: Final = (
         status=1,
     ),
     Row(
-        "pytest-timeout (signal) inside create",
+        "pytest-timeout (signal) inside a test's own create call",
         "The response is not lost: the session is stopped when it arrives.",
-        PASSES,
+        _CREATES,
         options=_SIGNAL,
         network=True,
         arm=trick("create", late(2.5)),
         status=1,
     ),
     Row(
-        "pytest-timeout (thread) inside create",
+        "pytest-timeout (thread) inside a test's own create call",
         "The same.",
-        PASSES,
+        _CREATES,
         options=_THREAD,
         network=True,
         arm=trick("create", late(2.5)),
@@ -55,20 +63,21 @@ ROWS: Final = (
     ),
     Row(
         "pytest-timeout (signal) while the device boots",
-        "Stopped.",
+        "The wait does not count as the test's time; stopped.",
         PASSES,
         options=_SIGNAL,
-        arm=boots_for_ever,
-        status=1,
+        arm=slow("boot", 2.5),
+        reported=r"1 stopped \(confirmed\)",
+        status=0,
     ),
     Row(
         "pytest-timeout (thread) while the device boots",
-        "Stopped.",
+        "The same.",
         PASSES,
         options=_THREAD,
-        arm=boots_for_ever,
-        reported=NOBODY,
-        status=1,
+        arm=slow("boot", 2.5),
+        reported=r"1 stopped \(confirmed\)",
+        status=0,
     ),
     Row(
         "pytest-timeout (signal) inside stop",

@@ -57,6 +57,28 @@ def _under_a_shell(room: Room) -> None:
     room.launch(["bash", "-c", f"{sys.executable} {' '.join(_PYTEST)}; echo and so on"])
 
 
+_WAITS_AT_THE_END: Final = """
+    @pytest.fixture
+    def waits_at_the_end(device_session, device_client):
+        yield
+        end = time.monotonic() + 60
+        while device_client.get(device_session.id).status != "stopped":
+            if time.monotonic() > end: os._exit(3)
+            time.sleep(0.05)
+    """
+_FAILS_AT_THE_END: Final = """
+    @pytest.fixture
+    def fails_at_the_end(device_session):
+        yield
+        raise OSError("the device is gone")
+    """
+
+
+def _as_a_program(room: Room) -> None:
+    """Start pytest by its interpreter: the system shows a fork with the environment variables of the first process."""
+    room.start(executable=sys.executable)
+
+
 def _kill_the_job(room: Room) -> None:
     room.strike()
     for process in room.processes():
@@ -117,6 +139,21 @@ ROWS: Final = (
         when=in_test,
         fault=sends(TERM),
         status=143,
+    ),
+    Row(
+        "SIGTERM while a fixture waits for the end of the session",
+        "The stop call doesn't wait for the teardown of the tests.",
+        suite("hold()", given=", waits_at_the_end", conftest=_WAITS_AT_THE_END),
+        when=in_test,
+        fault=sends(TERM),
+        status=143,
+    ),
+    Row(
+        "SIGTERM, and a fixture that fails at its teardown",
+        "The receipt confirms the stop all the same.",
+        suite("hold()", given=", fails_at_the_end", conftest=_FAILS_AT_THE_END),
+        when=in_test,
+        fault=sends(TERM),
     ),
     Row("SIGHUP in a test", "Like SIGTERM.", HOLDS, when=in_test, fault=sends(HUP), status=129),
     Row(
@@ -192,6 +229,7 @@ ROWS: Final = (
         "CI kills every process with the job's environment variable",
         "The reaper doesn't have the variable. A CI service that ends a whole container is another row.",
         HOLDS,
+        start=_as_a_program,
         when=in_test,
         fault=_kill_the_job,
         reported=NOBODY,

@@ -3,6 +3,7 @@
 import base64
 from typing import Any
 
+import httpx
 import pytest
 from appium.webdriver import Remote
 from appium.webdriver.common.appiumby import AppiumBy as By
@@ -17,6 +18,7 @@ from selenium.common.exceptions import (
 )
 
 from pytest_device.sessions.models import Session
+from pytest_device.sessions.remote_config import AppiumConfig
 from tests.service.appium_driver.conftest import APP, APP_ID, WAIT_SECONDS, driven, fresh
 from tests.waiting import eventually
 
@@ -389,3 +391,41 @@ def test_an_app_that_cannot_be_had_is_named(
     assert driver.is_app_installed(APP_ID)
     with pytest.raises(SessionNotCreatedException, match=reason), driven(android, capabilities):
         pass
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "named"),
+    [
+        ({"appium:logPath": "/tmp/made-up.log"}, "appium:logPath"),
+        ({"verbose": True}, "appium:verbose"),
+        ({"appium:chromedriverExecutable": "/bin/sh"}, "appium:chromedriverExecutable"),
+        ({"appium:executable": "/bin/sh"}, "appium:executable"),
+        ({"appium:chromedriverPort": 9515}, "appium:chromedriverPort"),
+        ({"appium:options": {"logPath": "/tmp/made-up.log"}}, "appium:logPath"),
+        ({"webSocketUrl": True}, "webSocketUrl"),
+        ({"goog:chromeOptions": {"binary": "/bin/sh"}}, "goog:chromeOptions.binary"),
+        ({"goog:chromeOptions": {"debuggerAddress": "127.0.0.1:1"}}, "goog:chromeOptions.debuggerAddress"),
+        (
+            {"goog:chromeOptions": {"args": ["--remote-debugging-port=9"]}},
+            "goog:chromeOptions.args remote-debugging-port",
+        ),
+        ({"goog:chromeOptions": {"args": ["load-extension=/tmp/x"]}}, "goog:chromeOptions.args load-extension"),
+    ],
+)
+def test_a_capability_that_reaches_the_services_machine_is_refused_by_its_name(
+    android: Session, capabilities: dict[str, Any], named: str
+) -> None:
+    refused = f"the capability {named} is refused: it would .* of the machine that runs the service. Leave it out"
+    with pytest.raises(SessionNotCreatedException, match=refused), driven(android, capabilities):
+        pass
+
+
+def test_a_capability_is_refused_wherever_it_is_nested(android: Session) -> None:
+    config = android.remote_config
+    assert isinstance(config, AppiumConfig)
+    capabilities = {"alwaysMatch": config.capabilities, "firstMatch": [{"appium:logPath": "/tmp/made-up.log"}]}
+
+    reply = httpx.post(f"{config.appium_url}/session", json={"capabilities": capabilities}, timeout=20)
+
+    assert reply.json()["value"]["error"] == "session not created"
+    assert "the capability appium:logPath is refused" in reply.json()["value"]["message"]

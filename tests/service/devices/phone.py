@@ -8,12 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
+
+from websockets.asyncio.client import ClientConnection, connect
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.config import cache_directory
-from pytest_device.service.devices.cdp import Connection, connected
+from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.devices.chromium import Chromium
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.runners.guard import Guard
@@ -86,14 +88,42 @@ class Phone:
 
     @asynccontextmanager
     async def _page(self) -> AsyncGenerator[Connection, None]:
-        async with connected((await self._front())["webSocketDebuggerUrl"], lambda _: None) as connection:
-            yield connection
+        async with connect((await self._front())["webSocketDebuggerUrl"], max_size=None) as websocket:
+            reader = asyncio.StreamReader()
+            connection = Connection(reader, cast("Any", _Writer(websocket)))
+            tasks = [asyncio.create_task(_feed(websocket, reader)), asyncio.create_task(connection.read())]
+            try:
+                yield connection
+            finally:
+                for task in tasks:
+                    task.cancel()
 
     async def _front(self) -> Mapping[str, str]:
         """Return the page in front, empty while there is none."""
         url = f"http://127.0.0.1:{self.device.tools.debugging_port}/json/list"
         pages = await asyncio.to_thread(lambda: json.load(urllib.request.urlopen(url)))
         return next((page for page in pages if page["type"] == "page"), {})
+
+
+class _Writer:
+    """A web socket in the place of a pipe."""
+
+    def __init__(self, websocket: ClientConnection) -> None:
+        self._websocket = websocket
+        self._unsent: list[bytes] = []
+
+    def write(self, message: bytes) -> None:
+        self._unsent.append(message[:-1])
+
+    async def drain(self) -> None:
+        while self._unsent:
+            await self._websocket.send(self._unsent.pop(0).decode())
+
+
+async def _feed(websocket: ClientConnection, reader: asyncio.StreamReader) -> None:
+    async for message in websocket:
+        reader.feed_data(str(message).encode() + b"\0")
+    reader.feed_eof()
 
 
 @contextmanager

@@ -48,8 +48,7 @@ def test_one_that_crashes_once_is_started_again(
 ) -> None:
     crash_first = """#!/bin/sh
         [ -e crashed ] || { touch crashed; kill -SEGV $$; }
-        for option; do case $option in --user-data-dir=*) profile=${option#*=};; esac; done
-        printf '1234\n/devtools/browser/x' > "$profile/DevToolsActivePort"
+        printf '{"id":1,"result":{}}\\0' >&4
         exec sleep 99
     """
 
@@ -59,7 +58,7 @@ def test_one_that_crashes_once_is_started_again(
     assert not working_for([tmp_path / "session"])
 
 
-def test_one_that_never_listens_is_not_waited_for_and_leaves_no_process(script: Script, tmp_path: Path) -> None:
+def test_one_that_never_answers_is_not_waited_for_and_leaves_no_process(script: Script, tmp_path: Path) -> None:
     program = script("chromium", "#!/bin/sh\necho waiting\nexec sleep 99\n")
 
     with pytest.raises(ControllerError, match=r"not ready within 0\.2 s"):

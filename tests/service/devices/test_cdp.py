@@ -1,48 +1,70 @@
-"""The connection to a browser's debugging port, with a server in the place of the browser."""
+"""The connection to a browser over its pipe, with a handler in the place of the browser."""
 
 import asyncio
 import json
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from websockets.asyncio.server import ServerConnection, serve
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices.cdp import Connection, Event, connected
+from pytest_device.service.devices.cdp import Connection, Event
 
-Handler = Callable[[ServerConnection], Awaitable[None]]
+
+@dataclass(frozen=True)
+class Pipe:
+    """The browser's end of the pipe."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def asked(self) -> Any:
+        return json.loads((await self.reader.readuntil(b"\0"))[:-1])
+
+    def say(self, **message: Any) -> None:
+        self.writer.write(json.dumps(message).encode() + b"\0")
+
+
+Handler = Callable[[Pipe], Awaitable[None]]
 
 
 @asynccontextmanager
 async def browser(handler: Handler, heard: Callable[[Event], None] = print) -> AsyncGenerator[Connection, None]:
     """Connect to a browser that behaves so."""
-    async with serve(handler, "127.0.0.1", 0) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        async with connected(f"ws://127.0.0.1:{port}/devtools/browser/1", heard) as connection:
-            yield connection
+    near, far = [await asyncio.open_connection(sock=end, limit=2**24) for end in socket.socketpair()]
+    connection, pipe = Connection(*near), Pipe(*far)
+    connection.on_event = heard
+    tasks = [asyncio.create_task(connection.read()), asyncio.ensure_future(handler(pipe))]
+    try:
+        yield connection
+    finally:
+        for task in tasks:
+            task.cancel()
+        for _, writer in (near, far):
+            writer.close()
+            await writer.wait_closed()
 
 
-async def answering(websocket: ServerConnection) -> None:
-    async for message in websocket:
-        asked = json.loads(message)
-        await websocket.send(json.dumps({"id": asked["id"], "result": asked}))
+async def answering(pipe: Pipe) -> None:
+    while True:
+        asked = await pipe.asked()
+        pipe.say(id=asked["id"], result=asked)
 
 
-async def refusing(websocket: ServerConnection) -> None:
-    async for message in websocket:
-        await websocket.send(json.dumps({"id": json.loads(message)["id"], "error": {"message": "Not allowed"}}))
+async def refusing(pipe: Pipe) -> None:
+    pipe.say(id=(await pipe.asked())["id"], error={"message": "Not allowed"})
 
 
-async def silent(websocket: ServerConnection) -> None:
-    await websocket.wait_closed()
+async def silent(pipe: Pipe) -> None:
+    await pipe.reader.read()
 
 
-async def leaving(websocket: ServerConnection) -> None:
-    await websocket.recv()
-    websocket.transport.abort()
+async def leaving(pipe: Pipe) -> None:
+    await pipe.asked()
+    pipe.writer.close()
 
 
 def within(work: Coroutine[Any, Any, Any]) -> Any:
@@ -93,10 +115,10 @@ def test_a_browser_that_goes_leaves_nobody_waiting() -> None:
 def test_events_are_reported_with_their_page() -> None:
     heard: list[Event] = []
 
-    async def reporting(websocket: ServerConnection) -> None:
-        await websocket.send(json.dumps({"method": "Page.loadEventFired", "params": {"timestamp": 1}}))
-        await websocket.send(json.dumps({"method": "Page.frameResized", "params": {}, "sessionId": "S"}))
-        await answering(websocket)
+    async def reporting(pipe: Pipe) -> None:
+        pipe.say(method="Page.loadEventFired", params={"timestamp": 1})
+        pipe.say(method="Page.frameResized", params={}, sessionId="S")
+        await answering(pipe)
 
     async def scenario() -> None:
         async with browser(reporting, heard.append) as connection:
@@ -107,25 +129,9 @@ def test_events_are_reported_with_their_page() -> None:
     assert heard == [Event("Page.loadEventFired", {"timestamp": 1}, None), Event("Page.frameResized", {}, "S")]
 
 
-def test_a_port_that_nobody_listens_on_is_reported() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-
-    async def scenario() -> None:
-        async with connected(f"ws://127.0.0.1:{port}/", print):
-            pass
-
-    with pytest.raises(ControllerError, match="the browser's debugging port does not answer"):
-        within(scenario())
-
-
-def test_no_proxy_gets_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.delenv("no_proxy", raising=False)
-
+def test_a_message_of_any_size_arrives_whole() -> None:
     async def scenario() -> Any:
         async with browser(answering) as connection:
-            return await connection.call("Page.enable")
+            return await connection.call("Page.navigate", {"url": "x" * 5_000_000})
 
-    assert within(scenario())["method"] == "Page.enable"
+    assert len(within(scenario())["params"]["url"]) == 5_000_000

@@ -1,6 +1,5 @@
 import asyncio
 import os
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from pytest_device.service.runners.controller import Controller, LaunchContext
 from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.journal import Activity
-from pytest_device.service.runners.launchers import AppiumLauncher, free_port
+from pytest_device.service.runners.launchers import AppiumLauncher
 from pytest_device.service.runners.processes import working_for
 from pytest_device.service.runners.program import workspace
 from pytest_device.service.runners.toolchain import Toolchain
@@ -64,14 +63,14 @@ class Stand:
                 device,
             )
 
-    def run(self, launcher: AppiumLauncher, device: Device) -> int:
-        """Run a server, return its port."""
+    def run(self, launcher: AppiumLauncher, device: Device) -> None:
+        """Run a server."""
 
-        async def scenario() -> int:
-            async with self.running(launcher, device) as server:
-                return port_of(server)
+        async def scenario() -> None:
+            async with self.running(launcher, device):
+                pass
 
-        return asyncio.run(scenario())
+        asyncio.run(scenario())
 
     def of(self, directory: Path, javascript: str) -> "Stand":
         """The same Node.js with another program in the place of Appium."""
@@ -86,21 +85,16 @@ def stand(tools: Toolchain, guard: Guard, workspace: Path, tmp_path: Path) -> St
     return Stand(tools, guard, tmp_path / "home", workspace / "one")
 
 
-def port_of(server: Controller) -> int:
-    return int(server.remote_config["appiumUrl"].rpartition(":")[2])
+def test_an_appium_listens_on_no_port_and_on_a_socket_of_this_user_alone(stand: Stand, fake: Fake) -> None:
+    async def scenario() -> None:
+        async with stand.running(AppiumLauncher(), fake) as server:
+            assert server.socket
+            assert server.socket.is_socket()
+            assert server.socket.parent.stat().st_mode & 0o077 == 0
+            programs = working_for([stand.directory])
+            assert [one for program in programs for one in program.net_connections("inet")] == []
 
-
-def test_a_port_that_someone_else_was_quicker_to_take_is_passed_over(stand: Stand, fake: Fake) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        free = free_port()
-        ports = iter([other.getsockname()[1], free])
-        assert stand.run(AppiumLauncher(ports=lambda: next(ports)), fake) == free
-
-
-def test_ports_are_not_tried_for_ever(stand: Stand, fake: Fake, tmp_path: Path) -> None:
-    taken = stand.of(tmp_path / "taken", "console.log('EADDRINUSE'); process.exit(1)")
-    with pytest.raises(ControllerError, match="other processes took 5 free ports"):
-        taken.run(AppiumLauncher(), fake)
+    asyncio.run(scenario())
 
 
 def test_an_appium_that_dies_while_it_boots_reports_how_and_why(stand: Stand, fake: Fake, tmp_path: Path) -> None:
@@ -120,26 +114,13 @@ def test_an_appium_that_never_answers_is_ended_at_the_limit(stand: Stand, fake: 
     assert not stand.directory.exists()
 
 
-def test_whoever_answers_at_the_port_is_not_taken_for_appium(stand: Stand, fake: Fake, tmp_path: Path) -> None:
-    """Only what Appium says of itself reports whose port it is."""
-    silent = stand.of(
-        tmp_path / "silent",
-        'const reply = (_, r) => r.end(\'{"value": {"ready": true}}\');'
-        "require('http').createServer(reply).listen(+process.argv[process.argv.indexOf('--port') + 1], '127.0.0.1')",
-    )
-    with pytest.raises(ControllerError, match="not ready within"):
-        silent.run(AppiumLauncher(boot_limit_seconds=0.5), fake)
-
-
 def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(stand: Stand, fake: Fake, tmp_path: Path) -> None:
     parent = stand.of(
         tmp_path / "parent",
         "const {spawn} = require('child_process');"
         "spawn('sleep', ['99'], {stdio: 'inherit', detached: true});"
         'const reply = (_, r) => { r.end(\'{"value": {"ready": true}}\', () => setTimeout(process.exit, 100, 9)) };'
-        "const port = +process.argv[process.argv.indexOf('--port') + 1];"
-        "const up = () => console.log('REST http interface listener started on ' + port);"
-        "require('http').createServer(reply).listen(port, '127.0.0.1', up)",
+        "require('http').createServer(reply).listen(process.argv[process.argv.indexOf('--port') + 1], '127.0.0.1')",
     )
 
     async def scenario() -> str:
@@ -171,7 +152,8 @@ def test_a_real_driver_works_with_what_the_user_has_set_up(stand: Stand, tmp_pat
 def test_a_request_that_never_gets_whole_does_not_hold_up_the_end(stand: Stand, fake: Fake) -> None:
     async def scenario() -> int | None:
         async with stand.running(AppiumLauncher(), fake) as server:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+            assert server.socket
+            reader, writer = await asyncio.open_unix_connection(server.socket)
             writer.write(b"GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"GET /sta")

@@ -4,15 +4,6 @@ import pytest
 
 from pytest_device.service.runners.journal import Activity, AppiumJournal, Journal, TokenJournal
 
-STATUS = b"[HTTP] --> GET /status \n[HTTP] <-- GET /status 200 5 ms - 110\n"
-COMMAND = b'[HTTP] --> POST /session {"capabilities":{}}\n'
-ANSWER = b"[HTTP] <-- POST /session 200 14 ms - 152\n"
-BOOT = (
-    b"[Appium] Welcome to Appium v3.8.0\n"
-    b"[Appium] Appium REST http interface listener started on http://127.0.0.1:48733\n"
-    b"[Appium] Available drivers:\n"
-)
-
 
 @pytest.fixture
 def activity() -> Activity:
@@ -21,52 +12,29 @@ def activity() -> Activity:
 
 
 @pytest.fixture
-def journal(activity: Activity) -> AppiumJournal:
-    return AppiumJournal(activity)
+def journal() -> AppiumJournal:
+    return AppiumJournal()
 
 
-@pytest.mark.parametrize(
-    ("output", "last_command"),
-    [
-        (b"", None),
-        (BOOT, None),
-        (STATUS, None),
-        (b"[HTTP] --> GET /sessions \n[HTTP] <-- GET /sessions 404 1 ms - 9\n", None),
-        (COMMAND + ANSWER, 101),
-        (COMMAND + ANSWER + STATUS, 101),
-        (b"[5dba1ce5][HTTP] --> GET /session/5dba1ce5-4faa/source \n" + ANSWER, 101),
-        (b"[5dba1ce5][FakeDriver@3aea] --> BIDI message #3\n[FakeDriver@3aea] <-- BIDI message #3\n", 101),
-        (b'[FakeDriver@3aea] text: "[HTTP] --> POST /session"\n', None),
-    ],
-)
-def test_the_last_command_is_known_and_a_look_at_the_status_is_none(
-    output: bytes, last_command: float | None, journal: AppiumJournal, activity: Activity
-) -> None:
-    journal.feed(output)
-    assert activity.last == last_command
-
-
-def test_a_server_is_in_use_while_it_carries_out_a_command(journal: AppiumJournal, activity: Activity) -> None:
-    journal.feed(COMMAND)
+def test_a_server_is_in_use_while_it_carries_out_a_command(activity: Activity) -> None:
+    activity.begin()
     assert activity.last == 101
     assert activity.last == 102
-    journal.feed(ANSWER)
+    activity.end()
     assert activity.last == 103
     assert activity.last == 103
 
 
-def test_an_answer_without_a_question_does_not_outweigh_the_next_command(
-    journal: AppiumJournal, activity: Activity
-) -> None:
-    journal.feed(ANSWER + COMMAND)
+def test_an_answer_without_a_question_does_not_outweigh_the_next_command(activity: Activity) -> None:
+    activity.end()
+    activity.begin()
     assert [activity.last, activity.last] == [102, 103]
 
 
-def test_lines_are_read_whole_however_they_arrive(journal: AppiumJournal, activity: Activity) -> None:
-    for byte in BOOT + COMMAND + ANSWER:
+def test_lines_are_read_whole_however_they_arrive(journal: AppiumJournal) -> None:
+    for byte in b"one\ntwo\n":
         journal.feed(bytes([byte]))
-    assert journal.listens
-    assert activity.last == 101
+    assert journal.text == "one\ntwo"
 
 
 def test_the_tail_is_bounded(journal: AppiumJournal) -> None:
@@ -101,9 +69,3 @@ def test_lines_by_which_a_program_prints_its_token_are_not_kept() -> None:
 def test_what_a_test_types_is_not_in_the_tail(journal: AppiumJournal) -> None:
     journal.feed(b'[1a][HTTP] --> POST /session/1a/element/2/value {"text":"my-password"}\n')
     assert journal.tail.strip() == "[1a][HTTP] --> POST /session/1a/element/2/value"
-
-
-def test_a_taken_port_is_distinguished(journal: AppiumJournal) -> None:
-    journal.feed(b"[Appium] Original error: listen EADDRINUSE: address already in use 127.0.0.1:48733\n")
-    assert journal.port_taken
-    assert not journal.listens

@@ -13,8 +13,10 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from starlette.applications import Starlette
 
 from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service import gateway
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Boot, Booting, Failed, Running
@@ -30,6 +32,8 @@ pytestmark = pytest.mark.usefixtures("tools")  # everything is installed
 
 FAKE = {"type": "appium", "platform": "android", "deviceIdentifier": "fake"}
 APP = "<app><Button id='go'>Go</Button></app>"
+
+KEYS = Keys("http://127.0.0.1:9")
 
 MakeRunner = Callable[..., ProgramsRunner]
 
@@ -49,7 +53,7 @@ def make_runner(state_dir: Path, cache_dir: Path, tmp_path: Path) -> MakeRunner:
 
     def make(**more: str) -> ProgramsRunner:
         return ProgramsRunner(
-            keys=Keys("http://127.0.0.1:9"),
+            keys=KEYS,
             folders=Folders(state_dir, cache_dir, tmp_path / "home"),
             log=print,
             environ=environ | more,
@@ -65,6 +69,15 @@ async def prepared(runner: ProgramsRunner) -> AsyncGenerator[ProgramsRunner, Non
         yield runner
     finally:
         await runner.close()
+
+
+@asynccontextmanager
+async def reaching(runner: ProgramsRunner) -> AsyncGenerator[httpx.AsyncClient]:
+    """Open a client that reaches the published addresses of a runner's controllers."""
+    async with gateway.client() as inner:
+        app = Starlette(routes=gateway.routes(runner, KEYS, inner))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), timeout=20) as client:
+            yield client
 
 
 async def booted(runner: ProgramsRunner, session_id: str) -> Mapping[str, Any]:
@@ -110,7 +123,7 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
     directory = state_dir / "programs/one"
 
     async def scenario() -> None:
-        async with prepared(make_runner()) as runner, httpx.AsyncClient(timeout=20) as client:
+        async with prepared(make_runner()) as runner, reaching(runner) as client:
             runner.start("one", FAKE)
             assert runner.status("one") == Booting()
             config = await booted(runner, "one")
@@ -134,7 +147,7 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
 
 def test_sessions_run_side_by_side_and_close_ends_them_all(make_runner: MakeRunner, state_dir: Path) -> None:
     async def scenario() -> None:
-        async with prepared(make_runner()) as runner, httpx.AsyncClient(timeout=20) as client:
+        async with prepared(make_runner()) as runner, reaching(runner) as client:
             runner.start("one", FAKE)
             runner.start("two", {**FAKE, "platform": "ios", "packageVersion": "3.8"})
             runner.start("three", FAKE)
@@ -208,7 +221,7 @@ def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(make_runner
 
 def test_commands_count_as_activity_and_looks_at_the_status_do_not(make_runner: MakeRunner) -> None:
     async def scenario() -> None:
-        async with prepared(make_runner()) as runner, httpx.AsyncClient(timeout=20) as client:
+        async with prepared(make_runner()) as runner, reaching(runner) as client:
             runner.start("one", FAKE)
             config = await booted(runner, "one")
             for _ in range(3):
@@ -302,6 +315,7 @@ def test_a_state_directory_that_cannot_be_used_is_named(make_runner: MakeRunner,
 SERVICE = """
 import asyncio, os, sys
 from pathlib import Path
+from pytest_device.service import gateway
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Booting

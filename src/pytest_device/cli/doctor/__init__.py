@@ -7,50 +7,76 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_device.cli.command import Command, add_json
 from pytest_device.cli.doctor.finding import NAME_WIDTH, Finding, Status, fail
 from pytest_device.escape import escaped
 
+if TYPE_CHECKING:
+    from pytest_device.settings import Settings
+
 _COLOURS: Final = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31"}
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    findings = list(_findings())
+    findings = list[Finding]()
+    left = _check(findings, rent=parsed.rent)
     counts = {status: sum(finding.status is status for finding in findings) for status in Status}
     if parsed.json:
-        print(json.dumps({"findings": [asdict(finding) for finding in findings], **counts}))
+        print(json.dumps({"findings": [asdict(finding) for finding in findings], "not_checked": left, **counts}))
     else:
-        print(*_lines(findings, is_coloured=_is_coloured()), sep="\n")
+        print(*_lines(findings, is_coloured=_is_coloured()), *filter(None, [left]), sep="\n")
         print(", ".join(f"{count} {status}" for status, count in counts.items()))
     return int(counts[Status.FAIL] > 0)
 
 
-def _findings() -> Iterator[Finding]:
+def _check(findings: list[Finding], *, rent: bool) -> str:
+    """Add what is found; return what is not checked."""
     from pytest_device.cli.doctor.packages import check_packages, check_python
 
-    yield from check_python()
-    packages = list(check_packages())
-    yield from packages
-    if any(finding.status is Status.FAIL for finding in packages):
-        yield fail(
-            "others", "skipped, because the other checks need these packages", "install them and run doctor again"
-        )
-        return
+    findings += (*check_python(), *check_packages())
+    if _has_failed(findings):
+        fix = "install them and run doctor again"
+        findings.append(fail("others", "skipped, because the other checks need these packages", fix))
+        return ""
     from pytest_device.cli.doctor.configuration import read_configuration
+    from pytest_device.cli.doctor.rent import check_rent, not_checked
+
+    configuration = read_configuration()
+    settings = configuration.settings
+    findings += configuration.findings
+    findings += _setup(settings)
+    if not (settings and (settings.url or settings.local)):
+        return ""
+    if rent and _has_failed(findings):
+        findings.append(fail("rent", "skipped, because another check failed", "correct that and run doctor again"))
+    elif rent:
+        findings += check_rent(settings)
+    return not_checked(settings, rented=rent)
+
+
+def _setup(settings: "Settings | None") -> Iterator[Finding]:
     from pytest_device.cli.doctor.ledger import check_ledger
     from pytest_device.cli.doctor.local import check_local
     from pytest_device.cli.doctor.reach import check_service
 
-    configuration = read_configuration()
-    yield from configuration.findings
-    settings = configuration.settings
     if settings and settings.url:
         yield from check_service(settings.url, settings.token)
     if settings:
         yield from check_ledger(settings)
     yield from check_local(os.environ, Path.home(), is_needed=bool(settings and settings.local))
+
+
+def _has_failed(findings: Sequence[Finding]) -> bool:
+    return any(finding.status is Status.FAIL for finding in findings)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rent", action="store_true", help="also create a session of one minute, wait until it is reached, stop it"
+    )
+    add_json(parser)
 
 
 def _is_coloured() -> bool:
@@ -72,10 +98,14 @@ DOCTOR: Final = Command(
     description="""\
 Check the setup of a pytest run in this directory: versions, configuration,
 access token, service, leftover sessions, and the programs of the local service.
-It creates no session, runs no test and installs nothing; it requests a session
-that does not exist. Every finding that is not ok has a fix.""",
-    examples={"doctor": "in the directory where you run pytest", "doctor --json": "for scripts and CI"},
+It runs no test and installs nothing; it requests a session that does not exist,
+and creates one with --rent only. Every finding that is not ok has a fix.""",
+    examples={
+        "doctor": "in the directory where you run pytest",
+        "doctor --rent": "also try the account with a session of one minute",
+        "doctor --json": "for scripts and CI",
+    },
     statuses={0: "no check failed, warnings are possible", 1: "a check failed", 2: "usage error"},
-    add_options=add_json,
+    add_options=_add_options,
     run=_run,
 )

@@ -98,14 +98,15 @@ def _judged(error: DeviceError | None, where: str) -> Finding:
         case ConfigError():
             return fail(_NAME, *_cause_and_fix(error))
         case _:
-            return fail(_NAME, text, _fix_of_answer(error))
+            return fail(_NAME, text, fix_of(error))
 
 
 def _fix_of(text: str) -> str:
     return next((fix for pattern, fix in _FIXES if re.search(pattern, text)), _ROADBLOCK_FIX)
 
 
-def _fix_of_answer(error: DeviceError) -> str:
+def fix_of(error: DeviceError) -> str:
+    """Return what to do about an answer of the service that refuses a call."""
     match error:
         case UnauthorizedError() if error.status == _UNAUTHORIZED:
             return f"set {TOKEN_VARIABLE} to a valid token, of a robot user of the project's account or a personal one"

@@ -26,6 +26,30 @@ _INSTALLED: Final = ("appium:appPackage", "appium:bundleId")
 _logger = logging.getLogger("pytest_device")
 
 
+def check_options(options: object, request: SessionRequest) -> None:
+    """Check what is known of a suite's options before there is a session.
+
+    Raises ConfigError if they are no options, or if neither they nor the request name an app that Appium can start.
+    """
+    if not (isinstance(options, Mapping) or hasattr(options, "to_capabilities")):
+        what = "None" if options is None else f"a {type(options).__name__}"
+        raise ConfigError(
+            f"device_appium_options returned {what}; it must return capabilities, as a mapping or an AppiumOptions "
+            "object: check its return statement"
+        )
+    wishes = _prefixed(capabilities_of(cast("Options", options)))
+    if APP in wishes or any(wishes.get(name) for name in (*_INSTALLED, BROWSER)):
+        return
+    if request.build_id is not None:
+        raise ConfigError(_not_installable(f"build_id={str(request.build_id)!r}"))
+    if not (request.application_archive_url or request.vendor_go):
+        raise ConfigError(
+            "no app for Appium: set one in device_appium_options (appium:app; appium:appPackage or appium:bundleId if "
+            "it is on the device; browserName for a website; 'appium:app': None to start without), or its URL as "
+            "application_archive_url"
+        )
+
+
 def merged_options(
     session: Session, config: AppiumConfig, options: "Options", request: SessionRequest | None = None
 ) -> "AppiumOptions":
@@ -70,15 +94,19 @@ def _app(session: Session, request: SessionRequest | None, wishes: Mapping[str, 
         if session.application_archive_url is not None:
             app[APP] = session.application_archive_url
         elif (source := _unknown_source(session, request)) and not any(wishes.get(name) for name in _INSTALLED):
-            raise ConfigError(
-                f"{source} cannot be installed by Appium: the service returns no URL of it. Set the app in "
-                "device_appium_options (appium:app; appium:appPackage or appium:bundleId if it is on the device), or "
-                "its URL as application_archive_url"
-            )
+            raise ConfigError(_not_installable(source))
     if request is not None and request.launch_args:
         name, value = _launch_arguments(session, list(request.launch_args))
         app |= {} if name in wishes else {name: value}
     return app
+
+
+def _not_installable(source: str) -> str:
+    return (
+        f"{source} cannot be installed by Appium: the service returns no URL of it. Set the app in "
+        "device_appium_options (appium:app; appium:appPackage or appium:bundleId if it is on the device), or its URL "
+        "as application_archive_url"
+    )
 
 
 def _unknown_source(session: Session, request: SessionRequest | None) -> str:

@@ -69,14 +69,15 @@ _WRONG_OPTIONS: Final = re.compile(
     r"could not be created\. Details: '[^']+' (must|is required)",
     re.IGNORECASE,
 )
-_ADVERTISEMENT: Final = re.compile(r"; For documentation on this error, please visit: \S+")
+ADVERTISEMENT: Final = re.compile(r"; For documentation on this error, please visit: \S+")
+"""What Selenium adds to many messages."""
 
 
 def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], reason: str) -> DeviceError:
     """Return the error for a rejected start: AppError, ConfigError, otherwise ControllerError."""
     app = str(sent.get(APP, ""))
     page = f"(session page: {session.url})"
-    message = redacted(_ADVERTISEMENT.sub("", reason).strip(), app)
+    message = redacted(ADVERTISEMENT.sub("", reason).strip(), app)
     if fix := _fix_of_app(config, app, reason):
         name = f"the app {shown(app)}" if app else "the app"
         return AppError(f"Appium could not install and start {name}: {message}\nFix: {fix} {page}")

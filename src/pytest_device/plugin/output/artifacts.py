@@ -25,10 +25,11 @@ _HIDDEN: Final = frozenset({"remote_config", "launchArgs", "openUrl"})
 """What opens the device, and what an app is given at launch, which may be a credential anywhere in it."""
 
 
-def directory_of(item: pytest.Item, settings: Settings) -> Path | None:
-    """Return where a test's artifacts go, None when they go nowhere."""
-    root = _root(settings, item.config)
-    return root / _file_name(item.nodeid) if root else None
+def directory_of(item: pytest.Item, settings: Settings) -> Path:
+    """Return where the artifacts of a test go, for each of its attempts under pytest-rerunfailures."""
+    attempt: int = getattr(item, "execution_count", 1)
+    name = _file_name(item.nodeid)
+    return _root(settings, item.config) / (name if attempt <= 1 else f"{name}-rerun-{attempt - 1}")
 
 
 def save(
@@ -37,29 +38,32 @@ def save(
     settings: Settings,
     redactor: Redactor,
     reporter: Reporter,
-) -> None:
-    """Save screenshot, page source and session facts of a failed test's devices.
+) -> Path | None:
+    """Save screenshot, page source and session facts of a failed test's devices; return where.
 
     If they cannot be written, a note has the reason, so that it does not replace the test's own error.
     """
     directory = directory_of(item, settings)
-    if directory is None or not sessions:
-        return
+    if not sessions:
+        return None
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)  # first, for the same note as for the receipt
+        if settings.is_default("artifacts_dir"):
+            (directory.parent / ".gitignore").write_text("*\n", "utf-8")
         for name, session in sessions.items():
             _write(directory / _file_name(name), _evidence(item, name, session), redactor)
     except OSError as error:
         reporter.note(_not_saved(directory.parent, error))
-        return
+        return None
     if ("device_artifacts", str(directory)) not in item.user_properties:
         item.user_properties.append(("device_artifacts", str(directory)))
+    return directory
 
 
 def save_receipt(settings: Settings, receipt: "Receipt", config: pytest.Config) -> str | None:
     """Save the receipt of the run; return why it could not be written, else None."""
     root = _root(settings, config)
-    if root is None or not receipt.has_sessions:
+    if settings.is_default("artifacts_dir") or not receipt.has_sessions:  # a run without failures leaves nothing there
         return None
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -69,9 +73,8 @@ def save_receipt(settings: Settings, receipt: "Receipt", config: pytest.Config) 
     return None
 
 
-def _root(settings: Settings, config: pytest.Config) -> Path | None:
-    given = settings.artifacts_dir
-    return None if given is None else config.invocation_params.dir / given
+def _root(settings: Settings, config: pytest.Config) -> Path:
+    return config.invocation_params.dir / settings.artifacts_dir
 
 
 def _file_name(name: str) -> str:

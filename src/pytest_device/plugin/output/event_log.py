@@ -1,17 +1,21 @@
 """What happened to sessions in this process since the last report of a test."""
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_device.escape import escaped
+from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.output.progress import Progress
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.state import note_session
 from pytest_device.redact import Redactor
-from pytest_device.sessions.events import Created, Event, Note, TakenOver, masked, session_id_of, to_plain
-from pytest_device.sessions.reporter import ProgressReporter
+from pytest_device.sessions.events import Attached, Created, Event, Note, TakenOver, masked, session_id_of, to_plain
+from pytest_device.sessions.reporter import PreviewReporter
+
+if TYPE_CHECKING:
+    from pytest_device.sessions.models import Session
 
 
 class EventLog:
@@ -21,7 +25,7 @@ class EventLog:
     """
 
     def __init__(
-        self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None, link: ProgressReporter | None
+        self, config: pytest.Config, redactor: Redactor, terminal: Terminal | None, link: PreviewReporter | None
     ) -> None:
         self._config, self._redactor, self._terminal = config, redactor, terminal
         self._link = terminal or link
@@ -35,7 +39,7 @@ class EventLog:
     def event(self, event: Event) -> None:
         event = masked(event, self._redactor.text)
         self._events.append(event)
-        if isinstance(event, Created | TakenOver) and self.item is not None:
+        if isinstance(event, Attached | Created | TakenOver) and self.item is not None:
             note_session(self.item, event.session)
         if self._progress:
             self._progress.note(event)
@@ -50,6 +54,20 @@ class EventLog:
             self._link.progress(text)
         else:
             print(escaped(text))  # noqa: T201  # a worker without a channel to the coordinator
+
+    def preview(self, session: "Session") -> None:
+        """Show a person where to watch a device, if that was asked for."""
+        settings = settings_of(self._config)
+        if not (settings.preview or settings.preview_open):
+            return
+        label, url = (
+            f"{session.platform} {session.type}",
+            session.remote_config and session.remote_config.web_preview_url,
+        )
+        if self._link and url:
+            self._link.preview(label, url)
+        else:
+            self.progress(f"{label}: no live preview")
 
     def session_ids(self) -> set[str]:
         """Return the sessions that the events are about."""

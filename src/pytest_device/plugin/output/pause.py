@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
+from pytest_device.report.lines import with_pages
 from pytest_device.sessions.models import Session
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class Pause:
         for name, session in sessions.items():
             preview = session.remote_config.web_preview_url if session.remote_config else None
             shown = f"{session.platform} {session.type}{f' {name!r}' if name else ''}"
-            self._show(f"{shown}: session page: {session.page}")
+            self._show(with_pages(f"{shown}: session page:", [session.page]))
             if preview:
-                self._show(f"{shown}: live preview: {preview}")
+                self._show(with_pages(f"{shown}: live preview:", [preview]))
         if keep and not debugger:
             self._wait(min(session.limit_minutes for session in sessions.values()))
         return keep

@@ -69,9 +69,10 @@ def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
         more = ", ".join(
             f"{name}={_value(name, value)}" for name, value in asked.items() if name not in {"type", "name"}
         )
-        yield f"{request.platform} {request.type} ({need.sharing_key}): {counted(count, 'test')}, {more}"
-    minutes = sum(_longest(need) for need in needs)
-    sessions = counted(len(needs), "session")
+        kind = f"{request.platform} {request.type} ({need.sharing_key}): {counted(count, 'test')}"
+        yield f"{kind}, {f'attached to {need.attach}' if need.attach else more}"
+    minutes = sum(_longest(need) for need in needs if not need.attach)
+    sessions = counted(sum(not need.attach for need in needs), "session")
     yield f"{sessions}, up to {minutes} minutes (including {CLEANUP_MINUTES} for cleanup each); nothing was sent"
     yield (
         "for one process: each pytest-xdist worker has its own sessions; not included: retried starts, replacements "
@@ -110,8 +111,9 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
         return
     nodeids = [test.nodeid for test in tests]
     boots = plan.boots(history)
-    most = inf if settings.max_sessions is None else settings.max_sessions
-    dispatcher = plan.dispatcher(nodeids, history, boots, width=width, max_devices=most, prefetch=settings.prefetch)
+    dispatcher = plan.dispatcher(
+        nodeids, history, boots, width=width, max_devices=settings.most_devices, prefetch=settings.prefetch
+    )
     steps = simulated(dispatcher, width)
     lasting, by_number = dispatcher.estimates.boots(), list(grouping.needs)
     sessions = sessions_of(steps, plan, lasting, lambda number, step: _room(by_number[number], step))

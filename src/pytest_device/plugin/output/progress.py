@@ -2,19 +2,17 @@
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import pytest
 
-from pytest_device.plugin.output.terminal import Terminal
+from pytest_device.plugin.output.terminal import Terminal, is_watched
 from pytest_device.sessions.events import Created, Event, Note, Queued, StateChanged, detail_of
+from pytest_device.spec import STATES, Status
 
 _STEP_SECONDS: Final = 1.0
 _STATE_LENGTH: Final = 40
-_KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
-"""Variables by which pytest detects CI services; some have a terminal, and log everything drawn on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Progress:
 
     def __init__(self, config: pytest.Config, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._is_watched = _is_watched(config, os.environ)
+        self._is_watched = is_watched(config, os.environ)
         self._boots: dict[str, _Boot] = {}
         """Those that are not ready, by the id of their session; by their label where the service has no capacity."""
 
@@ -42,7 +40,8 @@ class Progress:
             self._boots.pop(of.label, None)  # it waits for the service's capacity no more
         if isinstance(event, Created | StateChanged):
             since = time.monotonic() - of.waited_seconds - (of.late_seconds or 0.0)
-            self._boots[of.session_id or of.label] = _Boot(of.label, detail_of(event) or "new", since)
+            state = detail_of(event) or Status.NEW
+            self._boots[of.session_id or of.label] = _Boot(of.label, STATES.get(state, state), since)
         else:
             self._boots.pop(of.session_id, None)
 
@@ -63,14 +62,6 @@ class Progress:
         usual = self._terminal.history.usual_boot(boot.label)
         usually = "" if usual is None else f" (usually {usual:.0f} s)"
         return f"{boot.label}: {_plain(boot.state)}, {time.monotonic() - boot.since:.0f} s{usually}"
-
-
-def _is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
-    """Return whether a person sees the line come and go; a pytest-xdist worker has no reporter at all."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not reporter.isatty:
-        return False
-    return environ.get("TERM") != "dumb" and not any(map(environ.get, _KEEPS_EVERY_LINE))
 
 
 def _plain(text: str) -> str:

@@ -1,13 +1,15 @@
 """The process with the terminal: lines while devices come and go, and the receipt at the end."""
 
+import os
 import shutil
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from pytest_device.escape import escaped
+from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.state import SESSION_URL, history_of
 
 if TYPE_CHECKING:  # a distributed run without a device has a terminal, too, and no events
@@ -21,6 +23,8 @@ VERDICT: Final = "device_verdict"
 CAUSE: Final = "device_cause"
 WAITED: Final = "device_waited"
 """Attributes of a test report, which pytest-xdist carries to the coordinator as they are."""
+_KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
+"""Variables by which pytest detects CI services; some have a terminal, and log everything drawn on it."""
 
 
 def attach(
@@ -67,6 +71,15 @@ class Terminal:
 
     progress = show
 
+    def preview(self, label: str, url: str) -> None:
+        """Show where to watch a device, and open it if that was asked for: files and CI logs don't get the address."""
+        shown = url if is_watched(self._config, os.environ) else "*** (shown on a terminal only)"
+        self.show(f"{label}: live preview: {shown}", even_if_quiet=True)
+        if settings_of(self._config).preview_open:
+            from pytest_device.plugin.output.preview import open_preview
+
+            open_preview(self._config, url)
+
     def announce(self, line: str) -> None:
         """Write one line as it is, also under ``-q``."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
@@ -110,17 +123,19 @@ class Terminal:
         """Return what the run did with sessions so far."""
         from pytest_device.report.receipt import Receipt
 
-        self._receipt = self._receipt or Receipt()
+        self._receipt = self._receipt or Receipt(has_pages=not settings_of(self._config).local)
         return self._receipt
 
     def show_event(self, event: "Event", worker: str = "") -> None:
         """Write what a watching person wants to know of an event, of a pytest-xdist worker's with its name."""
-        from pytest_device.report.lines import colour_of, line_of
-        from pytest_device.sessions.events import Note
+        from pytest_device.report.lines import colour_of, line_of, needs_line
+        from pytest_device.sessions.events import Note, Queued
 
-        line = line_of(event, verbose=self._config.get_verbosity() > 0)
-        if line and not isinstance(event, Note):  # which may come in the middle of anything: the receipt lists it
-            self.show(f"{worker} {line}".lstrip(), colour_of(event))
+        if isinstance(event, Note):  # which may come in the middle of anything: the receipt lists it
+            return
+        usual = None if isinstance(event, Queued) else self.history.usual_boot(event.session.label)
+        if self._config.get_verbosity() > 0 or needs_line(event, usual):
+            self.show(f"{worker} {line_of(event)}".lstrip(), colour_of(event))
 
     def count(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events, as plain values, to the receipt."""
@@ -131,9 +146,9 @@ class Terminal:
         from pytest_device.sessions.events import Ready
 
         self.receipt.add(event)
-        if isinstance(event, Ready):
+        if isinstance(event, Ready) and event.boot_key:
             seconds = event.session.waited_seconds if event.boot_seconds is None else event.boot_seconds
-            self.history.add_boot(event.boot_key or event.session.label, seconds)
+            self.history.add_boot(event.boot_key, seconds)
 
     def note(self, text: str) -> None:
         from pytest_device.sessions.events import Note
@@ -169,6 +184,7 @@ class Terminal:
         pages = [event.session.url for event in events if not isinstance(event, Note | Queued)] + [
             str(value) for name, value in report.user_properties if name == SESSION_URL
         ]
+        pages = [] if settings_of(self._config).local else pages
         cause = vars(report).get(CAUSE, "")
         self.receipt.incidents.append(Incident(verdict, report.nodeid, _error(report), pages, cause))
 
@@ -250,6 +266,14 @@ def _error(report: pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (crash.message if crash else report.longreprtext).strip().splitlines()
     return lines[0] if lines else "no error text"
+
+
+def is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
+    """Return whether a person sees the line come and go; a pytest-xdist worker has no reporter at all."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty:
+        return False
+    return environ.get("TERM") != "dumb" and not any(map(environ.get, _KEEPS_EVERY_LINE))
 
 
 def _write_raw(reporter: Any, text: str) -> None:

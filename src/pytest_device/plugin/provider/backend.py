@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
-from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, SessionClient
+from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
 from pytest_device.sessions.quota import Claim, Slots, Store, key_of, slots_directory
@@ -60,7 +60,8 @@ class LocalBackend:
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path = Path(given["log_path"])
         self.service = Endpoint(given["url"], given["token"])
-        self._client = self._open.enter_context(DeviceClient(given["url"], given["token"], vendor=settings.vendor))
+        # Spelled as in the document: the vendor of the settings is that of an account.
+        self._client = self._open.enter_context(LocalClient(given["url"], given["token"]))
 
     def sessions(self) -> SessionClient:
         """Return what makes the calls in this process."""
@@ -70,9 +71,16 @@ class LocalBackend:
         """Return what bounds how many sessions there are at once: in a directory of the service, which goes with it."""
         return _slots(slots_directory(self.log_path.parent, self.service.url), self._settings, holder, self._reporter)
 
+    def exclusive(self, holder: str, session_id: str) -> Slots:
+        """Return the one slot of a session that exists."""
+        return _exclusive(self.log_path.parent, self.service.url, session_id, self._settings, holder, self._reporter)
+
     def keep(self, session_id: str) -> None:
         """Refuse to leave a session to its own limits: the service ends with the run."""
         raise ConfigError(f"session {session_id} cannot be kept: the local service ends with the run")
+
+    def on_termination(self) -> None:
+        """Do nothing: the service ends with the run."""
 
     def pending(self) -> int:
         """Return none: each is stopped by its lease."""
@@ -136,6 +144,13 @@ class RemoteBackend:
             place = slots_directory(Path(self._settings.state_dir), self.service.url)
         return _slots(place, self._settings, holder, self._reporter)
 
+    def exclusive(self, holder: str, session_id: str) -> Slots | None:
+        """Return the one slot of a session that exists, None without a state directory to count in."""
+        if self._settings.state_dir is None:
+            return None
+        place = Path(self._settings.state_dir)
+        return _exclusive(place, self.service.url, session_id, self._settings, holder, self._reporter)
+
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
 
@@ -154,6 +169,11 @@ class RemoteBackend:
     def keep(self, session_id: str) -> None:
         """Leave a session to its own limits."""
         self.sessions().keep(session_id)
+
+    def on_termination(self) -> None:
+        """Let the reaper stop this process's sessions while pytest unwinds."""
+        if self._owner.pid == os.getpid():
+            self._owner.on_termination()
 
     def pending(self) -> int:
         """Return how many sessions there are still to be stopped."""
@@ -218,6 +238,19 @@ def _slots(place: Path | Store | None, settings: Settings, holder: str, reporter
     if place is None:
         raise ConfigError(f"{settings.source('max_sessions')} needs a state directory: set {Options.state_dir.flag}")
     return Slots(place, most, holder=holder, timeout_seconds=timeout, reporter=reporter)
+
+
+def _exclusive(
+    state_dir: Path, service_url: str, session_id: str, settings: Settings, holder: str, reporter: Reporter
+) -> Slots:
+    return Slots(
+        slots_directory(state_dir, f"{service_url}/{session_id}"),
+        1,
+        holder=holder,
+        timeout_seconds=settings.wait_timeout_seconds,
+        reporter=reporter,
+        of=session_id,
+    )
 
 
 def joined(settings: Settings, run_name: str, owner: str, reporter: Reporter) -> OwnRun | None:

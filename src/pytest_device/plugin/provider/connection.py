@@ -83,6 +83,11 @@ class Connection:
                 self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
         return RemoteBackend(settings, run=run, worker=worker, reporter=self._log)
 
+    def on_termination(self) -> None:
+        """Let the stops begin before the run ends; called in a signal handler."""
+        if self._backend:
+            self._backend.on_termination()
+
     def close(self, session: pytest.Session, *, by_signal: bool) -> None:
         """Stop what is left, and report what happened since the last report: an interrupted test has none."""
         until = time.monotonic() + self._settings.stop_timeout_seconds

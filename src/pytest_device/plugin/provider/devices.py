@@ -3,54 +3,44 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTimeoutError, StopFailedError
-from pytest_device.plugin.provider.factory import Factory, new_gate, warm_store
+from pytest_device.plugin.provider.factory import Factory, new_gate, wait_policy, warm_store
 from pytest_device.plugin.provider.fault import fault_of
-from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, may_be_skipped, runs_again, says_more
-from pytest_device.plugin.provider.requirements import Requirements
+from pytest_device.plugin.provider.holds import TAKEN, Holds, Sessions, taken_by
+from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_again
+from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
+from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of, note_session
-from pytest_device.sessions.breaker import Judge, key_of
+from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.device_session import DeviceSession
-from pytest_device.sessions.lifecycle import WaitPolicy
-from pytest_device.sessions.models import Session
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.spec import SessionType, Share
 
 if TYPE_CHECKING:
+    from appium.webdriver.webdriver import WebDriver
+
     from pytest_device.plugin.markers import Names
     from pytest_device.plugin.output.event_log import EventLog
     from pytest_device.plugin.output.pause import Pause
     from pytest_device.plugin.provider.backend import Backend
     from pytest_device.plugin.provider.cleanup import Cleanup
     from pytest_device.redact import Redactor
-    from pytest_device.sessions.request import SessionRequest
+    from pytest_device.sessions.lifecycle import WaitPolicy
+    from pytest_device.sessions.models import Session
     from pytest_device.settings import Settings
 
 CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
 _PATIENCE: Final = (SessionTimeoutError, pytest.fail.Exception, TimeoutError)
 """By which a test gives up waiting: the second is what pytest-timeout raises."""
-_TAKEN: Final = pytest.StashKey[dict[str, DeviceSession]]()
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The needs of a test by its devices' names, and those of later tests that should boot now."""
-
-    item: pytest.Item
-    needs: Mapping[str, DeviceRequirement]
-    lasting: Sequence[DeviceRequirement]
-    """The same needs, of sessions that last as long as the test is known to take."""
-    ahead: Sequence[DeviceRequirement]
 
 
 class Devices:
@@ -80,51 +70,63 @@ class Devices:
         self._requirements = Requirements(settings, names, lookahead.history)
         self.item: pytest.Item | None = None
         """The current test, or the last one."""
-        self._plan: _Plan | None = None
+        self._plan: Plan | None = None
+        self._holds = Holds()
         self._cleanup: Cleanup | None = None
         self.gate = new_gate(settings, redactor, judge)
         self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
-    def policy(self) -> WaitPolicy:
+    def policy(self) -> "WaitPolicy":
         """Return how to wait where the suite does not say otherwise."""
-        timeout, interval = self.settings.wait_timeout_seconds, self.settings.poll_interval_seconds
-        return WaitPolicy(timeout, interval, learned=self.settings.polling == "learned")
+        return wait_policy(self.settings)
 
-    def acquire(self, item: pytest.Item, defaults: Mapping[str, Any], policy: WaitPolicy) -> Mapping[str, Session]:
-        """Return the test's sessions by its devices' names, the same ones until ``release``."""
-        if not _taken_by(item):
+    def acquire(
+        self,
+        item: pytest.Item,
+        defaults: Mapping[str, Any],
+        policy: "WaitPolicy",
+        check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None],
+    ) -> "Mapping[str, Session]":
+        """Return the test's sessions by its devices' names, the same ones until ``release``; ``check`` may refuse."""
+        if not taken_by(item):
             with providing(item):
                 plan = self._plan
                 if not plan or plan.item is not item or not plan.needs or defaults != {}:
-                    plan = self._plan_of(item, self._requirements.of(item, defaults))
+                    plan = self._requirements.plan(item, self._requirements.of(item, defaults), self._lookahead)
+                check(item, plan.needs)
                 if defaults:
                     self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
                 self._boot_ahead(plan, policy)
+                if self._holds.share(item, plan.lasting):
+                    return self.taken(item)
                 held = self._taken(item, plan.lasting, policy)
-            item.stash[_TAKEN] = dict(zip(plan.needs, held, strict=True))
+            item.stash[TAKEN] = dict(zip(plan.needs, held, strict=True))
             for one in held:
                 if one.is_new:
                     self._note_start(one)
                     item.ihook.pytest_device_ready(item=item, device_session=one.session)
-        return {name: held.session for name, held in item.stash[_TAKEN].items()}
+        return self.taken(item)
+
+    def resume(self, item: pytest.Item, fixture: str) -> None:
+        """Give a test what a driver fixture of a wider scope holds, or let pytest set that fixture up anew."""
+        self._holds.resume(item, fixture, self._requirements.lasting(item, needs_of(item).values()))
+
+    @contextmanager
+    def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[None]:
+        """Hold the sessions of a test for a block, for all tests with its needs."""
+        with self._holds.holding(fixture, item, drivers) as hold:
+            yield
+        if hold.is_kept:
+            self._keep(hold.sessions)
 
     def look_ahead(self, item: pytest.Item) -> None:
         """Boot devices of later tests during a test; a test with a device does so when it acquires its own."""
-        self._plan = self._plan_of(item, needs_of(item))
+        self._plan = self._requirements.plan(item, needs_of(item), self._lookahead)
         if not (self._plan.needs or is_forked(item)):
             self._boot_ahead(self._plan, self.policy())
 
-    def _plan_of(self, item: pytest.Item, needs: Mapping[str, DeviceRequirement]) -> _Plan:
-        lasting = self._requirements.lasting(item, needs.values())
-        wanted = Counter(lasting)
-        known = len(wanted)
-        for following in self._lookahead.upcoming(item):
-            if not may_be_skipped(following) and not says_more(following):
-                wanted |= Counter(self._requirements.lasting(following, needs_of(following).values()))
-        return _Plan(item, needs, lasting, list(wanted.elements()) if len(wanted) > known else ())
-
-    def _boot_ahead(self, plan: _Plan, policy: WaitPolicy) -> None:
+    def _boot_ahead(self, plan: Plan, policy: "WaitPolicy") -> None:
         if not plan.ahead or os.getpid() != self._pid:
             return
         with suppress(DeviceError):  # which is met again when it is acquired
@@ -132,7 +134,7 @@ class Devices:
             self._pool.expect(plan.ahead, self.policy())
 
     @contextmanager
-    def lease(self, arguments: Mapping[str, Any]) -> Generator[Session]:
+    def lease(self, arguments: Mapping[str, Any]) -> "Generator[Session]":
         """Provide an unshared session for as long as the block lasts."""
         item = self.item
         if item is None:
@@ -146,19 +148,30 @@ class Devices:
             held.unusable = True  # so that nobody else gets it
             self._pool.release([held], lambda _need: True)
 
-    def keeps(self, item: pytest.Item) -> bool:
+    def leaves(self, session: DeviceSession) -> bool:
+        """Return whether to leave the driver on a session as it is."""
+        return session.is_over or self._keeps(self.item)  # one that was held is kept already
+
+    def _keeps(self, item: pytest.Item | None) -> bool:
         """Return whether to leave the sessions of a failed test running."""
-        return self.settings.keep_on_failure and item.stash.get(FAILED, False) and not self._pause.is_possible()
+        has_failed = item is not None and item.stash.get(FAILED, False)
+        return self.settings.keep_on_failure and has_failed and not self._pause.is_possible()
+
+    def _keep(self, sessions: Sessions) -> None:
+        for held in sessions.values():
+            if not (held.unusable or held.is_over or held.requirement.attach):
+                self.backend.keep(str(held.session.id))
+                self._pool.keep(held)
 
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running if it keeps them."""
-        taken, keep = _taken_by(item), self.keeps(item)
-        item.stash[_TAKEN] = {}
+        keep = self._keeps(item)
+        taken = self._holds.released(taken_by(item), keep=keep)
+        item.stash[TAKEN] = {}
         self._lookahead.done(item)
-        for held in [held for held in taken.values() if keep and not held.unusable]:
-            self.backend.keep(str(held.session.id))
-            self._pool.keep(held)
-        if taken and not keep:
+        if keep:
+            self._keep(taken)
+        elif taken:
             self._reset(item, taken, nextitem)
         if taken or self._pool.has_any:  # a test without a device, or skipped, may be the last before the end of one
             kept: Counter[DeviceRequirement] = Counter()
@@ -175,7 +188,7 @@ class Devices:
         if held.session.type == SessionType.ARGENT and not held.requirement.sharing_key.startswith(Share.TEST):
             self._cleanup_of_all().note_start(held.session)
 
-    def _reset(self, item: pytest.Item, taken: Mapping[str, DeviceSession], nextitem: pytest.Item | None) -> None:
+    def _reset(self, item: pytest.Item, taken: Sessions, nextitem: pytest.Item | None) -> None:
         """Reset the devices that other tests will get if the test used the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
@@ -192,18 +205,14 @@ class Devices:
         self._cleanup = self._cleanup or Cleanup()
         return self._cleanup
 
-    def taken(self, item: pytest.Item) -> Mapping[str, Session]:
+    def taken(self, item: pytest.Item) -> "Mapping[str, Session]":
         """Return the sessions that a test has now."""
-        return {name: held.session for name, held in _taken_by(item).items()}
-
-    def requests(self, item: pytest.Item) -> "Mapping[str, SessionRequest]":
-        """Return the requests of the sessions that a test has now."""
-        return {name: held.requirement.request for name, held in _taken_by(item).items()}
+        return {name: held.session for name, held in taken_by(item).items()}
 
     def spend(self, item: pytest.Item) -> None:
         """Give the sessions of a test to no other one."""
-        for held in _taken_by(item).values():
-            held.unusable = True
+        for held in taken_by(item).values():
+            held.spend()
 
     def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
         """Check the sessions of a failed test once; return what is wrong with one, which no other test gets then.
@@ -212,8 +221,10 @@ class Devices:
         """
         if isinstance(error, MemoryError):  # a call needs a thread, which reports its begin only if it finds memory
             return None
-        for held in _taken_by(item).values():
+        for held in taken_by(item).values():
             if problem := fault_of(held, error):
+                if hold := self._holds.of(held):
+                    hold.is_broken = True
                 held.unusable = held.unusable or not isinstance(problem, AppError)
                 return problem
         return None
@@ -228,37 +239,42 @@ class Devices:
             self._pool.release([], lambda _need: False)
         self._pool.close()
 
-    def _taken(self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
+    def _taken(
+        self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: "WaitPolicy"
+    ) -> list[DeviceSession]:
         if os.getpid() != self._pid:  # a forked child: its parent's sessions are not its own
             self._pid, self._is_forked = os.getpid(), True
             self.gate = new_gate(self.settings, self._redactor)
             self._pool = self._new_pool()
         since = time.monotonic()
         try:
-            held = self._pool.acquire(needs, policy)
-        except DeviceError:
+            with timer_paused(item):
+                held = self._pool.acquire(needs, policy)
+        except DeviceError as error:
+            note_defaults(error, needs)
             for need in needs:
-                self.gate.met(key_of(need.request), item.nodeid)
+                self.gate.met(need.attempt_key, item.nodeid)
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
         for one in held:
             one.user = item
             self._hide(one.session)
-            if not one.is_new:
+            if one.is_new:
+                self._log.preview(one.session)
+            else:
                 note_session(item, one.ref())
         return held
 
-    def _hide(self, session: Session) -> None:
+    def _hide(self, session: "Session") -> None:
         if session.remote_config is not None:
             public = {urlsplit(url).hostname for url in (session.url, self.backend.service.url)}
             self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
     def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
         """Return how many sessions of a need one of the later tests has at once."""
-        if self._is_forked:  # for this test alone
-            return 0
-        return self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
+        # A forked child is for one test alone.
+        return 0 if self._is_forked else self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
 
     def _new_pool(self) -> Pool:
         attempts, history = self.settings.start_attempts, self._lookahead.history
@@ -270,6 +286,7 @@ class Devices:
             sleep=self._log.sleep,
             relay=self._relay,
             slots=self.backend.slots(self._names.holder()),
+            exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
             patience=() if self._is_forked else _PATIENCE,
         )
 
@@ -292,7 +309,3 @@ def providing(item: pytest.Item) -> Generator[None]:
     except DeviceError as error:
         item.stash[PROVIDING] = error
         raise
-
-
-def _taken_by(item: pytest.Item) -> dict[str, DeviceSession]:
-    return item.stash.get(_TAKEN, None) or {}

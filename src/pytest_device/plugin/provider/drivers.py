@@ -2,59 +2,72 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import pytest
 
 from pytest_device.controllers.appium.connection import DriverPolicy, address_of
 from pytest_device.controllers.appium.drivers import driver
-from pytest_device.controllers.appium.options import capabilities_of
+from pytest_device.controllers.appium.options import capabilities_of, check_options
+from pytest_device.plugin.markers import ONLY
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.provider.devices import devices_of, providing
+from pytest_device.plugin.provider.devices import Devices, providing
+from pytest_device.plugin.provider.holds import taken_by
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
-from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import SessionType
 
 if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
+    from pytest_device.sessions.requirement import DeviceRequirement
+
     Options = AppiumOptions | Mapping[str, Any]
+
+_OPTIONS: Final = "device_appium_options"
+
+
+@contextmanager
+def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
+    """Provide the driver of a fixture of a wider scope, with what the suite's fixtures say for its first test."""
+    item: Any = devices.item
+    values = item._request.getfixturevalue  # noqa: SLF001  # of the test: the wider fixture may not request these
+    options = item.funcargs[_OPTIONS] = values(_OPTIONS)
+    policy, _ = values("device_driver_policy"), values("device_sessions")
+    with started(devices, item, options, policy) as drivers, devices.holding(fixture, item, drivers):
+        yield drivers[ONLY]
 
 
 @contextmanager
 def started(
-    request: pytest.FixtureRequest,
-    sessions: Mapping[str, Session],
-    options: "Options | Mapping[str, Options]",
-    policy: DriverPolicy,
+    devices: Devices, item: pytest.Item, options: "Options | Mapping[str, Options]", policy: DriverPolicy
 ) -> "Generator[Mapping[str, WebDriver]]":
-    """Start a driver on each session and quit them all at the end, but for those of a failed test that are kept."""
-    item: pytest.Item = request.node
-    devices = devices_of(request)
-    asked = devices.requests(item)
+    """Start a driver on each session of a test and quit them all at the end, but for those that are kept."""
+    taken = taken_by(item)
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
-        for session in sessions.values():
-            check_type(session, "an Appium driver", SessionType.APPIUM)
-        for name, session in sessions.items():
-            mine, request_of_one = _options_of(name, sessions, options), asked.get(name)
+        for one in taken.values():
+            check_type(one.session, "an Appium driver", SessionType.APPIUM)
+        for name, one in taken.items():
+            mine, request = _options_of(name, taken, options), one.requirement.request
+            check_options(mine, request)
             started_one = driver(
-                session,
+                one.session,
                 mine,
-                request=request_of_one,
+                request=request,
                 policy=policy,
-                leave=lambda: devices.keeps(item),
-                lost=lambda: devices.spend(item),  # a hanging driver must not disturb the next test
+                leave=partial(devices.leaves, one),
+                lost=one.spend,  # a hanging driver must not disturb the next test
             )
-            with devices.gate.attempting(_key(request_of_one, mine), item.nodeid):
+            with devices.gate.attempting(key_of(request, capabilities_of(mine)), item.nodeid):
                 drivers[name] = stack.enter_context(started_one)
-            _hide_address(item, session, drivers[name])
+            _hide_address(item, one.session, drivers[name])
         starting.close()
         item.stash[DRIVERS] = drivers
         try:
@@ -70,12 +83,14 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
 
 
-def _key(request: SessionRequest | None, options: "Options") -> str:
-    """Return what is equal for starts that can be expected to end alike."""
-    return key_of(request, capabilities_of(options))
+def check_early(item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
+    """Raise ConfigError for a mistake in the options of a test's drivers, if they are known before its sessions."""
+    known: Mapping[str, Any] = getattr(item, "funcargs", {})
+    for name, need in needs.items() if _OPTIONS in known else ():
+        check_options(_options_of(name, needs, known[_OPTIONS]), need.request)
 
 
-def _options_of(name: str, sessions: Mapping[str, Session], options: "Options | Mapping[str, Options]") -> "Options":
+def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapping[str, Options]") -> "Options":
     """Return the options of one device: its own where they are given by the names of all."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])

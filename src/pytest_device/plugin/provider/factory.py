@@ -42,17 +42,27 @@ class Factory:
         """Return a session that is not created yet, polled by what earlier ones like it took to start."""
         if policy.learned and not policy.past_boots:
             policy = replace(policy, past_boots=self._history.boots(requirement.request.boot_key))
-        find_warm = partial(self._warm.claim, requirement, coming) if self._warm else None
+        find_warm = partial(self._warm.claim, requirement, coming) if self._warm and not requirement.attach else None
         return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
 
     def before_stop(self, session: DeviceSession) -> None:
         """Notify the suite's hooks of a used session that is stopped next."""
-        if isinstance(session.user, pytest.Item):
+        if isinstance(session.user, pytest.Item) and not session.requirement.attach:
             session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
 
     def hand_over(self, session: DeviceSession) -> str | None:
         """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
-        return self._warm.hand_over(session) if self._warm else None
+        return self._warm.hand_over(session) if self._warm and not session.requirement.attach else None
+
+
+def wait_policy(settings: Settings) -> WaitPolicy:
+    """Return how to wait for a session by the settings."""
+    return WaitPolicy(
+        settings.wait_timeout_seconds,
+        settings.poll_interval_seconds,
+        settings.controller_timeout_seconds,
+        learned=settings.polling == "learned",
+    )
 
 
 def new_gate(settings: Settings, redactor: Redactor, judge: Judge | None = None) -> Gate:

@@ -1,14 +1,17 @@
 """The device requirements of a test when it runs, with what fixtures add to its markers."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import pytest
 
-from pytest_device.errors import ConfigError
+from pytest_device.errors import ConfigError, DeviceError, InvalidRequestError
+from pytest_device.options import Options
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
-from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_LEFT
+from pytest_device.plugin.provider.lookahead import Lookahead, may_be_skipped, says_more
+from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_LEFT, needs_of
 from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.sessions.request import SHARING
 from pytest_device.sessions.requirement import DeviceRequirement
@@ -20,6 +23,20 @@ if TYPE_CHECKING:
 
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
 """Arguments that are needed before the first test runs."""
+
+
+_WORDS: Final = {"max_duration_minutes": "duration", "max_idle_time_minutes": "idle"}
+"""By which a refusal names a limit, in whatever spelling ("Errors": the message identifies the option)."""
+
+
+class Plan(NamedTuple):
+    """The needs of a test by its devices' names, and those of later tests that should boot now."""
+
+    item: pytest.Item
+    needs: Mapping[str, DeviceRequirement]
+    lasting: Sequence[DeviceRequirement]
+    """The same needs, of sessions that last as long as the test is known to take."""
+    ahead: Sequence[DeviceRequirement]
 
 
 class Requirements:
@@ -66,7 +83,7 @@ class Requirements:
         if len(platforms) > 1:
             raise ConfigError(f"device_lease() creates one session: pass one platform, not {' and '.join(platforms)}")
         chosen = dict(zip(["platform"], platforms, strict=False))
-        return need_of(item, {"share": Share.TEST, **arguments, **chosen}, self._settings, self._names)
+        return need_of(item, {"share": Share.TEST, "attach": "", **arguments, **chosen}, self._settings, self._names)
 
     def planned(self, need: DeviceRequirement) -> DeviceRequirement:
         """Return what a need was before fixtures added to it."""
@@ -77,6 +94,16 @@ class Requirements:
         plans = {self._planned[one] for one in wanted}
         return need not in wanted and self._planned.get(need) in plans
 
+    def plan(self, item: pytest.Item, needs: Mapping[str, DeviceRequirement], lookahead: Lookahead) -> Plan:
+        """Return what is to boot for a test, and during it for later ones."""
+        lasting = self.lasting(item, needs.values())
+        wanted = Counter(lasting)
+        known = len(wanted)
+        for following in lookahead.upcoming(item):
+            if not may_be_skipped(following) and not says_more(following):
+                wanted |= Counter(self.lasting(following, needs_of(following).values()))
+        return Plan(item, needs, lasting, list(wanted.elements()) if len(wanted) > known else ())
+
     def lasting(self, item: pytest.Item, needs: Iterable[DeviceRequirement]) -> list[DeviceRequirement]:
         """Return needs whose sessions last at least as long as the test is known to take."""
         seconds = self._history.test_seconds(item.nodeid)
@@ -86,4 +113,18 @@ class Requirements:
 
 def _sized(need: DeviceRequirement, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a suite's defaults over the duration that the plan gave to a need."""
-    return {"max_duration_minutes": need.request.max_duration_minutes, **defaults}
+    name = "max_duration_minutes"
+    return defaults if name in need.defaults else {name: need.request.max_duration_minutes, **defaults}
+
+
+def note_defaults(error: DeviceError, needs: Iterable[DeviceRequirement]) -> None:
+    """Note on a refusal that names a limit which nobody chose whose it is, and how to choose one."""
+    if not isinstance(error, InvalidRequestError):
+        return
+    defaults = {name: need.request for need in needs for name in need.defaults}
+    for name, request in defaults.items():
+        if _WORDS[name] in error.detail.lower() and (value := getattr(request, name)) is not None:
+            error.add_note(
+                f"{name}={value} is the default of pytest-device: set {getattr(Options, name).spellings}, or the "
+                f"marker's {name}; 'account' leaves it to the account"
+            )

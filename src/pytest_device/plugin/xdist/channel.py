@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from pytest_device.scheduling.test_plan import TestPlan
 from pytest_device.sessions.breaker import Answer, Breaker, Cause
-from pytest_device.sessions.reporter import ProgressReporter
+from pytest_device.sessions.reporter import PreviewReporter
 
 CHANNEL: Final = "device_channel"
 """Key of a worker's input: the worker's end."""
@@ -32,7 +32,7 @@ class Channel(Protocol):
 class WorkerChannel:
     """The coordinator's end; ``name`` is the worker's, ``breaker`` decides for the whole run."""
 
-    def __init__(self, channel: Channel, reporter: ProgressReporter, name: str, breaker: Breaker) -> None:
+    def __init__(self, channel: Channel, reporter: PreviewReporter, name: str, breaker: Breaker) -> None:
         self._channel, self._reporter = channel, reporter
         self._name, self._breaker = name, breaker
         self._plan: str | None = None
@@ -46,6 +46,8 @@ class WorkerChannel:
         match message:
             case str():
                 self._reporter.progress(message)
+            case ("preview", str(label), str(url)):
+                self._reporter.preview(label, url)
             case ("ask", str(key), int(number)):
                 self._send(ANSWER, [number, *_plain(self._breaker.ask(key, (self._name, number)))])
             case ("ready", str(key), int(number)):

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,13 +77,13 @@ class DeviceScheduling(LoadScheduling):
         if self._plan is None or not self._plan.has_devices():
             return False
         self.collection = next(iter(self.node2collection.values()))
-        self._boots, most = self._plan.boots(self._history), self._settings.max_sessions
+        self._boots, most = self._plan.boots(self._history), self._settings.most_devices
         self._dispatcher = self._plan.dispatcher(
             self.collection,
             self._history,
             self._boots,
             width=len(self.node2collection),
-            max_devices=inf if most is None else max(most, self._plan.most_at_once()),
+            max_devices=max(most, self._plan.most_at_once()),
             prefetch=self._settings.prefetch,
         )
         return True

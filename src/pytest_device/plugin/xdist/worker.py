@@ -46,6 +46,10 @@ class WorkerLink:
         with suppress(OSError):
             self._channel.send(f"{self._worker} {text}")
 
+    def preview(self, label: str, url: str) -> None:
+        with suppress(OSError):
+            self._channel.send(("preview", f"{self._worker} {label}", url))
+
     def lookahead(
         self, items: Sequence[pytest.Item], needs: Mapping["DeviceRequirement", int], settings: "Settings"
     ) -> "WorkerLookahead":
@@ -79,7 +83,7 @@ class WorkerLookahead:
         settings: "Settings",
     ) -> None:
         self._items, self._needs, self.history = items, needs, history
-        self._prefetch, self._is_limited = settings.prefetch, settings.max_sessions is not None
+        self._prefetch, self._is_limited = settings.prefetch, settings.most_devices < inf
         self._channel = channel  # which is closed when nobody holds it
         self._lock = Lock()
         self._pending: list[int] | None = None

@@ -8,6 +8,7 @@ import { ChromiumDriver } from 'appium-chromium-driver';
 import * as alerts from './alerts.js';
 import * as apps from './apps.js';
 import * as background from './background.js';
+import * as capabilities from './capabilities.js';
 import * as contexts from './contexts.js';
 import * as crash from './crash.js';
 import { Device } from './device.js';
@@ -107,6 +108,7 @@ export class LocalDriver extends ChromiumDriver {
 
   /** Start the session: attach to the browser, then install and launch the app the capabilities name. */
   async createSession(...args) {
+    args.slice(0, 3).forEach(capabilities.check);
     await this.device.closeOthers(); // chromedriver attaches to the page that was opened last
     const [sessionId] = await super.createSession(...args);
     try {

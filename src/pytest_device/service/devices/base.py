@@ -6,6 +6,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
+from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.spec import Platform
 
@@ -23,6 +24,10 @@ def capabilities(platform: Platform, udid: str) -> Mapping[str, str]:
     """Return Appium's capabilities for a device."""
     name, automation = _DRIVERS[platform]
     return {"platformName": name, "appium:automationName": automation, "appium:udid": udid}
+
+
+class RequestError(ControllerError):
+    """What a request names cannot be had: a build, an app, a device. Another attempt would end alike."""
 
 
 class AppState(IntEnum):

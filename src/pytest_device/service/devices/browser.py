@@ -3,21 +3,20 @@
 import asyncio
 import os
 import shutil
-import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pytest_device.errors import ControllerError
+from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.journal import Journal
 from pytest_device.service.runners.processes import carry_through
-from pytest_device.service.runners.program import EndedError, Program
+from pytest_device.service.runners.program import EndedError, Program, short_directory
 
-HOST: Final = "127.0.0.1"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 BUNDLES: Final = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -30,11 +29,11 @@ BOOT_SECONDS: Final = 60.0
 _STARTS: Final = 2
 """On a busy machine about one start in five hundred ends with a signal from within the browser (SIGSEGV)."""
 _GRACE_SECONDS: Final = 3.0
-_TEMPORARY_LETTERS: Final = 40
-"""A socket's path may have 103 characters on macOS, 107 on Linux; the browser adds 46, and this module 12."""
-_NOISE: Final = r"dbus/bus\.cc|^\s*$"
-"""Blank lines, and the complaints of a machine that has no desktop, which say nothing of a failure."""
+_NOISE: Final = r"dbus/bus\.cc|^DevTools listening|^\s*$"
+"""What says nothing of a failure: blank lines, its address, the complaints of a machine that has no desktop."""
 
+_ON_PIPE: Final = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 0</dev/null 1>&2', "sh")
+"""The browser reads commands from descriptor 3 and answers on 4: it opens no port, which any user could connect to."""
 _UNUSED: Final = (
     "BackForwardCache",  # an app that was left would keep running in the background
     "DialMediaRouteProvider",
@@ -59,7 +58,7 @@ _FLAGS: Final = (
     "--allow-pre-commit-input",  # else what is touched and typed before the first picture of a page is lost
     *("--disable-renderer-backgrounding", "--disable-hang-monitor", "--disable-popup-blocking"),
     f"--disable-features={','.join(_UNUSED)}",
-    *("--lang=en-US", f"--remote-debugging-address={HOST}", "--remote-debugging-port=0"),
+    *("--lang=en-US", "--remote-debugging-pipe"),
 )
 
 
@@ -79,11 +78,11 @@ def find_chromedriver(environ: Mapping[str, str]) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """A running browser; ``url`` is the ``ws://`` address of its debugging port."""
+    """A running browser, and the connection to it, which ``task`` reads."""
 
     program: Program
-    port: int
-    url: str
+    connection: Connection
+    task: asyncio.Task[None]
 
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""
@@ -110,20 +109,19 @@ async def browsing(
     profile = directory / "chromium"
     for needed in (profile, directory / "home"):
         needed.mkdir(parents=True, exist_ok=True)
-    with _temporary_files(guard) as temporary:
+    with short_directory(guard) as temporary:
         own = {"HOME": str(directory / "home"), "TMPDIR": str(temporary)}
         command = _command(executable, profile, size)
 
         async def start() -> Browser:
-            (profile / "DevToolsActivePort").unlink(missing_ok=True)
             program = await _started(command, directory, {**environ, **own}, guard)
-            return await _listening(program, profile / "DevToolsActivePort", limit_seconds)
+            return await _answering(program, limit_seconds)
 
         browser = await _with_retry(start, log)
         try:
             yield browser
         finally:
-            await carry_through(_end(browser.program))
+            await carry_through(_end(browser))
 
 
 async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Browser:
@@ -135,58 +133,46 @@ async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Brow
     return await start()
 
 
-@contextmanager
-def _temporary_files(guard: Guard) -> Generator[Path]:
-    """Create a private directory for temporary files, with a short path; remove it with the block or this process.
-
-    The path is absolute, since some processes of the browser change their directory; and the browser creates a socket
-    in it, whose path is limited to about a hundred characters: that of a session has more.
-    """
-    usual = tempfile.gettempdir()
-    parent = usual if len(usual) <= _TEMPORARY_LETTERS else "/tmp"  # noqa: S108  the directory in it is private
-    directory = Path(tempfile.mkdtemp(prefix="pd-", dir=parent))
-    guard.watch(directory)
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
 def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[str | Path]:
     as_root = ("--no-sandbox",) if os.geteuid() == 0 else ()
     window = f"--window-size={size[0]},{size[1]}"
-    return [program, *_FLAGS, *as_root, window, f"--user-data-dir={profile}", "about:blank"]
+    return [*_ON_PIPE, program, *_FLAGS, *as_root, window, f"--user-data-dir={profile}", "about:blank"]
 
 
 async def _started(command: Sequence[str | Path], directory: Path, environ: Mapping[str, str], guard: Guard) -> Program:
+    executable = Path(command[len(_ON_PIPE)])
     try:
-        return Program.reading(
-            "the browser", await guard.start(command, directory=directory, environ=environ), Journal(dropped=_NOISE)
-        )
+        executable.stat()  # noqa: ASYNC240  at once; the shell would report it as an exit status
+        process = await guard.start(command, directory=directory, environ=environ, piped=True)
     except OSError as error:
-        raise ControllerError(f"{command[0]} cannot be run: {error.strerror}") from error
+        raise ControllerError(f"{executable} cannot be run: {error.strerror}") from error
+    return Program.reading("the browser", process, Journal(dropped=_NOISE))
 
 
-async def _listening(program: Program, file: Path, limit_seconds: float) -> Browser:
-    """Return the browser with the port and the path that it writes to a file as soon as it listens."""
+async def _answering(program: Program, limit_seconds: float) -> Browser:
+    """Return the browser when it answers."""
+    reader, writer = program.process.stdout, program.process.stdin
+    if reader is None or writer is None:  # never: it is started with pipes
+        raise RuntimeError("the browser has no pipe")
+    connection = Connection(reader, writer)
+    browser = Browser(program, connection, asyncio.create_task(connection.read()))
 
-    async def written() -> tuple[int, str] | None:
-        return _port_in(file)
+    async def answered() -> Mapping[str, Any] | None:
+        try:
+            return await connection.call("Browser.getVersion", limit_seconds=limit_seconds)
+        except ControllerError:  # it has exited, or is late
+            return None
 
     try:
-        port, path = await program.ready(written, limit_seconds)
+        await program.ready(answered, limit_seconds)
     except BaseException:
-        await carry_through(_end(program))
+        await carry_through(_end(browser))
         raise
-    return Browser(program, port, f"ws://{HOST}:{port}{path}")
+    return browser
 
 
-def _port_in(file: Path) -> tuple[int, str] | None:
-    port, _, path = (file.read_text() if file.exists() else "").partition("\n")
-    return (int(port), path.strip()) if path else None
-
-
-async def _end(program: Program) -> None:
+async def _end(browser: Browser) -> None:
+    program = browser.program
     if program.process.returncode is None:
         program.process.terminate()
     try:
@@ -195,4 +181,7 @@ async def _end(program: Program) -> None:
     except TimeoutError:
         program.process.kill()
         await program.exited()
+    browser.task.cancel()
+    if program.process.stdin:
+        program.process.stdin.close()
     await program.closed()

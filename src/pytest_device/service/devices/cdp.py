@@ -1,24 +1,22 @@
-"""A connection to the debugging port of a browser: commands, events and the end."""
+"""A connection to a browser over its pipe: commands, events and the end."""
 
 import asyncio
 import json
-import socket
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
-from urllib.parse import urlsplit
-
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from pytest_device.errors import ControllerError
 
 LIMIT_SECONDS: Final = 10.0
-_CLOSE_SECONDS: Final = 1.0
-_MESSAGE_BYTES: Final = 64 * 1024 * 1024
-"""Larger than any screenshot."""
+_READ_BYTES: Final = 1024 * 1024
+_END: Final = b"\0"
+_GONE: Final[Mapping[str, Any]] = {}
+"""What a command is answered with when the browser exits."""
+
+Message = Mapping[str, Any]
+Take = Callable[[Message], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +33,19 @@ class RefusedError(ControllerError):
 
 
 class Connection:
-    """Sends commands and returns their results. Created by ``connected``."""
+    """Sends commands and returns their results, while ``read`` runs. ``on_event`` receives each event.
 
-    def __init__(self, websocket: ClientConnection, on_event: Callable[[Event], None]) -> None:
-        self._websocket = websocket
-        self._on_event = on_event
+    Others may share the connection: they ``forward`` commands, and ``divert`` the events of their sessions.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.on_event: Callable[[Event], None] = lambda _event: None
+        self._reader = reader
+        self._writer = writer
         self._numbers = count(1)
-        self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._waiting: dict[int, Take] = {}
+        self._diverted: dict[str, Take] = {}
+        self._is_over = False
 
     async def call(
         self,
@@ -55,70 +59,69 @@ class Connection:
 
         Raises ControllerError if it is refused, takes too long, or the browser exits.
         """
-        number = next(self._numbers)
-        command = {"id": number, "method": method, "params": params or {}}
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        if self._is_over:
+            raise _gone(method)
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        command = {"method": method, "params": params or {}} | ({"sessionId": session} if session else {})
+        number = self.forward(command, lambda reply: None if answer.done() else answer.set_result(reply))
         try:
             async with asyncio.timeout(limit_seconds):
-                await self._websocket.send(json.dumps(command | ({"sessionId": session} if session else {})))
+                await self._writer.drain()
                 reply = await answer
         except TimeoutError as error:
             raise ControllerError(f"the browser did not answer {method} within {limit_seconds:g} s") from error
-        except ConnectionClosed as error:
+        except ConnectionError as error:
             raise _gone(method) from error
         finally:
-            del self._waiting[number]
+            self._waiting.pop(number, None)
+        if reply is _GONE:
+            raise _gone("a command")
         if problem := reply.get("error"):
             raise RefusedError(f"the browser refuses {method}: {problem['message']}")
         result: Mapping[str, Any] = reply["result"]
         return result
 
+    def forward(self, command: Message, answer: Take) -> int:
+        """Send a command under a number of this connection's, and return it; ``answer`` receives the reply."""
+        number = next(self._numbers)
+        self._waiting[number] = answer
+        self._writer.write(json.dumps({**command, "id": number}).encode() + _END)
+        return number
+
+    def divert(self, session: str, take: Take | None) -> None:
+        """Send the events of a session to ``take`` from now on; with None, to ``on_event`` again."""
+        if take:
+            self._diverted[session] = take
+        else:
+            self._diverted.pop(session, None)
+
     async def read(self) -> None:
-        """Receive messages until the connection ends."""
+        """Receive messages until the browser exits."""
         try:
-            async for message in self._websocket:
+            async for message in self._messages():
                 self._take(json.loads(message))
-        except ConnectionClosed:
-            return  # a browser that was killed closes without a handshake
         finally:
-            for answer in self._waiting.values():
-                if not answer.done():
-                    answer.set_exception(_gone("a command"))
+            self._is_over = True
+            for answer in tuple(self._waiting.values()):
+                answer(_GONE)
 
-    def _take(self, message: Mapping[str, Any]) -> None:
-        if "id" not in message:
-            self._on_event(Event(message["method"], message["params"], message.get("sessionId")))
-            return
-        answer = self._waiting.get(message["id"])
-        if answer is not None and not answer.done():
-            answer.set_result(message)
+    async def _messages(self) -> AsyncIterator[bytes]:
+        parts: list[bytes] = []
+        while received := await self._reader.read(_READ_BYTES):
+            first, *others = received.split(_END)
+            parts.append(first)
+            for other in others:
+                yield b"".join(parts)
+                parts = [other]
 
-
-@asynccontextmanager
-async def connected(url: str, on_event: Callable[[Event], None]) -> AsyncGenerator[Connection, None]:
-    """Connect to a browser's ``ws://`` address; ``on_event`` receives each event. Raises ControllerError."""
-    where = urlsplit(url)
-    try:
-        # With a socket of our own, no proxy of the environment is used.
-        opened = socket.create_connection((where.hostname or "", where.port or 0), LIMIT_SECONDS)
-        websocket = await connect(
-            url,
-            sock=opened,
-            compression=None,
-            max_size=_MESSAGE_BYTES,
-            ping_interval=None,  # its end is noticed at once, and a busy page is not a dead one
-            open_timeout=LIMIT_SECONDS,
-            close_timeout=_CLOSE_SECONDS,
-        )
-    except (OSError, WebSocketException) as error:
-        raise ControllerError(f"the browser's debugging port does not answer: {error}") from error
-    connection = Connection(websocket, on_event)
-    reading = asyncio.create_task(connection.read())
-    try:
-        yield connection
-    finally:
-        await websocket.close()
-        await reading
+    def _take(self, message: Message) -> None:
+        if "id" in message:
+            if answer := self._waiting.pop(message["id"], None):
+                answer(message)
+        elif take := self._diverted.get(message.get("sessionId", "")):
+            take(message)
+        else:
+            self.on_event(Event(message["method"], message["params"], message.get("sessionId")))
 
 
 def _gone(method: str) -> ControllerError:

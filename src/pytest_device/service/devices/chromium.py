@@ -17,6 +17,7 @@ from pytest_device.service.devices.console import Line
 from pytest_device.service.devices.links import WEB_SCHEMES, address_in, app_for, is_within, parts_of
 from pytest_device.service.devices.page import Page, origin_of
 from pytest_device.service.devices.profiles import Profile
+from pytest_device.service.devices.relay import relaying
 from pytest_device.service.devices.tabs import Tabs, tabs_of
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
@@ -51,24 +52,15 @@ class Chromium:
 
     kind = KIND
 
-    def __init__(self, browser: Browser, tabs: Tabs, profile: Profile, serve: Serve, chromedriver: Path | None) -> None:
+    def __init__(self, browser: Browser, tabs: Tabs, profile: Profile, serve: Serve, tools: Tools) -> None:
+        self.tools = tools
         self._browser = browser
         self._tabs = tabs
         self.name = profile.name
         self.platform = profile.platform
         self._serve = serve
-        self._chromedriver = chromedriver
         self._apps: dict[str, _Installed] = {}
         self._home = "data:text/html," + quote(_HOME.format(name=escape(profile.name)))
-
-    @property
-    def tools(self) -> Tools:
-        """The debugging port, and Appium's capabilities."""
-        return Tools(
-            capabilities(self.platform, f"chromium-cdp-{self._browser.port}"),  # argent's name for it
-            debugging_port=self._browser.port,
-            environ={"PYTEST_DEVICE_CHROMEDRIVER": str(self._chromedriver)} if self._chromedriver else {},
-        )
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -174,6 +166,10 @@ class Chromium:
         """Bring the app in the background to the front again."""
         await self._tabs.uncover()
 
+    async def address(self) -> str:
+        """Return the URL of the page in front."""
+        return await (await self._tabs.front()).address()
+
     async def crash(self) -> str | None:
         """Return how the app in front has crashed, until an app or the home screen is shown."""
         return self._tabs.crash
@@ -235,9 +231,15 @@ async def booted(
     size = (profile.width, profile.height)
     async with (
         browsing(program, size=size, directory=directory, environ=environ, guard=guard, log=log) as browser,
-        tabs_of(browser.url, profile) as tabs,
+        tabs_of(browser.connection, profile) as tabs,
+        relaying(browser.connection, tabs.targets) as port,
     ):
-        device = Chromium(browser, tabs, profile, serve, chromedriver)
+        tools = Tools(
+            capabilities(profile.platform, f"chromium-cdp-{port}"),  # argent's name for it
+            debugging_port=port,
+            environ={"PYTEST_DEVICE_CHROMEDRIVER": str(chromedriver)} if chromedriver else {},
+        )
+        device = Chromium(browser, tabs, profile, serve, tools)
         try:
             await device.go_home()
             yield device

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.site import serving
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
-from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.base import Device, RequestError
 from pytest_device.service.devices.found import Found, Listed
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.logs import Log
@@ -140,8 +140,8 @@ class Devices:
         self._serve = serve
         self._taken: set[str] = set()
 
-    async def prepare(self, request: Mapping[str, Any], progress: Log) -> str:
-        """Install what the device of a request lacks; return the browser that is used, "" for another device.
+    async def prepare(self, request: Mapping[str, Any], progress: Log) -> None:
+        """Install what the device of a request lacks.
 
         Raises ConfigError if there is no usable device or the browser cannot be installed.
         """
@@ -150,7 +150,6 @@ class Devices:
         except ControllerError as error:
             raise ConfigError(str(error)) from error
         await self._install(found, request, progress)
-        return _named(found) if found.kind == chromium.KIND else ""
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
         """Return why this machine has no device for a request, None if it has one or can install it."""
@@ -245,7 +244,7 @@ def _one(devices: Sequence[Listed], platform: Platform, identifier: str | None, 
     wanted = [device for device in devices if identifier is None or plain(identifier) in device.names]
     if not wanted:
         known = ", ".join(sorted(device.udid for device in devices))
-        raise ControllerError(
+        raise RequestError(
             f"deviceIdentifier {identifier!r} is not one of the {platform} devices that are up: {known}. "
             f"Name one of these, {' or '.join(map(repr, FORCED))} for a device of that kind, or none."
         )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_device.errors import ControllerError
+from pytest_device.service.devices.base import RequestError
 from pytest_device.spec import Platform
 
 _ANDROID: Final = (
@@ -108,7 +108,7 @@ def plain(name: str) -> str:
 
 
 def chosen(platform: Platform, identifier: str | None) -> Profile:
-    """Return the phone of a name, or the platform's default. Raises ControllerError for an unknown name. Ours."""
+    """Return the phone of a name, or the platform's default. Raises RequestError for an unknown name. Ours."""
     phones = [profile for profile in PROFILES if profile.platform is platform]
     if identifier is None:
         return phones[0]
@@ -116,7 +116,7 @@ def chosen(platform: Platform, identifier: str | None) -> Profile:
         if plain(identifier) in map(plain, (profile.name, *profile.aliases)):
             return profile
     known = ", ".join(profile.name for profile in phones)
-    raise ControllerError(
+    raise RequestError(
         f"deviceIdentifier {identifier!r} is not an {platform} phone that the browser on this machine can emulate: "
         f"name one of {known}, or none."
     )

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Orientation
-from pytest_device.service.devices.cdp import LIMIT_SECONDS, Connection, Event, connected
+from pytest_device.service.devices.cdp import LIMIT_SECONDS, Connection, Event
 from pytest_device.service.devices.console import Console
 from pytest_device.service.devices.links import WEB_SCHEMES
 from pytest_device.service.devices.page import Page, Screen, origin_of
@@ -62,7 +62,7 @@ class Tabs:
 
     def on_event(self, event: Event) -> None:
         match event.method:
-            case "Target.attachedToTarget":
+            case "Target.attachedToTarget" if event.params["targetInfo"]["type"] == "page":  # not a program's own
                 self._add(event.params["sessionId"], event.params["targetInfo"]["targetId"])
             case "Target.detachedFromTarget":
                 self._lose(event.params["sessionId"])
@@ -78,6 +78,10 @@ class Tabs:
     async def crashed(self) -> str:
         """Wait for the crash of a page that shows no app; return the reason."""
         return await asyncio.shield(self._crash)
+
+    def targets(self) -> list[str]:
+        """Return the targets of the open pages, the one in front first."""
+        return [page.target for page in reversed(self._pages.values())]
 
     async def hold(self, orientation: Orientation) -> None:
         """Rotate the screen of every page, also of those that open later."""
@@ -205,12 +209,12 @@ class Tabs:
 
 
 @asynccontextmanager
-async def tabs_of(url: str, profile: Profile) -> AsyncGenerator[Tabs, None]:
-    """Connect to a browser's ``ws://`` address and emulate the phone on its pages. Raises ControllerError."""
+async def tabs_of(connection: Connection, profile: Profile) -> AsyncGenerator[Tabs, None]:
+    """Emulate the phone on the pages of a browser. Raises ControllerError."""
     tabs = Tabs(Screen(profile))
-    async with connected(url, tabs.on_event) as connection:
-        try:
-            await tabs.attach(connection)
-            yield tabs
-        finally:
-            await tabs.detach()
+    connection.on_event = tabs.on_event
+    try:
+        await tabs.attach(connection)
+        yield tabs
+    finally:
+        await tabs.detach()

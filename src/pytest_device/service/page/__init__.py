@@ -1,6 +1,6 @@
-"""The session pages: facts, timeline and log of a session, and a button that stops it.
+"""The session pages: facts, timeline and log of a session, a button that stops it, and the list of all.
 
-They need no token: a session's id is the key, and they show no connection details.
+They need no token, since only this machine reaches them, and show no connection details.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from pytest_device.redact import Redactor
+from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
 from pytest_device.service.replies import spelled, timestamp
@@ -23,10 +24,11 @@ _FILES: Final = Path(__file__).parent
 
 
 def routes(sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> Sequence[BaseRoute]:
-    """Return the routes below ``/sessions``; ``find`` returns a session by its id or raises RefusalError."""
+    """Return the routes; ``find`` returns a session by its id or raises RefusalError."""
     pages = _Pages(sessions, base_url, find)
     return (
-        document.files("page", _FILES, "style.css", "live.js", "session.js"),
+        document.files("page", _FILES, "style.css", "live.js", "session.js", "index.js"),
+        Route("/", pages.index, methods=["GET"]),
         Route("/sessions/{session_id}", pages.page, methods=["GET"]),
         Route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
         Route("/sessions/{session_id}/log", pages.log, methods=["GET"]),
@@ -39,6 +41,12 @@ class _Pages:
         self._sessions = sessions
         self._base_url = base_url
         self._find = find
+
+    async def index(self, request: Request) -> Response:
+        """List the newest sessions."""
+        self._sessions.sweep()
+        newest = sorted(self._sessions, key=lambda session: session.created_at, reverse=True)
+        return document.page(request, _FILES / "index.html", parts.index(newest))
 
     @document.with_error_page(root="../")
     async def page(self, request: Request) -> Response:
@@ -53,7 +61,13 @@ class _Pages:
         entries = parts.entries_of(session, self._sessions.runner.log_entries(session.id))
         shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]
         reason = session.reason and Redactor().text(session.reason)
-        return JSONResponse({"data": facts | {"reason": reason, "timeline": shown}}, headers=document.HEADERS)
+        more = {
+            "device": parts.named(self._device(session)),
+            "reason": reason,
+            "failedByRequest": self._sessions.runner.failed_by_request(session.id),
+            "timeline": shown,
+        }
+        return JSONResponse({"data": facts | more}, headers=document.HEADERS)
 
     async def log(self, request: Request) -> Response:
         log = self._sessions.runner.log(self._of(request).id)
@@ -67,13 +81,21 @@ class _Pages:
     def _of(self, request: Request) -> Session:
         return self._find(request.path_params["session_id"])
 
+    def _device(self, session: Session) -> Device | None:
+        return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
+
+    def _preview(self, session: Session) -> str:
+        """Return the path of the live preview, empty when there is none here."""
+        url = str((self._sessions.remote_config(session) or {}).get("webPreviewUrl", ""))
+        return url.removeprefix(self._base_url) if url.startswith(f"{self._base_url}/") else ""
+
     def _parts(self, session: Session) -> Mapping[str, str]:
         runner = self._sessions.runner
-        device = runner.device(session.id) if session.status is Status.IN_PROGRESS else None
         return {
             **parts.of(session),
             "times": parts.times(session, runner),
-            "facts": parts.facts(session, device),
+            "screen": parts.screen(self._preview(session), self._device(session)),
+            "facts": parts.facts(session, self._device(session)),
             "timeline": parts.timeline(session, parts.entries_of(session, runner.log_entries(session.id))),
             **parts.log(Redactor().text(runner.log(session.id))),
         }

@@ -11,29 +11,46 @@ from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import TERMINAL, Session, limits
 from pytest_device.service.replies import timestamp
 from pytest_device.service.runners.base import LogEntry, Runner
-from pytest_device.spec import Platform, SessionType, Status
+from pytest_device.spec import STATES, Platform, SessionType, Status
 
-WORDS: Final[Mapping[Status, str]] = {
-    Status.NEW: "Starting",
-    Status.IN_PROGRESS: "Running",
-    Status.STOPPED: "Stopped",
-    Status.ERRORED: "Failed",
-}
+MOST_LISTED: Final = 100
+_IDS: Final = frozenset({"Session", "Project", "Build"})
+_COPY: Final = ' <button type="button" class="copy">Copy</button>'
 PLATFORMS: Final[Mapping[Platform, str]] = {Platform.ANDROID: "Android", Platform.IOS: "iOS"}
 
 
 def of(session: Session) -> Mapping[str, str]:
     """Return the values for every page: title, name, status, outcome."""
-    name = session.name or f"Session {session.id[:8]}"
+    name = _name(session)
     return {
-        "title": escape(f"{WORDS[session.status]} · {name}"),
+        "title": escape(f"{STATES[session.status].capitalize()} · {name}"),
         "name": escape(name),
         "id": session.id,
         "status": session.status,
-        "state": WORDS[session.status],
+        "state": STATES[session.status].capitalize(),
         "outcome": _outcome(session),
         "hidden_when_ended": "hidden" if session.status in TERMINAL else "",
     }
+
+
+def index(sessions: Sequence[Session]) -> Mapping[str, str]:
+    """Return the values for the list of sessions, the newest first."""
+    older = len(sessions) - MOST_LISTED
+    return {
+        "sessions": "".join(map(_listed, sessions[:MOST_LISTED])),
+        "older": f"{older} older ones are not listed." if older > 0 else "",
+        "hidden_with_sessions": "hidden" if sessions else "",
+    }
+
+
+def _listed(session: Session) -> str:
+    reason = _first_line(session) if session.status is Status.ERRORED else ""
+    return (
+        f'<li><a href="sessions/{session.id}">{escape(_name(session))}</a>'
+        f'<span class="state {session.status}">{STATES[session.status].capitalize()}</span>'
+        f"<span>{PLATFORMS[session.platform]} · {session.type} · {_day(session.created_at)}</span>"
+        f"{f'<span>{escape(reason)}</span>' if reason else ''}</li>"
+    )
 
 
 def times(session: Session, runner: Runner) -> str:
@@ -54,14 +71,13 @@ def facts(session: Session, device: Device | None) -> str:
     """Return the facts of a session, without secrets: an archive's URL may have one."""
     archive = session.application_archive_url
     rows = (
-        ("Status", session.status),
         ("Type", session.type),
         ("Platform", PLATFORMS[session.platform]),
-        ("Device", f"{device.name} ({device.kind})" if device else None),
+        ("Device", named(device)),
         ("Session", session.id),
         ("Project", session.app_id),
-        ("Package", session.package_version),
         ("Build", session.build_id),
+        ("Package", session.package_version),
         ("App", archive and _source(archive)),
         ("Created", _day(session.created_at)),
         ("Ready", _day(session.started_at)),
@@ -69,7 +85,24 @@ def facts(session: Session, device: Device | None) -> str:
         ("Time limit", f"{session.max_duration_minutes} min"),
         ("Idle limit", _idle(session)),
     )
-    return "".join(f"<div><dt>{label}</dt><dd>{escape(fact)}</dd></div>" for label, fact in rows if fact)
+    return "".join(
+        f"<div><dt>{label}</dt><dd>{escape(fact)}{_COPY if label in _IDS else ''}</dd></div>"
+        for label, fact in rows
+        if fact
+    )
+
+
+def named(device: Device | None) -> str | None:
+    """Return the name and the kind of a device."""
+    return f"{device.name} ({device.kind})" if device else None
+
+
+def screen(preview: str, device: Device | None) -> str:
+    """Return the picture of a running device, with a link to its live preview at this path."""
+    if not (preview and device):
+        return ""
+    picture = f'<img src="{escape(preview)}/screen" alt="Screen of {escape(device.name)}">'
+    return f'<h2>Device</h2><a href="{escape(preview)}">{picture}<span>Open the live preview</span></a>'
 
 
 def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
@@ -91,6 +124,10 @@ def entries_of(session: Session, entries: Sequence[LogEntry]) -> Sequence[LogEnt
     return sorted(shown, key=lambda entry: entry.at)
 
 
+def _name(session: Session) -> str:
+    return session.name or f"Session {session.id[:8]}"
+
+
 def log(text: str) -> Mapping[str, str]:
     """Return the last lines of a log; an empty one is hidden."""
     return {"log": escape(text.strip("\n")), "hidden_without_log": "" if text.strip() else "hidden"}
@@ -102,15 +139,21 @@ def _outcome(session: Session) -> str:
         return ""
     reason = Redactor().text(session.reason or "no reason given").strip()
     first, _, rest = reason.partition("\n")
-    heading = f'<h2 tabindex="-1">{WORDS[session.status]}: {escape(first)}</h2>'
+    heading = f'<h2 tabindex="-1">{STATES[session.status].capitalize()}: {escape(first)}</h2>'
     return f"{heading}<pre>{escape(rest)}</pre>" if rest.strip() else heading
+
+
+def _first_line(session: Session) -> str:
+    """Return why a session ended, empty while it has not."""
+    return Redactor().text(session.reason or "").strip().partition("\n")[0]
 
 
 def _changes(session: Session) -> Sequence[LogEntry]:
     changes = [LogEntry(session.created_at, "session created")]
     if session.started_at is not None:
         changes.append(LogEntry(session.started_at, "session ready"))
-    why = f": {session.reason.strip().splitlines()[0]}" if session.reason and session.reason.strip() else ""
+    reason = _first_line(session)
+    why = f": {reason}" if reason else ""
     if session.finished_at is not None:
         changes.append(LogEntry(session.finished_at, f"session stopped{why}"))
     elif session.status is Status.ERRORED:

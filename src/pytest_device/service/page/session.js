@@ -11,6 +11,9 @@ const ended = () => byId("stopping").hidden;
 async function update() {
   try {
     await refresh();
+    for (const picture of document.querySelectorAll("#screen img")) {
+      picture.src = `${picture.src.split("?")[0]}?${Date.now()}`;
+    }
     message.textContent = "";
   } catch (error) {
     showError(error);
@@ -36,6 +39,17 @@ async function stopped() {
   }
 }
 
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.previousSibling.textContent.trim());
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  } catch {
+    getSelection().selectAllChildren(button.parentElement); // the browser allows no more
+  }
+}
+
+byId("facts").addEventListener("click", (event) => event.target.matches(".copy") && copy(event.target));
 stop.addEventListener("click", () => {
   dialog.returnValue = "";
   dialog.showModal();

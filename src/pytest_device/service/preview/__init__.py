@@ -63,15 +63,15 @@ class _Preview:
         return document.page(request, _FILES / "page.html", values)
 
     async def screen(self, request: Request) -> Response:
-        """Answer with a screenshot, 204 while there is no device, 503 with the reason if the device fails."""
+        """Answer with a screenshot, the last one after the end; 204 if there is none, 503 if the device fails."""
         session = self._session(request)
         device = self._device(session)
-        if device is None:
-            return Response(status_code=204, headers=document.HEADERS)
         try:
-            picture = await self._screens.picture(session.id, device)
+            picture = await self._screens.picture(session.id, device) if device else self._screens.last(session.id)
         except ControllerError as error:
             raise _refused(503, error) from error
+        if picture is None:
+            return Response(status_code=204, headers=document.HEADERS)
         response = Response(picture.data, media_type=picture.media_type, headers=document.HEADERS)
         return document.unless_known(request, response)
 
@@ -136,7 +136,7 @@ def _words(session: Session, device: Device | None) -> Mapping[str, str]:
     return {
         "device": escape(f"{device.name} · {platform}" if device else platform),
         "screen": "live" if device else "none ended" if session.status in TERMINAL else "none",
-        "absence": escape(_absence(session)) if device is None else "",
+        "absence": escape(_absence(session)) if device is None else "Connecting…",
         "rule": escape(_rule(session)),
         "hidden_without_device": "hidden" if device is None else "",
     }
@@ -150,7 +150,7 @@ def _absence(session: Session) -> str:
         case Status.IN_PROGRESS:
             return "The device of this session has no screen"
         case Status.STOPPED | Status.ERRORED:
-            return "The session has ended"
+            return "The session has ended. This is its last picture."
 
 
 def _rule(session: Session) -> str:

@@ -14,7 +14,9 @@ SHARE: Final = 4
 """A slow screenshot is taken less often, so that the device has most of its time for the test."""
 MOST_SECONDS_BETWEEN: Final = 5.0
 KEEP_SECONDS: Final = 30.0
-"""How long an unused screenshot is kept."""
+"""How long an unused screenshot of a running session is kept."""
+MOST_KEPT: Final = 50
+"""Of how many sessions the last screenshot is kept."""
 
 _KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
@@ -44,6 +46,8 @@ class Screens:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._screens: dict[str, _Screen] = {}
+        self._last: dict[str, Picture] = {}
+        """The newest screenshot of each session, those of ended ones too, the newest last."""
 
     async def picture(self, session_id: str, device: Device) -> Picture:
         """Return a recent screenshot of a session's device. Raises ControllerError."""
@@ -53,8 +57,14 @@ class Screens:
             if screen.last is None or screen.changed or self._clock() >= screen.due:
                 await self._take(screen, device)
             if isinstance(screen.last, Picture):
+                self._last.pop(session_id, None)
+                self._last = dict([*self._last.items(), (session_id, screen.last)][-MOST_KEPT:])
                 return screen.last
             raise ControllerError(str(screen.last))
+
+    def last(self, session_id: str) -> Picture | None:
+        """Return the newest screenshot that a viewer of a session got, None if there is none."""
+        return self._last.get(session_id)
 
     def has_changed(self, session_id: str) -> None:
         """Make the next screenshot of a session due at once."""

@@ -16,6 +16,7 @@ let known = null; // the ETag of the current screenshot
 let unchanged = 0; // how often in a row the screenshot was the same
 
 const live = () => stage.classList.contains("live");
+const awaited = () => live() || (ended() && !("seen" in stage.dataset)); // after the end, the last picture
 const ended = () => byId("state").matches(".stopped, .errored");
 
 function report(about, text) {
@@ -38,7 +39,7 @@ async function attempt(about, work) {
 }
 
 async function poll() {
-  if (!live() || document.hidden) return;
+  if (!awaited() || document.hidden) return;
   const headers = known ? { "If-None-Match": known } : {};
   const reply = await fetch(`${location.pathname}/screen`, { headers, cache: "no-store", signal: AbortSignal.timeout(60_000) });
   unchanged += 1;

@@ -21,9 +21,14 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The device or its controller did not start, or exited. The session page shows the reason."""
+    """The device or its controller did not start, or exited. The session page shows the reason.
+
+    ``at`` is when (Unix seconds), None if that is not known. ``by_request``: another attempt would end alike.
+    """
 
     reason: str
+    at: float | None = None
+    by_request: bool = False
 
 
 Boot = Booting | Running | Failed
@@ -54,6 +59,11 @@ class Runner(Protocol):
     def last_activity(self, session_id: str) -> float | None:
         """Return when the controller was last used (Unix seconds), None if it was not used since it became ready."""
         ...
+
+    def failed_by_request(self, session_id: str) -> bool:
+        """Return whether a session failed because of its request; known for a while after its end."""
+        del session_id
+        return False
 
     def device(self, session_id: str) -> Device | None:
         """Return the device of a running session, None before, after, and for a session without one."""

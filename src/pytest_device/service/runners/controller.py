@@ -49,13 +49,14 @@ class LaunchContext:
 class Controller:
     """A running controller: its ``remoteConfig`` without the preview, and how the gateway reaches it.
 
-    ``port`` is None if clients connect to it directly. ``token`` is its access token.
+    It listens on ``port``, or on ``socket``, which only this user can open. ``token`` is its access token.
     """
 
     program: Program
     remote_config: Mapping[str, Any] = field(repr=False)
-    port: int | None = None
+    port: int = 0
     token: str = field(default="", repr=False)
+    socket: Path | None = None
 
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""

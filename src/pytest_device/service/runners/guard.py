@@ -30,17 +30,29 @@ class Guard:
         self._process: subprocess.Popen[bytes] | None = None
         self._watched: list[Path] = []  # removed directories stay: they take only a few bytes
 
-    async def start(self, command: Sequence[str | Path], *, directory: Path, environ: Mapping[str, str]) -> Process:
-        """Start a program in a directory, its output on one pipe. Raises OSError when it cannot be started."""
+    async def start(
+        self,
+        command: Sequence[str | Path],
+        *,
+        directory: Path,
+        environ: Mapping[str, str],
+        piped: bool = False,
+        pass_fds: Sequence[int] = (),
+    ) -> Process:
+        """Start a program in a directory, its output on one pipe. Raises OSError when it cannot be started.
+
+        With ``piped``, its standard input, output and error output are pipes of their own.
+        """
         self.watch(directory)
         starting = asyncio.create_subprocess_exec(
             *command,
             cwd=directory,
             env=marked(environ, directory),
-            stdin=DEVNULL,
+            stdin=PIPE if piped else DEVNULL,
             stdout=PIPE,
-            stderr=STDOUT,
+            stderr=PIPE if piped else STDOUT,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
         # If cancelled half-way, asyncio would kill only the program and wait for its children.
         return await carry_through(starting)

@@ -1,4 +1,4 @@
-"""The output of a session's program: its last lines, and whether Appium listens and is in use."""
+"""The output of a session's program, of which the last lines are kept, and the use of its controller."""
 
 import re
 import time
@@ -15,12 +15,6 @@ _LINE_LENGTH: Final = 300
 _UNFINISHED_BYTES: Final = 65536
 """The limit of a line without an end; the rest of a longer one is read as separate lines."""
 
-_LISTENS: Final = "REST http interface listener started on"
-_PORT_TAKEN: Final = "EADDRINUSE"
-
-# "[HTTP] --> POST /session/ID/element {body}" when a command comes, "[HTTP] <-- ..." when it is answered; the
-# number of the Appium session may stand before it. The same arrows for commands over the BiDi socket.
-_COMMAND: Final = re.compile(r"^(?:\[\w+\])*(?:\[HTTP\] (-->|<--) [A-Z]+ /session\b|\[[^\]]+\] (-->|<--) BIDI message)")
 # The body of a request has the text that a test types, including passwords.
 _BODY: Final = re.compile(r"(\[HTTP\] --> [A-Z]+ \S+|Applying the initial values).*")
 
@@ -92,24 +86,9 @@ class Activity:
 
 
 class AppiumJournal(Journal):
-    """The log of an Appium server: typed text is dropped, commands are recorded as ``activity``."""
-
-    def __init__(self, activity: Activity) -> None:
-        super().__init__()
-        self._activity = activity
-        self.listens = False
-        self.port_taken = False
+    """The log of an Appium server; typed text is dropped."""
 
     def read(self, line: str) -> None:
-        self.listens |= _LISTENS in line
-        self.port_taken |= _PORT_TAKEN in line
-        match _COMMAND.match(line):
-            case None:
-                pass
-            case command if (command[1] or command[2]) == "-->":
-                self._activity.begin()
-            case _:
-                self._activity.end()
         super().read(_BODY.sub(r"\1", line))
 
 

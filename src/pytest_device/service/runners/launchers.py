@@ -12,7 +12,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device
 from pytest_device.service.runners.controller import (
     APPIUM_BOOT_LIMIT_SECONDS,
@@ -24,12 +23,13 @@ from pytest_device.service.runners.controller import (
 )
 from pytest_device.service.runners.journal import AppiumJournal, Journal, TokenJournal
 from pytest_device.service.runners.processes import MARK
-from pytest_device.service.runners.program import EndedError
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, Project
 from pytest_device.spec import SessionType
 
 _ANSWER_SECONDS: Final = 5.0
-_PORT_TRIES: Final = 5
+_ON_SOCKET: Final = Path(__file__).parent / "on_socket.cjs"
+_APPIUM_PORT: Final = "4723"
+"""The one that the script above replaces by a socket; nothing listens on it."""
 _OUR_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
 _OUR_NAME: Final = "appium-pytest-device-driver"
 _FAKE_DRIVER: Final = "@appium/fake-driver"
@@ -39,68 +39,43 @@ _BROWSER_VERSION: Final = "0.27.1"
 _SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
 
 
-def free_port() -> int:
-    """Return a free port of this machine; another process may still take it first."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @dataclass(frozen=True, slots=True)
 class AppiumLauncher:
-    """Runs Appium servers, each with its own Appium home unless the device needs the user's driver."""
+    """Runs Appium servers, each with its own Appium home unless the device needs the user's driver.
 
-    ports: Callable[[], int] = free_port
+    Appium knows no access token: it listens on a socket in a private directory, which the gateway connects to.
+    """
+
     boot_limit_seconds: float = APPIUM_BOOT_LIMIT_SECONDS
     project: Project = APPIUM
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        environ = self._environ(context, device)
-        for _ in range(_PORT_TRIES):
-            try:
-                return await self._launch(context, device, environ, self.ports())
-            except _PortTakenError:
-                continue
-        raise ControllerError(
-            f"other processes took {_PORT_TRIES} free ports in turn before Appium could listen on them"
-        )
-
-    async def _launch(
-        self, context: LaunchContext, device: Device, environ: Mapping[str, str], port: int
-    ) -> Controller:
-        journal = AppiumJournal(context.activity)
+        listener, journal = context.workspace.short / "appium", AppiumJournal()
         journal.hide(context.device_url)
         program = await context.workspace.start(
-            APPIUM.node.program, _appium_command(context, port), environ=environ, journal=journal
+            APPIUM.node.program,
+            _appium_command(context),
+            environ=self._environ(context, device, listener),
+            journal=journal,
         )
 
         async def answered() -> bool | None:
-            # Another process may answer at the port: it is this server once its own log says that it listens.
-            return (journal.listens and await _answers(port, "/status", lambda reply: reply["value"]["ready"])) or None
+            return await _answers(listener, "/status", lambda reply: reply["value"]["ready"]) or None
 
-        try:
-            await program.ready(answered, self.boot_limit_seconds)
-        except EndedError as error:
-            if journal.port_taken:
-                raise _PortTakenError(str(error)) from error
-            raise
-        config = {"appiumUrl": f"http://{HOST}:{port}", "capabilities": dict(device.tools.capabilities)}
-        return Controller(program, config)
+        await program.ready(answered, self.boot_limit_seconds)
+        config = {"appiumUrl": context.url, "capabilities": dict(device.tools.capabilities)}
+        return Controller(program, config, socket=listener)
 
-    def _environ(self, context: LaunchContext, device: Device) -> dict[str, str]:
+    def _environ(self, context: LaunchContext, device: Device, listener: Path) -> dict[str, str]:
         """Return the environment: real drivers need the user's home directory, ours and the fake one do not."""
         own = context.workspace.subdir("appium")
         _prepare_home(own, context, device)
         return context.environment(
             context.home if device.tools.appium_home else context.workspace.subdir("home"),
             APPIUM_HOME=device.tools.appium_home or own,
+            PYTEST_DEVICE_SOCKET=listener,
             **_device_environ(context, device),
         )
-
-
-class _PortTakenError(ControllerError):
-    """Another process has taken the port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +117,10 @@ class DaemonLauncher:
         return Controller(program, dict(zip(self.details, (context.url, token), strict=True)), port, token)
 
 
-def _appium_command(context: LaunchContext, port: int) -> list[str | Path]:
+def _appium_command(context: LaunchContext) -> list[str | Path]:
     return [
-        *(context.toolchain.node, context.toolchain.script, "server"),
-        *("--address", HOST, "--port", str(port)),
+        *(context.toolchain.node, "--require", _ON_SOCKET, context.toolchain.script, "server"),
+        *("--address", HOST, "--port", _APPIUM_PORT),
         *("--config", os.devnull),  # else it searches every parent directory for one
         *("--log-level", "info", "--log-no-colors"),
         *("--shutdown-timeout", "0"),  # else each open connection of a client delays the shutdown
@@ -223,13 +198,27 @@ def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[
     )
 
 
-async def _answers(port: int, path: str, is_good: Callable[[Any], Any], *, token: str = "") -> bool:
-    """Return whether a port of this machine answers a GET request with good JSON."""
-    return await asyncio.to_thread(_answers_now, port, path, is_good, token)
+class _OverSocket(http.client.HTTPConnection):
+    """A connection to a socket instead of a port."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(HOST, timeout=_ANSWER_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(_ANSWER_SECONDS)
+        self.sock.connect(str(self._path))
 
 
-def _answers_now(port: int, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
-    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
+async def _answers(at: int | Path, path: str, is_good: Callable[[Any], Any], *, token: str = "") -> bool:
+    """Return whether a port of this machine, or a socket, answers a GET request with good JSON."""
+    return await asyncio.to_thread(_answers_now, at, path, is_good, token)
+
+
+def _answers_now(at: int | Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
+    to_port = http.client.HTTPConnection
+    connection = _OverSocket(at) if isinstance(at, Path) else to_port(HOST, at, timeout=_ANSWER_SECONDS)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         reply = connection.getresponse()

@@ -1,9 +1,11 @@
 """The programs of a session: their workspace, their start and their end."""
 
 import asyncio
+import shutil
+import tempfile
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, TypeVar
@@ -16,6 +18,8 @@ from pytest_device.service.runners.processes import carry_through, end, remove
 _POLL_SECONDS: Final = 0.05
 _LAST_WORDS_SECONDS: Final = 1.0
 _READ_BYTES: Final = 65536
+_SHORT_LETTERS: Final = 40
+"""A socket's path may have 103 characters on macOS, 107 on Linux; a browser adds 46, and this module 12."""
 
 _Answer = TypeVar("_Answer")
 
@@ -80,9 +84,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The directory of one session, and the programs that were started there."""
+    """The directory of one session, and the programs that were started there; ``short`` is for their sockets."""
 
     directory: Path
+    short: Path
     guard: Guard
     programs: list[Program] = field(default_factory=list[Program])
 
@@ -112,12 +117,30 @@ async def workspace(directory: Path, guard: Guard) -> AsyncGenerator[Workspace]:
 
     Raises OSError if the directory cannot be created or removed.
     """
-    own = Workspace(directory, guard)
+    with short_directory(guard) as short:
+        own = Workspace(directory, short, guard)
+        try:
+            directory.mkdir(mode=0o700, parents=True)  # noqa: ASYNC240  at once
+            yield own
+        finally:
+            await carry_through(_clear(own))
+
+
+@contextmanager
+def short_directory(guard: Guard) -> Generator[Path]:
+    """Create a private directory for sockets, with a short path; remove it with the block or this process.
+
+    A socket's path is limited to about a hundred characters: that of a session's directory has more. The path is
+    absolute, since some processes of a browser change their directory.
+    """
+    usual = tempfile.gettempdir()
+    parent = usual if len(usual) <= _SHORT_LETTERS else "/tmp"  # noqa: S108  the directory in it is private
+    directory = Path(tempfile.mkdtemp(prefix="pd-", dir=parent))
+    guard.watch(directory)
     try:
-        directory.mkdir(mode=0o700, parents=True)  # noqa: ASYNC240  at once
-        yield own
+        yield directory
     finally:
-        await carry_through(_clear(own))
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 async def _clear(own: Workspace) -> None:
@@ -127,9 +150,10 @@ async def _clear(own: Workspace) -> None:
 
 
 async def _read(process: Process, journal: Journal) -> None:
-    if process.stdout is None:  # never: it is started with a pipe
+    printed = process.stderr or process.stdout
+    if printed is None:  # never: it is started with a pipe
         raise RuntimeError("the program has no standard output")
-    while output := await process.stdout.read(_READ_BYTES):
+    while output := await printed.read(_READ_BYTES):
         journal.feed(output)
     journal.close()
 

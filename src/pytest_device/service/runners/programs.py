@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
-from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.base import Device, RequestError
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.base import Boot, Failed, LogEntry
@@ -66,9 +66,8 @@ class ProgramsRunner:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"{self._directory} cannot be created: {error.strerror or error}") from error
-        browsers = dict.fromkeys([await self._shared.devices.prepare(request, progress) for request in requests])
-        for browser in filter(None, browsers):
-            progress(f"browser: {browser}")
+        for request in requests:
+            await self._shared.devices.prepare(request, progress)
         for launcher in [self._launchers[one] for one in types if one in self._launchers]:
             await self._shared.toolbox.get(launcher.project, progress)
 
@@ -98,6 +97,10 @@ class ProgramsRunner:
     def last_activity(self, session_id: str) -> float | None:
         """Return when the controller was last used (Unix seconds): now, while it executes a command."""
         return self._records[session_id].activity.last if session_id in self._active else None
+
+    def failed_by_request(self, session_id: str) -> bool:
+        boot = self._records[session_id].boot if session_id in self._records else None
+        return isinstance(boot, Failed) and boot.by_request
 
     def device(self, session_id: str) -> Device | None:
         return self._records[session_id].device if session_id in self._active else None
@@ -144,7 +147,7 @@ class ProgramsRunner:
             async with AsyncExitStack() as stack:
                 self._fail(record, await programs.run(stack))
         except (ControllerError, ConfigError, OSError) as error:
-            self._fail(record, str(error))
+            self._fail(record, str(error), by_request=isinstance(error, RequestError))
         except Exception as error:
             self._fail(record, f"the service failed: {type(error).__name__}")
             raise
@@ -158,8 +161,9 @@ class ProgramsRunner:
         record.note(text)
         self._log(f"session {record.id}: {text}")
 
-    def _fail(self, record: Record, reason: str) -> None:
-        record.boot = Failed(reason)  # the reason ends the session's timeline, and is no entry of its programs as well
+    def _fail(self, record: Record, reason: str, *, by_request: bool = False) -> None:
+        # The reason ends the session's timeline, and is no entry of its programs as well.
+        record.boot = Failed(reason, self._clock(), by_request)
         self._log(f"session {record.id}: {reason}")
 
     def _forget_the_oldest(self) -> None:

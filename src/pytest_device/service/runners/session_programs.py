@@ -11,7 +11,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.apps.builds import Builds
 from pytest_device.service.apps.source import Sources
 from pytest_device.service.devices import fake
-from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.base import Device, RequestError
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.base import Boot, Booting, LogEntry, Running
 from pytest_device.service.runners.controller import Controller, LaunchContext, Launcher
@@ -85,7 +85,11 @@ class SessionPrograms:
     async def _install_app(self, device: Device, directory: Path) -> None:
         """Install and launch the requested app, as the document says."""
         request = self.record.request
-        app = await Sources(directory, device.kind, Builds(self.shared.folders.builds), self.note).requested(request)
+        try:
+            sources = Sources(directory, device.kind, Builds(self.shared.folders.builds), self.note)
+            app = await sources.requested(request)
+        except ControllerError as error:
+            raise RequestError(str(error)) from error
         if app is None:
             return
         application_id = await device.install(app)
@@ -104,7 +108,7 @@ class SessionPrograms:
             toolchain=await self.shared.toolbox.get(launcher.project, self.note),
             environ=self.shared.environ,
             home=self.shared.folders.home,
-            url=self.shared.keys.url("controllers", record.id),
+            url=self.shared.keys.url("appium" if record.type is SessionType.APPIUM else "controllers", record.id),
             device_url=self.shared.keys.url("devices", record.id),
             activity=record.activity,
         )
@@ -114,12 +118,12 @@ class SessionPrograms:
 
 
 def check(request: Mapping[str, Any], project: Project) -> None:
-    """Raise ControllerError if the request names another version of the controller than the installed one. Ours."""
+    """Raise RequestError if the request names another version of the controller than the installed one. Ours."""
     # A version in full, or its first one or two numbers.
     accepted = [".".join(project.version.split(".")[:length]) for length in (1, 2, 3)]
     version = request.get("packageVersion")
     if version is not None and version not in accepted:
-        raise ControllerError(
+        raise RequestError(
             f"packageVersion {version!r} is not installed here: {project.title} is. "
             f"Set it to one of {', '.join(accepted)}, or leave it out."
         )

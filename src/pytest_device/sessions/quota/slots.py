@@ -52,11 +52,15 @@ class Slots:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         reporter: ProgressReporter,
+        of: str = "",
     ) -> None:
-        """Use the slots in a directory or store; ``holder``, no secret, names this process to others."""
+        """Use the slots in a directory or store; ``holder``, no secret, names this process to others.
+
+        ``of`` is the session whose only slot it is, empty for sessions that are created.
+        """
         self.most = most
         self._store: Store = FileStore(place) if isinstance(place, Path) else place
-        self._holder, self._timeout = holder, timeout_seconds
+        self._holder, self._timeout, self._of = holder, timeout_seconds, of
         self._clock, self._sleep, self._reporter = clock, sleep, reporter
         self._given: set[Slot] = set()
 
@@ -103,9 +107,9 @@ class Slots:
                 continue
             now = self._clock()
             if now >= deadline:
+                more = "" if self._of else f"{Options.max_sessions.flag} or "
                 raise LeaseTimeoutError(
-                    f"{self._waited(claim, now - started)}. Increase {Options.max_sessions.flag} or "
-                    f"{Options.wait_timeout_seconds.flag}"
+                    f"{self._waited(claim, now - started)}. Increase {more}{Options.wait_timeout_seconds.flag}"
                 )
             if now >= word_at:
                 word_at = now + _HEARTBEAT_SECONDS
@@ -130,7 +134,8 @@ class Slots:
     def _waited(self, claim: Claim, seconds: float) -> str:
         found = claim.obstacle()
         holders = ", ".join(f"{number} by {holder}" for holder, number in Counter(found.held).items())
+        several = f"{claim.count} of {self.most} sessions ({Options.max_sessions.flag})"
         return (
-            f"waited {seconds:.0f} s for {claim.count} of {self.most} sessions ({Options.max_sessions.flag}); "
+            f"waited {seconds:.0f} s for {f'session {self._of}' if self._of else several}; "
             f"in use: {holders or 'none'}; position in the queue: {found.ahead + 1}"
         )

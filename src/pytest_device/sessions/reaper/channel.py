@@ -114,6 +114,21 @@ class ReaperChannel:
                 on_sent()
             return is_sent
 
+    def try_send(self, request: Request) -> bool:
+        """Send a request unless another is just being sent, maybe by the very code that a signal handler interrupts."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if isinstance(self._reaper, DirectCalls):
+                self._reaper.send(request)
+            else:
+                self._reaper.sendall(encode(request))
+        except OSError:  # it is gone
+            return False
+        finally:
+            self._lock.release()
+        return True
+
     def _send(self, request: Request) -> bool:
         if isinstance(self._reaper, DirectCalls):
             self._reaper.send(request)

@@ -7,6 +7,7 @@ import time
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from pytest_device.sessions.compression import CompressionError, unpacked
 from pytest_device.sessions.reaper.messages import Answer, Call, Endpoint, NoReply, Reply
 from pytest_device.sessions.retry_policy import retry_after
 
@@ -43,8 +44,6 @@ def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
 
 def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     reply = connection.getresponse()
-    if reply.headers.get("Content-Encoding", "identity") != "identity":
-        return NoReply("the answer is compressed, although the request forbids it", sent=True)
     while chunk := reply.read1(_CHUNK_BYTES):
         seen += chunk
         if len(seen) > MAX_BYTES:
@@ -52,7 +51,11 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     if reply.length:
         return NoReply(f"the answer was cut off, {reply.length} bytes are missing", True, bytes(seen))
     asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), time.time())
-    return Reply(reply.status, bytes(seen), asked)
+    try:
+        body = unpacked(bytes(seen), reply.headers.get("Content-Encoding", ""), MAX_BYTES)
+    except CompressionError as error:
+        return NoReply(str(error), True, error.part)
+    return Reply(reply.status, body, asked)
 
 
 def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:

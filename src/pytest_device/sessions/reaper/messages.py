@@ -135,6 +135,13 @@ class Answered(NamedTuple):
     refused: bool = False
 
 
+class NotSent(NamedTuple):
+    """The create call is not sent, because its intent cannot be written."""
+
+    intent: str
+    problem: str
+
+
 class Stopped(NamedTuple):
     """The session has ended."""
 
@@ -193,7 +200,7 @@ class Gone(NamedTuple):
     intent: str
 
 
-SessionReport = Answered | Stopped | Missing | Delayed | GaveUp | Kept | NotKept | Due | Claimed | Gone
+SessionReport = Answered | NotSent | Stopped | Missing | Delayed | GaveUp | Kept | NotKept | Due | Claimed | Gone
 Report = Ready | Ended | LedgerFailed | SessionReport
 
 
@@ -201,12 +208,13 @@ Report = Ready | Ended | LedgerFailed | SessionReport
 
 
 class Call(NamedTuple):
-    """One call to the service; ``body`` is JSON text."""
+    """One call to the service; ``body`` is JSON text, ``seconds`` the longest it may take as a whole."""
 
     number: int
     method: str
     path: str
     body: str | None = None
+    seconds: float = 60.0
 
 
 class Returned(NamedTuple):

@@ -7,9 +7,6 @@ from typing import Final
 
 from pytest_device.sessions.reaper.messages import Answer, Call, Decoder, Endpoint, NoReply, Returned, encode
 
-ANSWER_SECONDS: Final = 60.0
-"""The longest a call may take as a whole, however steadily its bytes trickle in."""
-
 CHUNK_BYTES: Final = 64 * 1024
 
 
@@ -71,9 +68,9 @@ def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) 
             on_answer(Returned(call.number, answer))
 
     def lose_patience() -> None:
-        finish(NoReply(f"no complete answer within {ANSWER_SECONDS:.0f} s", True, bytes(seen)))
+        finish(NoReply(f"no complete answer within {call.seconds:.0f} s", True, bytes(seen)))
 
-    patience = threading.Timer(ANSWER_SECONDS, lose_patience)
+    patience = threading.Timer(call.seconds, lose_patience)
     try:
         for thread in (patience, threading.Thread(target=lambda: finish(http.send(endpoint, call, seen)))):
             thread.daemon = True

@@ -3,57 +3,21 @@
 The ledger is written before anything is reported, so a report can be relied on.
 """
 
+import errno
 import time
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import assert_never
+from typing import Final, assert_never
 
 from pytest_device.sessions.ledger import GONE, KEPT, LIVE, LOST, STOPPED, Entry, Ledger
-from pytest_device.sessions.partial import path_of, says_stopped, session_id_in, url_in
+from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
 from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.warm_registry import WarmRegistry
-from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_missing, is_success, pause_after
-from pytest_device.spec import SESSIONS_PATH
+from pytest_device.sessions.reaper.watched import LOOKUP_SECONDS, WatchedSession
+from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_success, pause_after
 
-
-class _Session:
-    """One session from its create request until it is done with."""
-
-    def __init__(self, entry: Entry, body: str | None = None, due: float | None = None) -> None:
-        self.entry, self.body, self.due = entry, body, due
-        """``due`` is when to send its next call, None while it needs none or one is on its way."""
-        self.deadline = time.monotonic() + entry.minutes * 60
-        self.attempts = 0
-        self.wanted = True
-        self.refusal: messages.Answer | None = None
-        """What a stop was answered that does not prove it: then the session itself is asked for."""
-        self.missing_since: float | None = None
-        """Since when the service has said nothing but that it does not know the session."""
-        self.is_due = False
-        """Whether its stop is the end that it was to have, which needs no report to a later run."""
-
-    def request_stop(self) -> None:
-        """Stop it as soon as its id is known."""
-        if self.wanted and self.entry.session_id:
-            self.attempts, self.due = 0, time.monotonic()
-        self.wanted = False
-
-    def call(self, number: int) -> messages.Call:
-        self.due = None
-        path = path_of(self.entry.session_id)
-        if self.refusal:
-            return messages.Call(number, "GET", path)
-        self.attempts += 1
-        if not self.entry.session_id:
-            return messages.Call(number, "POST", SESSIONS_PATH, self.body)
-        return messages.Call(number, "POST", f"{path}/stop")
-
-    def note(self, answer: messages.Answer, now: float) -> None:
-        """Note an answer that does not prove its end."""
-        if not (isinstance(answer, messages.Reply) and is_missing(answer.status, answer.body)):
-            self.missing_since = None
-        elif self.missing_since is None:
-            self.missing_since = now
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""A full disk stops no run: the reaper stops its sessions all the same. A directory that is gone has a fix."""
 
 
 class Supervisor:
@@ -69,8 +33,9 @@ class Supervisor:
         self._gone_seconds = start.gone_seconds
         self._report = report
         self._warm = WarmRegistry(self._ledger)
-        self._sessions: dict[str, _Session] = {}
-        self._calls: dict[int, str] = {}
+        self._sessions: dict[str, WatchedSession] = {}
+        self._calls: dict[int, tuple[str, str]] = {}
+        """The intent and the method of each call that is on its way."""
         self._number = 0
         self._is_alone = self._is_ending = False
 
@@ -99,8 +64,7 @@ class Supervisor:
         """Handle a request of the run; ignore those about sessions that are done."""
         match request:
             case messages.Create(entry, body):
-                self._begin(entry, body, due=time.monotonic())
-                self._record(entry)
+                self._create(entry, body)
             case messages.Register(entry):
                 self._begin(entry)
             case messages.Stop(intent):
@@ -135,26 +99,49 @@ class Supervisor:
                 continue
             if session.wanted or session.entry.session_id:
                 self._number += 1
-                self._calls[self._number] = session.entry.intent
-                yield session.call(self._number)
+                call = session.call(self._number)
+                self._calls[self._number] = session.entry.intent, call.method
+                yield call
             else:  # was never sent, and is not wanted any more
                 self._forget(session)
                 answer = messages.NoReply("it was not sent", sent=False)
                 self._report(messages.Answered(session.entry.intent, answer, refused=True))
 
     def on_answer(self, returned: messages.Returned) -> None:
-        session = self._sessions.get(self._calls.pop(returned.number))
+        intent, method = self._calls.pop(returned.number)
+        session = self._sessions.get(intent)
         if session is None:
             return
-        if session.entry.session_id:
-            self._on_stop_answer(session, returned.answer)
-        else:
+        if not session.entry.session_id:
             self._on_create_answer(session, returned.answer)
+        elif isinstance(returned.answer, messages.Reply) and _proves_end(returned.answer, session.entry.session_id):
+            self._forget(session, STOPPED)
+            self._report(messages.Stopped(intent, returned.answer))
+        elif method == "GET":
+            self._on_lookup(session, returned.answer)
+        else:
+            session.note(returned.answer, time.monotonic())
+            session.is_stopping, session.refusal, session.due = False, returned.answer, time.monotonic()
 
     # Requests.
 
-    def _begin(self, entry: Entry, body: str | None = None, due: float | None = None) -> _Session:
-        session = self._sessions[entry.intent] = _Session(entry, body, due)
+    def _create(self, entry: Entry, body: str) -> None:
+        """Write the intent down, and whatever somebody has removed since; without it no create call is sent."""
+        try:
+            if ledger := self._ledger:
+                ledger.write(entry)
+                for session in self._sessions.values():
+                    if not ledger.holds(session.entry.intent):
+                        ledger.write(session.entry)
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                self._report(messages.NotSent(entry.intent, self._problem(error)))
+                return
+            self._report(messages.LedgerFailed(self._problem(error)))
+        self._begin(entry, body, due=time.monotonic())
+
+    def _begin(self, entry: Entry, body: str | None = None, due: float | None = None) -> WatchedSession:
+        session = self._sessions[entry.intent] = WatchedSession(entry, body, due)
         if self._is_ending or self._is_alone:
             session.request_stop()
         return session
@@ -203,7 +190,7 @@ class Supervisor:
 
     # Answers.
 
-    def _on_create_answer(self, session: _Session, answer: messages.Answer) -> None:
+    def _on_create_answer(self, session: WatchedSession, answer: messages.Answer) -> None:
         match answer:  # it certainly made no session
             case messages.Reply(status, body, retry_after):
                 refused = created_nothing(status, body, retry_after)
@@ -216,7 +203,9 @@ class Supervisor:
         if self._token in url:
             url = ""
         if session_id:
-            session.entry = session.entry._replace(session_id=session_id, url=url, state=LIVE)
+            entry = session.entry.created(session_id, url, answer.body)
+            session.deadline -= (session.entry.minutes - entry.minutes) * 60
+            session.entry = entry._replace(state=LIVE)
             self._record(session.entry)
             if not session.wanted:
                 session.attempts, session.due = 0, time.monotonic()
@@ -227,20 +216,16 @@ class Supervisor:
             self._record(session.entry._replace(state=LOST))
         self._report(messages.Answered(session.entry.intent, answer, session_id, url, refused))
 
-    def _on_stop_answer(self, session: _Session, answer: messages.Answer) -> None:
+    def _on_lookup(self, session: WatchedSession, answer: messages.Answer) -> None:
         now = time.monotonic()
-        if isinstance(answer, messages.Reply) and _proves_end(answer, session.entry.session_id):
-            self._forget(session, STOPPED)
-            self._report(messages.Stopped(session.entry.intent, answer))
-            return
         session.note(answer, now)
-        if session.refusal is None:
-            session.refusal, session.due = answer, now
-        else:
+        if session.is_stopping:
+            session.due = now + LOOKUP_SECONDS
+        elif session.refusal:  # else this lookup began before the answer to the stop, and another one has decided
             refusal, session.refusal = session.refusal, None
             self._on_unproven_stop(session, refusal, answer)
 
-    def _on_unproven_stop(self, session: _Session, refusal: messages.Answer, found: messages.Answer) -> None:
+    def _on_unproven_stop(self, session: WatchedSession, refusal: messages.Answer, found: messages.Answer) -> None:
         """Decide what follows a stop and a lookup of which neither proves the end. No refusal is final."""
         intent, now = session.entry.intent, time.monotonic()
         said = found if isinstance(refusal, messages.Reply) and is_success(refusal.status) else refusal
@@ -257,13 +242,13 @@ class Supervisor:
                 session.due = now + pause_after(session.attempts, max(asked, default=None))
                 self._report(messages.Delayed(intent, said))
 
-    def _gone_after(self, session: _Session) -> float:
+    def _gone_after(self, session: WatchedSession) -> float:
         """Return for how many seconds it has to be missing to be gone; no session is that was never seen here."""
         return inf if self._gone_seconds is None or not session.entry.service else self._gone_seconds
 
     # The ledger.
 
-    def _forget(self, session: _Session, state: str = STOPPED) -> None:
+    def _forget(self, session: WatchedSession, state: str = STOPPED) -> None:
         """Remove a session that is done; leave a tombstone where its report may not be read."""
         entry, ledger = session.entry, self._ledger
         del self._sessions[entry.intent]
@@ -282,11 +267,13 @@ class Supervisor:
         try:
             write()
         except OSError as error:
-            where = self._ledger.directory if self._ledger else ""
-            # Of every file alike, so that the run shows one.
-            self._report(messages.LedgerFailed(f"{error.strerror or error} ({where})"))
+            self._report(messages.LedgerFailed(self._problem(error)))
             return False
         return True
+
+    def _problem(self, error: OSError) -> str:
+        """Return an error in words, of every file alike, so that the run shows one."""
+        return f"{error.strerror or error} ({self._ledger.directory if self._ledger else ''})"
 
 
 def _proves_end(reply: messages.Reply, session_id: str) -> bool:

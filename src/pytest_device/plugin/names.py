@@ -1,0 +1,30 @@
+"""The names of the fixtures. Every pytest run imports this module."""
+
+from typing import Final
+
+OF_ONE: Final = frozenset(
+    {
+        "device_session",
+        "device_agent_device",
+        "device_argent",
+        "device_driver",
+        "device_preview_url",
+        "device_environment",
+        "device_process_environment",
+        "device_platform",
+        "class_device_driver",
+        "module_device_driver",
+        "session_device_driver",
+    }
+)
+"""The fixtures of a test with one device."""
+OF_SCOPE: Final = {
+    "class_device_driver": "class",
+    "module_device_driver": "module",
+    "session_device_driver": "session",
+}
+"""The drivers that tests share, by their scopes."""
+OF_SEVERAL: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
+"""The fixtures of a test with several devices."""
+MAKING: Final = frozenset({"device_client", "device_lease"})
+"""The fixtures that create sessions without a marker."""

@@ -1,0 +1,100 @@
+"""What the report of a failed test shows of its error and its devices."""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import pytest
+
+from pytest_device.controllers.appium.refusal import ADVERTISEMENT
+from pytest_device.plugin.state import needs_of
+from pytest_device.report.lines import with_pages
+from pytest_device.sessions.models import Session
+
+_OURS: Final = "pytest_device"
+_CLIENTS: Final = frozenset({"selenium", "appium", "urllib3", "httpx", "httpcore", _OURS})
+"""Packages whose frames say nothing of a test; ``--full-trace`` shows them."""
+
+
+def shorten(error: BaseException) -> None:
+    """Remove from an error what lies below the user's call: frames of clients, and the server's own stack trace."""
+    for one in list(_chain(error)):
+        frames = list(_frames(one.__traceback__))
+        if not frames or (frames[-1] == _OURS and _package(type(one).__module__) not in _CLIENTS):
+            continue  # the latter is an error in this package, which its frames explain
+        one.__traceback__ = _without_clients(one.__traceback__)
+        cause = one.__cause__ or one.__context__
+        if cause and _CLIENTS.issuperset(_frames(cause.__traceback__)):
+            one.__cause__, one.__suppress_context__ = None, True
+        message: object = getattr(one, "msg", None)
+        if isinstance(message, str) and _package(type(one).__module__) in _CLIENTS:
+            vars(one).update(msg=ADVERTISEMENT.sub("", message), stacktrace=None)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _package(module: object) -> str:
+    return str(module).partition(".")[0]
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[str]:
+    """Yield the package of each frame."""
+    while traceback:
+        yield _package(traceback.tb_frame.f_globals.get("__name__", ""))
+        traceback = traceback.tb_next
+
+
+def _without_clients(head: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of clients, but for one where there are no others.
+
+    It is changed in place: pytest, its debugger and other reporters hold the same one.
+    """
+    kept: list[TracebackType | None] = []
+    first = head
+    while head:
+        if not _CLIENTS.issuperset([_package(head.tb_frame.f_globals.get("__name__", ""))]):
+            kept.append(head)
+        head = head.tb_next
+    for one, following in pairwise([*(kept or [first]), None]):
+        if one:
+            one.tb_next = following
+    return (kept or [first])[0]
+
+
+def describe(
+    item: pytest.Item, sessions: Mapping[str, Session], *, page: str | None, directory: Path | None, has_pages: bool
+) -> str:
+    """Return the devices of a failed test: platform, name, session page, artifacts; empty if it requested none.
+
+    ``page`` is that of a session that the test did not get. Without ``has_pages`` they end with the run.
+    """
+    requested = {name: (str(need.request.platform), str(need.request.type)) for name, need in needs_of(item).items()}
+    pages = {"": page, **{name: session.url for name, session in sessions.items()}} if has_pages else {}
+    lines: list[str] = []
+    for name in requested or sessions:
+        label = " ".join(requested.get(name) or (str(sessions[name].platform), str(sessions[name].type)))
+        device = sessions[name].device_name if name in sessions else ""
+        address = pages.get(name) or pages.get("") or ""
+        text = f"{f'{name}: ' if name else ''}{label}{f' on {device}' if device else ''}"
+        lines.append(with_pages(f"{text}, session page:" if address else text, [address]))
+    if directory:
+        start = item.config.invocation_params.dir
+        lines.append(f"artifacts: {directory.relative_to(start) if directory.is_relative_to(start) else directory}")
+    return "\n".join(lines)
+
+
+def add_section(report: pytest.TestReport, title: str, text: str) -> None:
+    """Add a section to the error itself where it has any, so that JUnit and HTML reports have it, too."""
+    error: Any = report.longrepr
+    if hasattr(error, "addsection"):
+        error.addsection(title, text)
+    else:
+        report.sections.append((title, text))

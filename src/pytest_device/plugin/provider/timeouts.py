@@ -1,0 +1,48 @@
+"""Stops pytest-timeout's clock while a test waits for its device."""
+
+import math
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+
+class _Timer(NamedTuple):
+    settings: Any
+    until: float
+    """When it ends the test, on the monotonic clock."""
+
+
+_TIMER: Final = pytest.StashKey[_Timer]()
+
+
+class TimerNotes:
+    """The hooks that know which timer a test has."""
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> None:
+        """Note a timer that pytest-timeout sets next."""
+        item.stash[_TIMER] = _Timer(settings, time.monotonic() + settings.timeout)
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_cancel_timer(self, item: pytest.Item) -> None:
+        """Forget a timer that pytest-timeout cancels next."""
+        if _TIMER in item.stash:
+            del item.stash[_TIMER]
+
+
+@contextmanager
+def timer_paused(item: pytest.Item) -> Generator[None]:
+    """Stop the timer of a test for a block, and set it to the rest of its time afterwards."""
+    timer = item.stash.get(_TIMER, None)
+    if timer is None:
+        yield
+        return
+    tenths = max(1, math.ceil(10 * (timer.until - time.monotonic())))  # pytest-timeout's message quotes it
+    item.ihook.pytest_timeout_cancel_timer(item=item)
+    try:
+        yield
+    finally:
+        item.ihook.pytest_timeout_set_timer(item=item, settings=timer.settings._replace(timeout=tenths / 10))

@@ -1,0 +1,61 @@
+// The capabilities that are refused: they name files, programs or ports of the service's machine.
+
+import { errors } from 'appium/driver.js';
+
+const FILES = 'it would write files of the machine that runs the service';
+const PROGRAMS = 'it would run a program of the machine that runs the service';
+const PORTS = 'it would open a port of the machine that runs the service';
+
+/** By name without the vendor's prefix: what the capability would do. */
+const REFUSED = {
+  logPath: FILES,
+  verbose: FILES,
+  executable: PROGRAMS,
+  executableDir: PROGRAMS,
+  chromedriverExecutable: PROGRAMS,
+  chromedriverExecutableDir: PROGRAMS,
+  chromedriverChromeMappingFile: PROGRAMS,
+  chromedriverArgs: PROGRAMS,
+  chromedriverPort: PORTS,
+  chromedriverPorts: PORTS,
+  webSocketUrl: PORTS,
+};
+/** The same within the options of a browser. */
+const REFUSED_OPTIONS = {
+  binary: PROGRAMS, debuggerAddress: PORTS, extensions: PROGRAMS, logPath: FILES, minidumpPath: FILES,
+};
+/** The same for the names of a browser's arguments. */
+const REFUSED_ARGUMENTS = [
+  [/^remote-(debugging|allow)|^proxy-|^host-resolver-rules$/, PORTS],
+  [/^(user-data-dir|disk-cache-dir|log-|enable-logging|crash-dumps-dir|screenshot|print-to-pdf)/, FILES],
+  [/extension|-cmd-prefix$|-launcher$|-path$|^no-sandbox$|^disable-web-security$/, PROGRAMS],
+];
+
+/** Throw an error that names the first refused capability of a request. */
+export function check(request) {
+  for (const part of [request?.alwaysMatch, ...(request?.firstMatch ?? [])]) {
+    for (const [name, value] of Object.entries(part ?? {})) {
+      const plain = name.slice(name.indexOf(':') + 1);
+      refuseIf(REFUSED, plain, value, name);
+      if (plain === 'options') check({ alwaysMatch: value });
+      if (/^(chrome|edge)Options$/.test(plain)) checkOptions(name, value ?? {});
+    }
+  }
+}
+
+function checkOptions(name, options) {
+  for (const [option, value] of Object.entries(options)) refuseIf(REFUSED_OPTIONS, option, value, `${name}.${option}`);
+  for (const argument of [options.args ?? []].flat().map(String)) {
+    const [plain] = argument.replace(/^-+/, '').split('=');
+    const rule = REFUSED_ARGUMENTS.find(([pattern]) => pattern.test(plain));
+    if (rule) refuse(`${name}.args ${plain}`, rule[1]);
+  }
+}
+
+function refuseIf(table, plain, value, shown) {
+  if (Object.hasOwn(table, plain) && value) refuse(shown, table[plain]);
+}
+
+function refuse(shown, why) {
+  throw new errors.SessionNotCreatedError(`the capability ${shown} is refused: ${why}. Leave it out.`);
+}

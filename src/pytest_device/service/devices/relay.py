@@ -1,0 +1,209 @@
+"""The debugging port that programs drive a browser by, over the browser's pipe, for this user's programs only."""
+
+import asyncio
+import http
+import json
+import os
+import secrets
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+
+from pytest_device.errors import ControllerError
+from pytest_device.redact import is_loopback_authority
+from pytest_device.service.devices.cdp import Connection, Message
+
+_HOST: Final = "127.0.0.1"
+_CLOSE_SECONDS: Final = 1.0
+_MESSAGE_BYTES: Final = 64 * 1024 * 1024
+"""Larger than any screenshot."""
+_KEY_BYTES: Final = 16
+_SOCKETS: Final = Path("/proc/net/tcp")
+_NO_SESSION: Final = {"code": -32001, "message": "Session with given id not found."}
+"""The browser's own answer."""
+
+Order = Callable[[], Sequence[str]]
+"""Returns the targets of the open pages, the one in front first."""
+
+
+@asynccontextmanager
+async def relaying(connection: Connection, order: Order) -> AsyncGenerator[int]:
+    """Answer at a port as the browser's debugging port would; the value is the port."""
+    relay = _Relay(connection, order)
+    async with serve(
+        relay.serve,
+        _HOST,
+        0,
+        process_request=relay.answer,
+        compression=None,
+        max_size=_MESSAGE_BYTES,
+        ping_interval=None,  # a busy program is not a dead one
+        close_timeout=_CLOSE_SECONDS,
+    ) as server:
+        yield next(iter(server.sockets)).getsockname()[1]
+
+
+class _Relay:
+    def __init__(self, connection: Connection, order: Order) -> None:
+        self._connection = connection
+        self._order = order
+        self._key = secrets.token_hex(_KEY_BYTES)
+
+    async def answer(self, client: ServerConnection, request: Request) -> Response | None:
+        """Answer a request for the list of targets; return None for a connection to one."""
+        if why := _refusal(client, request):
+            return client.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
+        base = f"ws://{request.headers['Host']}/devtools"
+        match request.path.partition("?")[0].rstrip("/").split("/"):
+            case ["", "json", "version"]:
+                return _json(client, await self._version(base))
+            case ["", "json"] | ["", "json", "list"]:
+                return _json(client, await self._list(base))
+            case ["", "devtools", "browser", key] if secrets.compare_digest(key, self._key):
+                return None
+            case ["", "devtools", "page", key, _] if secrets.compare_digest(key, self._key):
+                return None
+            case _:
+                return client.respond(http.HTTPStatus.NOT_FOUND, "no such target\n")
+
+    async def serve(self, websocket: ServerConnection) -> None:
+        """Pass messages between a program and the browser, in debugging sessions of the program's own."""
+        root: str = (await self._connection.call("Target.attachToBrowserTarget"))["sessionId"]
+        client = _Client(self._connection, root)
+        sending = asyncio.create_task(client.send(websocket))
+        try:
+            path = websocket.request.path if websocket.request else ""
+            if "/page/" in path:
+                await client.narrow(path.rpartition("/")[2])
+            async for text in websocket:
+                client.forward(json.loads(text))
+        except (ConnectionClosed, ControllerError, ValueError):
+            return  # the program, the page or the browser is gone
+        finally:
+            sending.cancel()
+            client.close()
+            with suppress(ControllerError):
+                await self._connection.call("Target.detachFromTarget", {"sessionId": root})
+
+    async def _version(self, base: str) -> Message:
+        version = await self._connection.call("Browser.getVersion")
+        return {
+            "Browser": version["product"],
+            "Protocol-Version": version["protocolVersion"],
+            "User-Agent": version["userAgent"],
+            "V8-Version": version["jsVersion"],
+            "WebKit-Version": f"537.36 ({version['revision']})",
+            "webSocketDebuggerUrl": f"{base}/browser/{self._key}",
+        }
+
+    async def _list(self, base: str) -> Sequence[Message]:
+        targets = (await self._connection.call("Target.getTargets"))["targetInfos"]
+        places = {target: place for place, target in enumerate(self._order())}
+        return [
+            {
+                "id": target["targetId"],
+                "type": target["type"],
+                "title": target["title"],
+                "url": target["url"],
+                "webSocketDebuggerUrl": f"{base}/page/{self._key}/{target['targetId']}",
+            }
+            for target in sorted(targets, key=lambda one: places.get(one["targetId"], len(places)))
+        ]
+
+
+class _Client:
+    """A program: the sessions that it has opened, ``root`` being that of the whole browser."""
+
+    def __init__(self, connection: Connection, root: str) -> None:
+        self._connection = connection
+        self._root = self._main = root
+        self._sessions: set[str] = set()
+        self._outgoing: asyncio.Queue[Message] = asyncio.Queue()
+        self._add(root)
+
+    async def narrow(self, target: str) -> None:
+        """Make a page the target of commands without a session."""
+        attached = await self._connection.call(
+            "Target.attachToTarget", {"targetId": target, "flatten": True}, session=self._root
+        )
+        self._main = attached["sessionId"]
+
+    async def send(self, websocket: ServerConnection) -> None:
+        """Send what the browser says, in its order."""
+        with suppress(ConnectionClosed):
+            while True:
+                await websocket.send(json.dumps(await self._outgoing.get()))
+
+    def forward(self, command: Mapping[str, Any]) -> None:
+        """Send a command of the program to the browser, and its answer back under the program's number."""
+        given = {name: command[name] for name in ("id", "sessionId") if name in command}
+        session = command.get("sessionId", self._main)
+        if session not in self._sessions:
+            self._outgoing.put_nowait({"error": _NO_SESSION, **given})
+            return
+
+        def answer(reply: Message) -> None:
+            self._outgoing.put_nowait({**_without_session(reply), **given})
+
+        self._connection.forward({**command, "sessionId": session}, answer)
+
+    def close(self) -> None:
+        for session in self._sessions:
+            self._connection.divert(session, None)
+
+    def _take(self, event: Message) -> None:
+        match event:
+            case {"method": "Target.attachedToTarget", "params": {"sessionId": str(session)}}:
+                self._add(session)
+            case {"method": "Target.detachedFromTarget", "params": {"sessionId": str(session)}}:
+                self._sessions.discard(session)
+                self._connection.divert(session, None)
+            case _:
+                pass
+        if event["sessionId"] == self._main:
+            self._outgoing.put_nowait(_without_session(event))
+        elif event["sessionId"] != self._root:
+            self._outgoing.put_nowait(event)
+
+    def _add(self, session: str) -> None:
+        self._sessions.add(session)
+        self._connection.divert(session, self._take)
+
+
+def _without_session(message: Message) -> Message:
+    return {name: value for name, value in message.items() if name != "sessionId"}
+
+
+def _json(client: ServerConnection, value: object) -> Response:
+    response = client.respond(http.HTTPStatus.OK, json.dumps(value))
+    del response.headers["Content-Type"]
+    response.headers["Content-Type"] = "application/json; charset=UTF-8"
+    return response
+
+
+def _refusal(client: ServerConnection, request: Request) -> str | None:
+    """Return why a request is refused: it comes from a web page or another user."""
+    if "Origin" in request.headers or not is_loopback_authority(request.headers.get("Host", "")):
+        return "web pages are refused"
+    return None if _is_own(client.remote_address, client.local_address) else "other users are refused"
+
+
+def _is_own(peer: tuple[str, int], here: tuple[str, int]) -> bool:
+    """Return whether a connection comes from a process of this user; True where the system does not show it."""
+    if not _SOCKETS.exists():
+        return True
+    ends = [_as_listed(peer), _as_listed(here)]
+    rows = (line.split() for line in _SOCKETS.read_text().splitlines()[1:])
+    return any(row[1:3] == ends and int(row[7]) == os.geteuid() for row in rows)
+
+
+def _as_listed(address: tuple[str, int]) -> str:
+    """Return an address as the kernel lists it: the bytes of a 32-bit number of this machine, as hexadecimal."""
+    number = int.from_bytes(bytes(map(int, address[0].split("."))), sys.byteorder)
+    return f"{number:08X}:{address[1]:04X}"

@@ -1,0 +1,40 @@
+"""Unpacks answers that are compressed although the requests forbid it, as some proxies send them. Bounded."""
+
+from typing import Final
+
+_ZLIB, _GZIP, _RAW = 15, 31, -15
+"""How the library names the formats; servers call both the first and the last one deflate."""
+_GZIP_NAMES: Final = ("gzip", "x-gzip")
+_PLAIN: Final = ("", "identity")
+
+
+class CompressionError(ValueError):
+    """An answer cannot be unpacked; ``part`` is what can be read of it all the same."""
+
+    def __init__(self, problem: str, part: bytes) -> None:
+        super().__init__(problem)
+        self.part = part
+
+
+def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
+    """Return what the bytes of a body stand for by its ``Content-Encoding``; raises CompressionError."""
+    name = encoding.strip().lower()
+    if name in _PLAIN:
+        return body
+    if name not in {*_GZIP_NAMES, "deflate"}:
+        raise CompressionError(f"the answer is compressed ({encoding!r}), although the request forbids it", b"")
+    import zlib
+
+    forms = (_GZIP,) if name in _GZIP_NAMES else (_ZLIB, _RAW)
+    for form in forms:
+        unpacker = zlib.decompressobj(form)
+        try:
+            found = unpacker.decompress(body, most_bytes + 1)
+        except zlib.error:
+            continue
+        if len(found) > most_bytes:
+            raise CompressionError(f"the answer is larger than {most_bytes} bytes when unpacked", found)
+        if not unpacker.eof:
+            raise CompressionError("the compressed answer was cut off", found)
+        return found
+    raise CompressionError(f"the answer is compressed as {name}, but cannot be unpacked", body)

@@ -1,0 +1,202 @@
+"""Starts runs of pytest within tests as forks of a process that has imported what they import, and their workers, too.
+
+Imports are four fifths of the processor time of a small run. A fork is a process of its own in all else: parent, group,
+arguments, environment, working directory, files and signals. Its /proc entry still shows the command of the first one.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
+_CUSTOM: Final = "sitecustomize.py"
+_MOST_BYTES: Final = 200_000
+_RUNS: Final = (["-m", "pytest"], ["-mpytest"])
+_WORKER: Final = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
+"""Those of a run within this process; a run that is a fork starts its own, as other users do."""
+_LOADED: Final = (
+    *("pytest_device.plugin.collection", "pytest_device.plugin.fixtures", "pytest_device.plugin.run"),
+    *("pytest_device.plugin.xdist.coordinator", "xdist.dsession"),
+    *("filelock", "httpcore", "httpx", "pdb", "pydantic", "unittest"),
+)
+
+
+class Popen(subprocess.Popen[Any]):
+    """Starts a program; a run of pytest or its worker as a fork, unless its Python is to start in another way."""
+
+    def _execute_child(self, *given: Any) -> None:
+        # In the order of the method that is extended, the same since Python 3.11.
+        args, executable, preexec_fn, _, pass_fds, cwd, env, *_ = given
+        pipes, (session, group) = given[10:16], given[-2:]
+        environ = dict(os.environ if env is None else env)
+        if executable or preexec_fn or pass_fds or not _is_of_pytest(args) or not ready().serves(environ):
+            super()._execute_child(*given)  # type: ignore[misc]  # not in typeshed
+            return
+        order = {"command": list(map(str, args[1:])), "directory": str(Path.cwd() / (cwd or "")), "environ": environ}
+        ends = [pipe if pipe != -1 else number for number, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+        try:
+            self.pid = ready().fork(order | {"session": session, "group": group}, ends)
+            self._child_created = True
+        finally:
+            self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # as above
+
+
+def _is_of_pytest(args: object) -> bool:
+    if not isinstance(args, list | tuple) or sys.platform != "linux" or args[0] != sys.executable:
+        return False
+    return list(args[1:]) == _WORKER or any(list(args[1 : len(run) + 1]) == run for run in _RUNS)
+
+
+class Server:
+    """The process that forks; it ends with the process that started it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        self._started = _of_start(environ)
+        command, nothing = [sys.executable, __file__, str(theirs.fileno())], subprocess.DEVNULL
+        with theirs:
+            self._process = subprocess.Popen(
+                command, env=environ, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
+            )
+        self._received()
+
+    def serves(self, environ: dict[str, str]) -> bool:
+        """Return whether Python would start alike with these environment variables."""
+        places = environ.get("PYTHONPATH", "").split(os.pathsep)
+        return self._started == _of_start(environ) and not any(Path(place, _CUSTOM).exists() for place in places)
+
+    def fork(self, order: object, files: list[int]) -> int:
+        """Return the ID of a new child of this process; ``files`` become its standard streams."""
+        adopts = ctypes.c_int()
+        with self._lock:
+            socket.send_fds(self._connection, [json.dumps(order).encode()], files)
+            pid = int(self._received())
+            _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(adopts))
+            _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # only while its parent between ends: it leaves an orphan
+            try:
+                self._connection.send(b"end")
+                self._received()
+            finally:
+                _prctl(_PR_SET_CHILD_SUBREAPER, adopts.value)
+        return pid
+
+    def _received(self) -> bytes:
+        text = self._connection.recv(32)
+        assert text, "the process that forks has ended"
+        return text
+
+
+def ready() -> Server:
+    """Return the server of this process, which the first call starts."""
+    return _server(os.getpid())  # a fork of this process must not read the answers
+
+
+_server: Final = cache(lambda _owner: Server())
+
+
+def _of_start(environ: dict[str, str]) -> dict[str, str]:
+    """Return the variables that Python reads before all else."""
+    begins = ("PYTHON", "LC_", "LANG", "TZ")
+    return {name: value for name, value in environ.items() if name.startswith(begins) and name != "PYTHONPATH"}
+
+
+def _prctl(option: int, argument: object) -> None:
+    ctypes.CDLL(None).prctl(option, argument, 0, 0, 0)
+
+
+def _serve(connection: socket.socket) -> list[str]:
+    """Fork at each order, until nobody is left to give one; return its command in the process that is to run it."""
+    connection.send(b"ready")
+    while True:
+        text, files, _, _ = socket.recv_fds(connection, _MOST_BYTES, 3)
+        if not text:
+            sys.exit()
+        if between := os.fork():
+            os.waitpid(between, 0)
+            connection.send(b"ended")
+            for file in files:
+                os.close(file)
+        else:
+            _split(connection)
+            return _become(files, **json.loads(text))
+
+
+def _split(connection: socket.socket) -> None:
+    """Return in a child, as the orphan that this process leaves when the one that gave the order is ready for it."""
+    between = os.getpid()
+    if child := os.fork():
+        connection.send(str(child).encode())
+        connection.recv(32)
+        os._exit(0)
+    connection.close()
+    while os.getppid() == between:
+        time.sleep(0.001)
+
+
+def _become(
+    files: list[int], *, command: list[str], directory: str, environ: dict[str, str], session: bool, group: int
+) -> list[str]:
+    """Make this process what a new one would be; return its command."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdout.reconfigure(line_buffering=os.isatty(1), write_through=command == _WORKER)  # type: ignore[union-attr]
+    if session:
+        os.setsid()
+    if group != -1:
+        os.setpgid(0, group)
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environ)
+    added = filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:1] = [str(Path.cwd() / name) for name in ("", *added)]
+    vars(importlib.import_module("xdist.plugin"))["_sys_path"][:] = sys.path  # for workers, kept since the import
+    return command
+
+
+def _load() -> None:
+    from _pytest.assertion import install_importhook
+    from _pytest.config import get_config
+
+    plugins = [point.module for point in entry_points(group="pytest11")]
+    config = get_config()
+    vars(config).setdefault("inicfg", {})  # before pytest 8.1, reading the ini file brings it
+    hook = install_importhook(config)
+    hook.mark_rewrite(*(name.split(".")[0] for name in plugins))  # else pytest warns of each
+    for name in (*plugins, *_LOADED):
+        importlib.import_module(name)
+    sys.meta_path.remove(hook)  # each run has its own
+    gc.freeze()
+
+
+def _run(command: list[str]) -> None:
+    if command == _WORKER:
+        sys.argv[:] = ["-c"]
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(_WORKER[-1], vars(main))
+    else:
+        sys.argv[1:] = command[next(len(run) for run in _RUNS if command[: len(run)] == run) :]
+        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _load()
+    _run(_serve(socket.socket(fileno=int(sys.argv[1]))))

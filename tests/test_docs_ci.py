@@ -1,0 +1,214 @@
+"""The jobs on the pages about CI do what the pages say: run the suite, with and without the token, and be cancelled."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from pytest_device.testing import FaultyService, faulty_service
+from tests.conftest import SLOW_TO_LOAD
+from tests.docs_pages import DOCS, blocks
+from tests.waiting import eventually
+
+CI = DOCS / "ci"
+SUITE = """
+import pytest
+
+@pytest.mark.device(platform="android")
+def test_android(device_session): pass
+
+@pytest.mark.device(platform="ios")
+def test_ios(device_session): pass
+
+def test_plain(): pass
+
+def test_simple(): pass
+"""
+DEVICES = {"test_android", "test_ios"}
+PLAIN = {"test_plain", "test_simple"}
+BIN = Path(sys.prefix, "bin")
+
+
+@pytest.fixture(scope="module")
+def service() -> Generator[FaultyService]:
+    with faulty_service() as service:
+        yield service
+
+
+class Job:
+    """A job's project on a machine: runs its scripts as the CI service does."""
+
+    def __init__(self, directory: Path, service: FaultyService) -> None:
+        self.directory = directory
+        self.service = service
+        (directory / "test_it.py").write_text(SUITE)
+        (directory / ".venv").symlink_to(sys.prefix)
+        service.reset()
+
+    def start(self, script: str, variables: Mapping[str, str]) -> subprocess.Popen[str]:
+        """Start a script; what the page says of the account is that of the running service."""
+        account = {"DEVICE_URL": self.service.url, "DEVICE_APP_ID": self.service.app_id}
+        own = {"HOME": str(self.directory), "CI": "true", "DEVICE_POLL_INTERVAL_SECONDS": "0.05"}
+        own["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in SLOW_TO_LOAD)
+        environ = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **own, **variables}
+        assert account.keys() <= variables.keys()
+        return subprocess.Popen(
+            ["bash", "-e", "-c", without_installation(script)],
+            cwd=self.directory,
+            env=environ | account,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, script: str, variables: Mapping[str, str]) -> str:
+        """Run a script and return its output; it has to succeed."""
+        process = self.start(script, variables)
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+        return output
+
+    def tests(self) -> set[str]:
+        """Return the names of the tests in the report, which all have passed."""
+        (suite,) = ET.parse(self.directory / "artifacts" / "junit.xml").getroot()
+        assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "0", "0")
+        return {str(case.get("name")) for case in suite.iter("testcase")}
+
+
+@pytest.fixture
+def job(service: FaultyService, tmp_path: Path) -> Job:
+    return Job(tmp_path, service)
+
+
+def without_installation(script: str) -> str:
+    return "\n".join(line for line in script.splitlines() if "pip install" not in line and " -m venv " not in line)
+
+
+def only_block(page: str, language: str) -> str:
+    (block,) = blocks(CI / page, language)
+    return block
+
+
+def github(token: str, shard: int = 1) -> tuple[dict[str, str], list[str]]:
+    """Return the variables and the scripts of a job."""
+    values = {"secrets.DEVICE_TOKEN": token, "matrix.shard": str(shard)}
+    text = re.sub(r"\$\{\{ (.*?) \}\}", lambda place: values[place[1]], only_block("github.md", "yaml"))
+    job: dict[str, Any] = yaml.safe_load(text)["jobs"]["device-tests"]
+    assert shard in job["strategy"]["matrix"]["shard"]
+    return {name: value or "" for name, value in job["env"].items()}, [
+        step["run"] for step in job["steps"] if "run" in step
+    ]
+
+
+def gitlab(token: str, directory: Path) -> tuple[dict[str, str], list[str]]:
+    (job,) = yaml.safe_load(only_block("gitlab.md", "yaml")).values()
+    given = {"CI_PROJECT_DIR": str(directory), "CI_NODE_INDEX": "1", "CI_NODE_TOTAL": str(job["parallel"])}
+    variables = {
+        name: re.sub(r"\$(\w+)", lambda place: given[place[1]], value) for name, value in job["variables"].items()
+    }
+    return {**variables, "DEVICE_TOKEN": token}, ["\n".join(job["script"]), "\n".join(job["after_script"])]
+
+
+def jenkins(stage: str, token: str) -> tuple[dict[str, str], list[str]]:
+    text = only_block("jenkins.md", "groovy")
+    assert text.count("{") == text.count("}")
+    variables = dict(re.findall(r"(DEVICE_\w+) = '(.*)'", text))
+    (steps,) = re.findall(rf"^        stage\('{stage}'\) {{\n(.*?)^        }}", text, flags=re.MULTILINE | re.DOTALL)
+    if "DEVICE_TOKEN = credentials('device-token')" in steps:
+        variables["DEVICE_TOKEN"] = token
+    return variables, re.findall(r"sh '(.*)'", steps)
+
+
+def test_the_jobs_of_github_run_the_whole_suite(job: Job, service: FaultyService) -> None:
+    ran = set[str]()
+    for shard in (1, 2):
+        variables, scripts = github(service.token, shard)
+        output = "".join(job.run(script, variables) for script in scripts)
+        assert "nothing to stop" in output
+        ran |= job.tests()
+
+    assert ran == DEVICES | PLAIN
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_the_job_of_github_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
+    ran = set[str]()
+    for shard in (1, 2):
+        variables, scripts = github("", shard)
+        for script in scripts:
+            job.run(script, variables)
+        ran |= job.tests()
+
+    assert ran == PLAIN
+    assert service.sessions() == []
+
+
+def test_a_cancelled_job_of_github_stops_its_sessions(job: Job, service: FaultyService) -> None:
+    (job.directory / "test_it.py").write_text(SUITE.replace(": pass", ": __import__('time').sleep(600)", 2))
+    variables, (*_, test, stop) = github(service.token)
+    with job.start(test, variables) as process:
+        assert eventually(lambda: service.statuses() == ["in-progress"])
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+    assert service.statuses() == ["stopped"]
+    assert "nothing to stop" in job.run(stop, variables)
+
+
+def test_the_job_of_gitlab_runs_its_part_of_the_suite(job: Job, service: FaultyService) -> None:
+    variables, scripts = gitlab(service.token, job.directory)
+
+    output = "".join(job.run(script, variables) for script in scripts)
+
+    assert "device shard 1/2: " in output
+    assert f"nothing to stop in {job.directory}" in output
+    assert service.statuses() == ["stopped"]
+
+
+def test_the_job_of_gitlab_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
+    variables, scripts = gitlab("", job.directory)
+
+    for script in scripts:
+        job.run(script, variables)
+
+    assert job.tests() <= PLAIN
+    assert service.sessions() == []
+
+
+def test_the_pipeline_of_jenkins_runs_the_suite(job: Job, service: FaultyService) -> None:
+    variables, scripts = jenkins("Device tests", service.token)
+
+    output = "".join(job.run(script, variables) for script in scripts)
+
+    assert "nothing to stop" in output
+    assert job.tests() == DEVICES | PLAIN
+    assert service.statuses() == ["stopped", "stopped"]
+
+
+def test_the_pipeline_of_jenkins_runs_the_tests_without_a_device_for_a_fork(job: Job, service: FaultyService) -> None:
+    variables, scripts = jenkins("Tests of a fork", service.token)
+
+    for script in scripts:
+        job.run(script, variables)
+
+    assert job.tests() == PLAIN
+    assert service.sessions() == []
+
+
+def test_without_the_token_a_run_with_device_tests_ends_as_the_page_says(job: Job, service: FaultyService) -> None:
+    variables, _ = github("")
+
+    with job.start("exec pytest", variables) as process:
+        output, _ = process.communicate(timeout=60)
+
+    assert process.returncode == pytest.ExitCode.USAGE_ERROR
+    assert only_block("index.md", "text") in output
+    assert service.requests() == []
