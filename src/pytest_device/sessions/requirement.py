@@ -1,6 +1,6 @@
 """What a test requires of a device, and the keywords it says so by, for type checkers and editors."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -59,6 +59,8 @@ class DeviceArguments(TypedDict, total=False):
     sdk_version: str
     launch_args: Sequence[str]
     open_url: str
+    open_route: str
+    route_params: Mapping[str, object]
     share: Share | Literal["run", "module", "class", "test"]
     test_minutes: int | timedelta
     attach: UUID | str
