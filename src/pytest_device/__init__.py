@@ -63,7 +63,8 @@ _NAMES_OF: Final = {
         "AgentDeviceError AppError ArgentError ConfigError ControllerError ControllerLostError DeviceError "
         "ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError NotAttemptedError NotFoundError "
         "ProjectError ServiceError SessionError SessionFailedError SessionGoneError SessionStoppedError "
-        "SessionTimeoutError StatusError StopDelayedError StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
+        "SessionTimeoutError StatusError StopDelayedError StopFailedError TransportError UnauthorizedError "
+        "UnexpectedReplyError"
     ),
     "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",

@@ -162,16 +162,20 @@ def _section(root: Object, vendor: Vendor) -> tuple[Object, list[str]]:
 
 def _with_defaults(config: Object, package: PackageConfig) -> Object:
     """Return a configuration with what the project says elsewhere, for the keys it leaves out."""
-    name = text_at(config, "name") or package.name
-    filled: Object = {key: value for key, value in config.items() if key != "mods"}
-    filled |= {"name": config.get("name") or name, "slug": config.get("slug") or slug_of(name)}
-    filled["version"] = config.get("version") or package.version
-    found: Object = {
-        "description": config.get("description") or text_at(package.content, "description"),
-        "sdkVersion": config.get("sdkVersion") or _sdk_version(package),
-        "platforms": config.get("platforms") or _platforms(package),
+    name = config.get("name")
+    display_name = name if isinstance(name, str) else package.name
+    elsewhere: Object = {
+        "name": package.name,
+        "slug": slug_of(display_name),
+        "version": package.version,
+        "description": text_at(package.content, "description"),
+        "sdkVersion": _sdk_version(package) if config.get("sdkVersion") is None else None,
+        "platforms": _platforms(package),
     }
-    return filled | {key: value for key, value in found.items() if value is not None}
+    given = {
+        key: value for key, value in config.items() if key != "mods" and (value is not None or key not in elsewhere)
+    }
+    return {key: value for key, value in elsewhere.items() if value is not None} | given
 
 
 def _sdk_version(package: PackageConfig) -> str | None:

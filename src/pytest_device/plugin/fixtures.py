@@ -234,8 +234,7 @@ def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links
     from pytest_device.plugin.project import links_of
     from pytest_device.plugin.state import ARGUMENTS
 
-    del device_app  # loads it
-    return links_of(request.node, request.node.stash.get(ARGUMENTS, {}))
+    return links_of(device_app, request.node.stash.get(ARGUMENTS, {}))
 
 
 @pytest.fixture(scope="session")

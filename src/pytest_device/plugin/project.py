@@ -88,9 +88,8 @@ def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
     check_url(arguments["open_url"], project, platform=platform and str(platform), development_client=go)
 
 
-def links_of(item: pytest.Item, arguments: Mapping[str, Mapping[str, Any]]) -> "Links":
+def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> "Links":
     """Return the links of a test, for its platform if its devices have one."""
-    project = needed_project(item.config, "device_link")
     platforms = {str(one["platform"]) for one in arguments.values() if "platform" in one}
     go = any(one.get("vendor_go") is True for one in arguments.values())
     return _links(project, platforms.pop() if len(platforms) == 1 else None, go=go)
