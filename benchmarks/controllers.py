@@ -2,8 +2,9 @@
 
 Whole pytest processes at one local service with real controllers, alternating between handwritten fixtures (httpx and
 the controller's own client, without this plugin) and the plugin's. Both run the same tests on one session and reset the
-app after each test. Each round yields one ratio of wall times; the output has the median, and the ratio of two
-handwritten runs for comparison. Exits with 1 if a bar is missed.
+app after each test; in `shared driver` both keep one driver for all tests. Each round yields one ratio of wall times;
+the output has the median, and the ratio of two handwritten runs for comparison. Exits with 1 if a bar is missed.
+Arguments name the parts to measure.
 """
 
 import os
@@ -25,8 +26,6 @@ from pytest_device.local import LocalService
 from pytest_device.settings import LOCAL_APP_ID
 
 ROUNDS: Final = 5
-TESTS: Final = 5
-BAR: Final = 1.05
 RUN_SECONDS: Final = 300
 
 PAGE: Final = b"""<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">
@@ -63,6 +62,24 @@ class Kind:
     by_hand: str
     with_plugin: str
     test: str
+    type: str
+    tests: int = 5
+    bar: float = 1.05
+
+
+COUNTS: Final = """
+    for count in range(1, 6):
+        it.find_element("accessibility id", "add").click()
+        assert it.find_element("accessibility id", "count").text == str(count)
+"""
+RESET: Final = """
+            @pytest.fixture
+            def it(driver):
+                app = {"appId": driver.capabilities["appPackage"]}
+                yield driver
+                driver.execute_script("mobile: clearApp", app)
+                driver.execute_script("mobile: activateApp", app)
+"""
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -89,11 +106,38 @@ KINDS: Final[Mapping[str, Kind]] = {
             def it(device_driver):
                 return device_driver
         """,
-        test="""
-            for count in range(1, 6):
-                it.find_element("accessibility id", "add").click()
-                assert it.find_element("accessibility id", "count").text == str(count)
+        test=COUNTS,
+        type="appium",
+    ),
+    "shared driver": Kind(
+        by_hand=f"""
+            @pytest.fixture(scope="session")
+            def driver(session):
+                from appium.options.android import UiAutomator2Options
+                from appium.webdriver import Remote
+                config = session["remoteConfig"]
+                app = {{**config["capabilities"], "app": os.environ["PAGE"]}}
+                driver = Remote(config["appiumUrl"], options=UiAutomator2Options().load_capabilities(app))
+                yield driver
+                driver.quit()
+            {RESET}
         """,
+        with_plugin=f"""
+            import os, pytest
+
+            @pytest.fixture
+            def device_appium_options():
+                return {{"appium:app": os.environ["PAGE"]}}
+
+            @pytest.fixture(scope="session")
+            def driver(session_device_driver):
+                return session_device_driver
+            {RESET}
+        """,
+        test=COUNTS,
+        type="appium",
+        tests=30,
+        bar=1.10,
     ),
     "agent-device": Kind(
         by_hand="""
@@ -142,6 +186,7 @@ KINDS: Final[Mapping[str, Kind]] = {
                 it.press('label="add"')
             assert "count" in it.labels()
         """,
+        type="agent-device",
     ),
     "argent": Kind(
         by_hand="""
@@ -181,6 +226,7 @@ KINDS: Final[Mapping[str, Kind]] = {
                 it.call("gesture-tap", udid=it.id, x=0.1, y=0.1)
                 assert "count" in it.call("describe", udid=it.id)["description"]
         """,
+        type="argent",
     ),
 }
 
@@ -188,17 +234,19 @@ KINDS: Final[Mapping[str, Kind]] = {
 def main() -> int:
     """Measure every kind and print its ratios; return the exit status."""
     failed = False
-    with tempfile.TemporaryDirectory() as directory, page() as url, service() as environ:
-        for name, kind in KINDS.items():
-            by_hand, with_plugin = suites(Path(directory, name), name, kind)
+    kinds = {name: kind for name, kind in KINDS.items() if name in (sys.argv[1:] or KINDS)}
+    types = sorted({kind.type for kind in kinds.values()})
+    with tempfile.TemporaryDirectory() as directory, page() as url, service(types) as environ:
+        for name, kind in kinds.items():
+            by_hand, with_plugin = suites(Path(directory, name), kind)
             times = [rounds(by_hand, with_plugin, {**environ, "PAGE": url}) for _ in range(ROUNDS)]
             ratio = statistics.median(plugin / hand for hand, plugin, _ in times)
             noise = statistics.median(again / hand for hand, _, again in times)
             hand, plugin = (statistics.median(one[index] for one in times) for index in (0, 1))
-            failed |= ratio > BAR
+            failed |= ratio > kind.bar
             print(
-                f"{name}: {ratio:.3f} of the suite by hand (bar {BAR}; by hand against itself {noise:.3f}); "
-                f"{hand:.2f} s by hand, {plugin:.2f} s with the plugin, {TESTS} tests on one session"
+                f"{name}: {ratio:.3f} of the suite by hand (bar {kind.bar}; by hand against itself {noise:.3f}); "
+                f"{hand:.2f} s by hand, {plugin:.2f} s with the plugin, {kind.tests} tests on one session"
             )
     return int(failed)
 
@@ -228,11 +276,11 @@ def seconds(suite: Path, environ: Mapping[str, str], *plugins: str) -> float:
     return took
 
 
-def suites(directory: Path, session_type: str, kind: Kind) -> tuple[Path, Path]:
+def suites(directory: Path, kind: Kind) -> tuple[Path, Path]:
     """Write the two suites, which differ in their ``conftest.py`` and the marker only."""
-    marker = f'pytestmark = pytest.mark.device(platform="android", type="{session_type}", max_duration_minutes=9)'
+    marker = f'pytestmark = pytest.mark.device(platform="android", type="{kind.type}", max_duration_minutes=9)'
     texts = {
-        "by_hand": (textwrap.dedent(BY_HAND).replace("TYPE", session_type) + textwrap.dedent(kind.by_hand), ""),
+        "by_hand": (textwrap.dedent(BY_HAND).replace("TYPE", kind.type) + textwrap.dedent(kind.by_hand), ""),
         "with_plugin": (textwrap.dedent(kind.with_plugin), marker),
     }
     for name, (conftest, mark) in texts.items():
@@ -240,16 +288,16 @@ def suites(directory: Path, session_type: str, kind: Kind) -> tuple[Path, Path]:
         place.mkdir(parents=True)
         (place / "pytest.ini").write_text("[pytest]\n")
         (place / "conftest.py").write_text(conftest)
-        test = f"@pytest.mark.parametrize('number', range({TESTS}))\ndef test_counts(it, number):\n"
+        test = f"@pytest.mark.parametrize('number', range({kind.tests}))\ndef test_counts(it, number):\n"
         body = textwrap.indent(textwrap.dedent(kind.test), "    ")
         (place / "test_counts.py").write_text(f"import os, pytest\n{mark}\n{test}{body}")
     return directory / "by_hand", directory / "with_plugin"
 
 
 @contextmanager
-def service() -> Iterator[Mapping[str, str]]:
+def service(types: list[str]) -> Iterator[Mapping[str, str]]:
     """Run the local service with real controllers; give the variables by which a suite finds it."""
-    local = LocalService.start(app_id=LOCAL_APP_ID, progress=print, types=list(KINDS))
+    local = LocalService.start(app_id=LOCAL_APP_ID, progress=print, types=types)
     try:
         yield {
             "DEVICE_URL": local.url,

@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 extensions = ["myst_parser"]
 project = html_title = "pytest-device"
 html_theme = "furo"
-html_copy_source = False
+html_copy_source = html_show_copyright = False
 myst_heading_anchors = 3
 nitpicky = True
 

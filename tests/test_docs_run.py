@@ -37,7 +37,7 @@ def test_the_hook_is_called(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("-s", "--device-platform", "android")
 
     result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r"test_the_hook_is_called.py::test_it: http://.*/sessions/"])
+    result.stdout.re_match_lines([r".*test_the_hook_is_called.py::test_it: http://.*/sessions/"])
 
 
 def test_a_script_leases_a_session(service: FaultyService, capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,6 +87,13 @@ def test_the_public_names_are_the_same_for_type_checkers_and_at_run_time() -> No
         assert getattr(pytest_device, name) is getattr(import_module(module), name)
 
 
+def test_public_errors_are_shown_by_the_name_that_suites_import() -> None:
+    errors = [getattr(pytest_device, name) for name in dir(pytest_device) if name.endswith("Error")]
+
+    assert len(errors) > 20
+    assert {error.__module__ for error in errors} == {"pytest_device"}
+
+
 def heavy(modules: list[str]) -> set[str]:
     return HEAVY & {module.partition(".")[0] for module in modules}
 

@@ -216,5 +216,11 @@ class ArgentError(ControllerError):
         self.issues: Sequence[str] = issues
 
 
-for _class in [value for value in globals().values() if isinstance(value, type) and issubclass(value, DeviceError)]:
-    _class.__module__ = "pytest_device"  # tracebacks name it as suites import it
+def _show_as_imported() -> None:
+    """Let tracebacks name the errors as suites import them."""
+    for value in tuple(globals().values()):
+        if isinstance(value, type) and issubclass(value, DeviceError):
+            value.__module__ = "pytest_device"
+
+
+_show_as_imported()

@@ -17,6 +17,7 @@ from pytest_device.errors import NotFoundError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.request import SessionRequest
 from tests.cli.running import COMMAND, run
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -59,6 +60,20 @@ def test_what_it_prints_points_a_client_at_it(serving: subprocess.Popen[str]) ->
     with DeviceClient(env["DEVICE_URL"], env["DEVICE_TOKEN"]) as client:
         session = client.create(request)
         assert client.stop(session.id).status in {"stopped", "errored"}
+
+
+def test_it_prints_a_line_for_each_state_of_a_session(serving: subprocess.Popen[str]) -> None:
+    env = environment(announced(serving))
+    named = {"platform": "ios", "type": "web-preview-only", "name": "one\x1b[31m"}
+    request = SessionRequest.from_arguments(app_id=env["DEVICE_APP_ID"], device_identifier="Pixel 99", **named)
+    with DeviceClient(env["DEVICE_URL"], env["DEVICE_TOKEN"]) as client:
+        session = client.create(request)
+        assert eventually(lambda: client.get(session.id).status == "errored")
+    lines = [next(iter(serving.stdout or ())), next(iter(serving.stdout or ()))]
+    short = str(session.id)[:8]
+
+    assert re.fullmatch(rf"\d\d:\d\d:\d\d session {short} starting: ios web-preview-only, one\\x1b\[31m\n", lines[0])
+    assert re.fullmatch(rf"\d\d:\d\d:\d\d session {short} failed: deviceIdentifier 'Pixel 99' .*\n", lines[1])
 
 
 def test_the_token_is_in_a_private_file_and_not_on_the_screen(serving: subprocess.Popen[str], state_dir: Path) -> None:
@@ -113,7 +128,7 @@ def test_a_port_in_use_is_reported_with_the_way_out(tmp_path: Path) -> None:
         result = run("serve", "--port", str(port), "--state-dir", str(tmp_path))
 
     assert result.returncode == 2
-    assert re.search(rf"port {port} .*in use.*another port", result.stderr)
+    assert re.fullmatch(rf".*port {port} .*in use.*another port.*\n", result.stderr)
 
 
 def test_for_programs_it_prints_one_line_when_it_is_ready(state_dir: Path) -> None:

@@ -9,11 +9,15 @@ from tests.plugin import conftest as plugin
 
 PEERS = (
     "allure_pytest",
+    "pyfakefs",
     "pytest_asyncio",
     "pytest_bdd",
+    "pytest_httpx",
     "pytest_playwright",
     "pytest_rerunfailures",
     "pytest_selenium",
+    "pytest_socket",
+    "respx",
 )
 
 collect_ignore_glob = [] if all(map(find_spec, PEERS)) else ["test_*.py"]

@@ -105,3 +105,15 @@ async def test_flaky(device_session):
 
     assert result.parseoutcomes() == {"passed": 2, "rerun": 2}
     assert set(service.statuses()) == {"stopped"}
+
+
+@pytest.mark.usefixtures("service")
+def test_each_attempt_leaves_artifacts_in_a_directory_of_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(FLAKY.partition("def test_steady")[0].replace("len(seen) == 2", "False"))
+
+    result = pytester.runpytest("--reruns=2", "--device-artifacts-dir=left")
+
+    assert result.parseoutcomes() == {"failed": 1, "rerun": 2}
+    places = sorted(path.parent.name for path in pytester.path.glob("left/*/session.json"))
+    assert places == [places[0], f"{places[0]}-rerun-1", f"{places[0]}-rerun-2"]
+    result.stdout.fnmatch_lines([f"artifacts: left/{places[2]}"])

@@ -349,3 +349,69 @@ def test_a_driver_that_cannot_start_is_paid_and_reported_once_for_all_tests(
     (reported,) = (line for line in result.outlines if " affected, first test_it.py::test_driven[" in line)
     assert reported.startswith(cause)
     assert ": 120 tests affected" in reported
+
+
+LOOKUP = """
+    find(device_driver)
+
+def find(driver):
+    return driver.find_element("id", "nosuch")
+"""
+
+
+def test_a_failed_lookup_takes_few_lines_without_the_frames_of_clients_and_servers(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    far.answer = appium(element=refuses("no such element", "no element found", 404))
+    suite(pytester, ONE, body=LOOKUP)
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1)
+    start = next(number for number, line in enumerate(result.outlines) if " test_one " in line)
+    end = next(number for number, line in enumerate(result.outlines) if line.endswith("NoSuchElementException"))
+    assert end - start < 20
+    result.stdout.fnmatch_lines([">*find(device_driver)", ">*driver.find_element*", "E *Message: no element found"])
+    result.stdout.no_fnmatch_line("*site-packages*")
+    result.stdout.no_fnmatch_line("*at a line*")
+
+
+@pytest.mark.parametrize("style", ["short", "long", "line", "native"])
+def test_no_style_of_tracebacks_shows_frames_of_clients(pytester: pytest.Pytester, far: Controller, style: str) -> None:
+    far.answer = appium(element=refuses("no such element", "no element found", 404))
+    suite(pytester, ONE, body=LOOKUP)
+
+    result = pytester.runpytest(f"--tb={style}")
+
+    result.stdout.fnmatch_lines(["*no element found*"])
+    result.stdout.no_fnmatch_line("*/selenium/*")
+
+
+def test_full_trace_shows_the_frames_and_the_server_s_own(pytester: pytest.Pytester, far: Controller) -> None:
+    far.answer = appium(element=refuses("no such element", "no element found", 404))
+    suite(pytester, ONE, body=LOOKUP)
+
+    result = pytester.runpytest("--full-trace")
+
+    result.stdout.fnmatch_lines(["*selenium*webdriver*", "E *at a line*"])
+
+
+def test_a_server_that_cannot_be_reached_is_reported_without_the_chain_of_connections(
+    pytester: pytest.Pytester, far: Controller
+) -> None:
+    elsewhere = "device_driver.command_executor._client_config.remote_server_addr = 'http://127.0.0.1:9'"
+    suite(
+        pytester,
+        ONE,
+        body=f"""
+    {elsewhere}
+    device_driver.page_source""",
+    )
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(failed=1)
+    assert far.asked
+    result.stdout.fnmatch_lines([">*device_driver.page_source", "E *urllib3.*127.0.0.1*"])
+    result.stdout.no_fnmatch_line("*site-packages*")
+    result.stdout.no_fnmatch_line("*During handling of the above*")

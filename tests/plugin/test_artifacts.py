@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -104,3 +105,67 @@ def test_the_facts_of_a_session_hold_neither_the_query_of_an_archive_nor_what_th
     facts = json.loads(path.read_text())
     assert facts["applicationArchiveUrl"] == "https://***@archives.example/app.zip?…"
     assert facts.keys().isdisjoint({"launchArgs", "openUrl", "remoteConfig"})
+
+
+def test_a_failed_test_reports_its_device_and_leaves_artifacts_where_nobody_chose_a_directory(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(test_it=FAILING)
+
+    result = pytester.runpytest("--junitxml=report.xml")
+
+    (session,) = service.sessions()
+    place = next(Path("device-artifacts").glob("*test_fails*"))
+    section = [
+        "android agent-device, session page:",
+        f"    {service.url}/sessions/{session['id']}",
+        f"artifacts: {place}",
+    ]
+    result.stdout.fnmatch_lines(["-* device -*", *section], consecutive=True)
+    (failure,) = ET.parse("report.xml").iter("failure")
+    assert "\n".join(section) in str(failure.text)
+    assert (place / "session.json").exists()
+    assert Path("device-artifacts/.gitignore").read_text() == "*\n"
+
+
+@pytest.mark.usefixtures("service")
+def test_a_run_without_failures_leaves_nothing(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(FAILING.replace("assert", "pass #"))
+
+    pytester.runpytest().assert_outcomes(passed=1)
+
+    assert not Path("device-artifacts").exists()
+
+
+@pytest.mark.usefixtures("service")
+def test_each_of_several_devices_is_reported_by_its_name(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device("alice", platform="android")
+        @pytest.mark.device("bob", platform="ios")
+        def test_chats(device_sessions): assert False
+        """
+    )
+
+    result = pytester.runpytest()
+
+    for name in ("alice: android", "bob: ios"):
+        result.stdout.fnmatch_lines([f"{name} agent-device, session page:", "    http://127.0.0.1:*/sessions/*"])
+
+
+@pytest.mark.usefixtures("service")
+def test_no_id_of_a_session_is_broken_in_a_terminal_of_80_columns(
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.add_fault("stop", "reply", status=500, times=1000)
+    monkeypatch.setenv("DEVICE_STOP_TIMEOUT_SECONDS", "0.2")
+    monkeypatch.setenv("COLUMNS", "80")
+    pytester.makepyfile(FAILING)
+
+    for options in ([], ["-v"], ["-n1"]):
+        lines = pytester.runpytest(*options).outlines
+        found = [line for line in lines if "/sessions/" in line or "device stop" in line]
+        assert len(found) >= 2
+        assert [line for line in found if len(line) > 80] == []

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_device.report.incidents import Incident
-from pytest_device.report.lines import colour_of, line_of
+from pytest_device.report.lines import colour_of, line_of, needs_line
 from pytest_device.report.receipt import Receipt
 from pytest_device.sessions.events import (
     Created,
@@ -19,6 +19,7 @@ from pytest_device.sessions.events import (
     Ready,
     SessionRef,
     StartFailed,
+    StateChanged,
     StopDelayed,
     StopFailed,
     Stopped,
@@ -45,6 +46,44 @@ def ref(session_id: str = "one", *, waited: float = 0.0, late: float | None = No
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_every_kind_of_event_has_a_line(event: Event) -> None:
     assert line_of(event)
+
+
+@pytest.mark.parametrize(
+    ("event", "usual", "shown"),
+    [
+        (Created(ref()), None, False),
+        (Ready(ref(waited=4)), None, False),
+        (Ready(ref(waited=6)), None, True),
+        (Ready(ref(waited=60)), 50.0, False),
+        (Ready(ref(waited=80)), 50.0, True),
+        (StateChanged(ref(waited=30), "new"), 50.0, False),
+        (StateChanged(ref(waited=90), "new"), 50.0, True),
+        (Stopped(ref(), "errored"), None, False),
+        (StartFailed(ref(), "no disk"), None, True),
+        (StopFailed(ref(), "500"), None, True),
+    ],
+    ids=str,
+)
+def test_without_v_a_line_is_of_trouble_or_of_a_boot_that_takes_longer_than_usual(
+    event: Event, usual: float | None, *, shown: bool
+) -> None:
+    assert needs_line(event, usual) is shown
+
+
+def test_a_line_names_a_state_as_the_pages_do() -> None:
+    assert line_of(StateChanged(ref(waited=30), "new")) == "ios appium: after 30 s: starting"
+    assert line_of(Stopped(ref(), "errored")) == "ios appium: failed"
+    assert line_of(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})")) == (
+        f"ios appium: failed to start, retrying with a new session: no disk\n    {PAGE}"
+    )
+
+
+def test_a_receipt_names_no_page_that_is_gone_when_it_is_read() -> None:
+    receipt = Receipt(has_pages=False)
+    receipt.add(Created(ref()))
+    receipt.add(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})"))
+
+    assert "failed to start: ios appium: the session failed to start: no disk" in [one.text for one in receipt.lines()]
 
 
 def test_what_tests_wait_in_the_queue_of_sessions_is_a_figure_of_its_own() -> None:

@@ -1,8 +1,13 @@
 """Controllers of sessions at the running service: reached through its own address, ended with their sessions."""
 
 import json
+import os
+import re
+import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -106,6 +111,19 @@ class Session:
         )
         assert reply.status_code == 200, reply.text
         return reply.json()["data"]
+
+    def driver(self) -> str:
+        """Start a session of Appium with a driver; return its id."""
+        remote = self.ready()
+        body = {"capabilities": {"alwaysMatch": remote["capabilities"]}}
+        reply = httpx.post(f"{remote['appiumUrl']}/session", json=body, timeout=LIMIT_SECONDS).json()
+        return str(reply["value"]["sessionId"])
+
+    def ports(self) -> list[int]:
+        """Return the TCP ports at which the service and the session's processes listen."""
+        programs = {psutil.Process(self.service.process.pid), *working_for([self.directory])}
+        found = [one for process in programs for one in process.net_connections("inet")]
+        return sorted({one.laddr.port for one in found if one.status == psutil.CONN_LISTEN})
 
 
 def _command(process: psutil.Process) -> str:
@@ -223,3 +241,58 @@ def test_a_service_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
         service.process.wait(LIMIT_SECONDS)
 
     assert [session.is_gone() for session in sessions] == [True, True, True]
+
+
+KNOCK: Final = """
+import json, socket, sys
+for port in json.loads(sys.argv[1]):
+    for method, path, body in (
+        ("GET", "/json/version", ""), ("GET", "/json/list", ""), ("PUT", "/json/new", ""), ("GET", "/status", ""),
+        ("POST", "/session", '{"capabilities": {"alwaysMatch": {"platformName": "Android"}}}'),
+        ("GET", "/sessions", ""), ("GET", "/tools", ""), ("POST", "/tools/list-devices", "{}"),
+        ("POST", "/rpc", '{"jsonrpc": "2.0", "id": 1, "method": "agent_device.command", "params": {}}'),
+        ("POST", "/api/command", '{"action": "tab_list"}'), ("GET", "/api/tabs", ""),
+        ("GET", "/", "upgrade"),
+    ):
+        head = f"{method} {path} HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\n"
+        if body == "upgrade":
+            head += "Connection: Upgrade\\r\\nUpgrade: websocket\\r\\nSec-WebSocket-Version: 13\\r\\n"
+            head += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n"
+        else:
+            head += f"Content-Type: text/plain\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n{body}"
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as knocking:
+            knocking.sendall(head.encode())
+            print(port, method, path, *knocking.recv(4096).decode(errors="replace").split(" ")[1:2])
+"""
+
+
+def knocked(ports: Sequence[int]) -> list[str]:
+    """Send requests to ports as another user; return those that were not refused."""
+    python = shutil.which("python3", path=os.defpath) or ""
+    command = [python, "-c", KNOCK, json.dumps(ports)]
+    answers = subprocess.run(command, user="nobody", cwd="/", capture_output=True, text=True, check=True).stdout
+    assert len(answers.splitlines()) == 12 * len(ports)
+    return [line for line in answers.splitlines() if not re.search(r" 4\d\d$|/[\w-]*$", line)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has network namespaces")
+@pytest.mark.parametrize(
+    ("session_type", "use"),
+    [
+        ("appium", Session.driver),
+        ("agent-device", lambda session: session.rpc("open", f"{session.service.url}/openapi.json")),
+        ("argent", lambda session: session.tool("list-devices")),
+        ("web-preview-only", Session.ready),
+    ],
+)
+def test_another_user_of_the_machine_gets_nothing_from_a_session(
+    create: Create, session_type: str, use: Callable[[Session], object]
+) -> None:
+    session = create(type=session_type)
+    use(session)
+
+    ports = session.ports()
+
+    assert httpx.URL(session.service.url).port in ports
+    assert knocked(ports) == []

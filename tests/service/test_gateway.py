@@ -6,7 +6,10 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
 
 import httpx
@@ -17,6 +20,7 @@ from starlette.responses import JSONResponse
 from pytest_device.errors import ControllerError
 from pytest_device.service import gateway
 from pytest_device.service.devices.base import AppState, Device, Tools
+from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError
 from pytest_device.service.runners.controller import Controller
@@ -62,15 +66,26 @@ class _Echo(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingMixIn, UnixStreamServer):
+    """An HTTP server on a socket."""
+
+    daemon_threads = True
+
+    def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
+        return super().get_request()[0], ("a socket", 0)
+
+
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def listener() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="pd-", dir="/tmp") as directory:
+        path = Path(directory, "controller")
+        server = _Server(str(path), _Echo)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield path
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @dataclass
@@ -105,13 +120,13 @@ class Phone:
 class Stage:
     """The gateway in this process, before the one controller there is."""
 
-    def __init__(self, port: int, phone: Phone | None = None) -> None:
+    def __init__(self, listener: Path, phone: Phone | None = None) -> None:
         self.keys = Keys(BASE)
         self.url = self.keys.url("controllers", ID)
         self.activity = Activity()
         self.phone = phone
         program = Program("agent-device", cast("Any", None), Journal(), cast("Any", None))
-        self._controller = Controller(program, {}, port, TOKEN)
+        self._controller = Controller(program, {}, listener, TOKEN)
 
     def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
         return (self._controller, self.activity) if session_id == ID else None
@@ -145,14 +160,14 @@ async def _refused(_request: object, error: Exception) -> JSONResponse:
 
 
 @pytest.fixture
-def stage(port: int) -> Stage:
-    return Stage(port)
+def stage(listener: Path) -> Stage:
+    return Stage(listener)
 
 
 @pytest.fixture
-def browser(port: int) -> Stage:
+def browser(listener: Path) -> Stage:
     """The one whose device is a browser."""
-    return Stage(port, Phone(Tools({}, debugging_port=port)))
+    return Stage(listener, Phone(Tools({}, debugging_port=1)))
 
 
 def done(stage: Stage) -> list[Sequence[Any]]:
@@ -171,10 +186,10 @@ def test_a_request_arrives_as_it_was_sent_and_its_answer_comes_back_as_it_is(sta
     assert "te" not in headers
 
 
-def test_the_program_is_asked_by_its_own_name(stage: Stage, port: int) -> None:
+def test_the_program_is_asked_by_its_own_name(stage: Stage) -> None:
     headers = stage.ask("GET", "/x", headers={"Host": "somewhere.example"}).json()["headers"]
 
-    assert {name.lower(): value for name, value in headers.items()}["host"] == f"127.0.0.1:{port}"
+    assert {name.lower(): value for name, value in headers.items()}["host"] == "127.0.0.1"
 
 
 def test_a_body_of_unknown_length_is_passed_on(stage: Stage) -> None:
@@ -207,11 +222,8 @@ def test_the_key_of_another_purpose_opens_nothing(stage: Stage) -> None:
     assert stage.ask("GET", url=f"{BASE}/controllers/{ID}/{key}/health").status_code == 404
 
 
-def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-
-    reply = Stage(port).ask("POST", "/rpc", json={})
+def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it(tmp_path: Path) -> None:
+    reply = Stage(tmp_path / "gone").ask("POST", "/rpc", json={})
 
     assert reply.status_code == 502
     assert reply.json()["errors"][0]["message"] == "agent-device does not answer: ConnectError"
@@ -303,8 +315,8 @@ def test_what_is_no_request_is_left_to_the_daemon(browser: Stage, body: bytes) -
     assert reply.json()["body"].encode() == body
 
 
-def test_for_a_real_phone_nothing_is_said_in_other_words(port: int) -> None:
-    stage = Stage(port, Phone(Tools({})))
+def test_for_a_real_phone_nothing_is_said_in_other_words(listener: Path) -> None:
+    stage = Stage(listener, Phone(Tools({})))
 
     got = stage.rpc("open", "com.example.notes", platform="ios")
 
@@ -330,3 +342,10 @@ def test_the_key_of_a_daemon_does_not_open_appium(stage: Stage) -> None:
     key = stage.url.rpartition("/")[2]
 
     assert stage.ask("GET", url=f"{BASE}/appium/{ID}/{key}/status").status_code == 404
+
+
+def test_an_appium_that_is_gone_is_a_lost_connection(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "gone")
+
+    with pytest.raises(ConnectionLostError):
+        stage.ask("POST", "/session", url=stage.keys.url("appium", ID))

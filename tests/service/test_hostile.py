@@ -1,6 +1,7 @@
 """The service as a process, and clients that mean it harm."""
 
 import hmac
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +20,7 @@ from tests.service.world import ACCOUNTS, TOKEN, UNKNOWN_ID, data
 ATTEMPTED_BYTES = 256 * 1024 * 1024
 BORNE_BYTES = 3 * MAX_TESTING_BODY_BYTES
 """What the service may hold of an attempt: the most it takes, in parts and put together."""
+OTHER_USER = 65534
 JSON = {"Content-Type": "application/json"}
 
 
@@ -107,6 +109,23 @@ def test_nothing_is_answered_under_a_foreign_name(service: Service, host: str, p
     said, _ = answer(service, head("GET", path, host=host))
 
     assert said.startswith("HTTP/1.1 421 ")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
+@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("GET", "/sessions/{id}"), ("POST", "/sessions/{id}/stop")])
+def test_other_users_of_the_machine_see_and_stop_no_session(service: Service, method: str, path: str) -> None:
+    page = path.format(id=data(service.create())["id"])
+    request = head(method, page, "Origin: http://localhost", "Content-Type: application/json", "Content-Length: 2")
+
+    os.seteuid(OTHER_USER)
+    try:
+        refused, _ = answer(service, request + "{}")
+    finally:
+        os.seteuid(0)
+    accepted, _ = answer(service, request + "{}")
+
+    assert refused.startswith("HTTP/1.1 403 ")
+    assert accepted.startswith("HTTP/1.1 200 ")
 
 
 def test_no_fault_answers_under_a_foreign_name(service: Service) -> None:

@@ -4,12 +4,16 @@ from collections.abc import Mapping
 
 import pytest
 
+from pytest_device.service.accounts import Accounts
+from pytest_device.service.api import create_app
 from pytest_device.service.page import STOPPED_HERE
-from pytest_device.service.runners.base import LogEntry, Running
+from pytest_device.service.runners.base import Failed, LogEntry, Running
+from pytest_device.service.sessions import Sessions
+from pytest_device.service.store import Store
 from pytest_device.spec import Status
 from tests.service.stage import Stage
 from tests.service.test_preview import FOREIGN
-from tests.service.world import NOW, UNKNOWN_ID, Clock
+from tests.service.world import ACCOUNTS, APP_ID, NOW, UNKNOWN_ID, Clock
 
 
 @pytest.fixture
@@ -84,6 +88,47 @@ def test_the_timeline_reports_in_order_what_happened(clock: Clock) -> None:
     ]
 
 
+def test_a_failure_stands_before_its_consequences(clock: Clock) -> None:
+    stage = Stage(clock=clock)
+    stage.get(stage.page)
+    stage.runner.boot = Failed("the browser ended", at=NOW + 5)
+    stage.runner.reported = [LogEntry(NOW + 5.1, "processes exited")]
+    clock.now += 6
+    timeline = stage.get(f"{stage.page}/facts").json()["data"]["timeline"]
+
+    assert [entry["text"] for entry in timeline][-2:] == ["session failed: the browser ended", "processes exited"]
+
+
+def test_the_list_has_all_sessions_the_newest_first_with_their_states(stage: Stage, clock: Clock) -> None:
+    stage.runner.fail("the device <died>\n  signal 9")
+    clock.now += 1
+    other = stage.sessions.create({"appId": APP_ID, "platform": "ios", "type": "appium"}, default_minutes=30)
+    stage.sessions.stop(other.id)
+    listed = stage.get(f"{stage.base_url}/").text.partition('<ol id="sessions"')[2].partition("</ol>")[0]
+    newest, oldest = listed.split("<li>")[1:]
+
+    assert f'<a href="sessions/{other.id}">Session {other.id[:8]}</a>' in newest
+    assert '<span class="state stopped">Stopped</span>' in newest
+    assert f'<a href="sessions/{stage.id}">login works</a>' in oldest
+    assert '<span class="state errored">Failed</span>' in oldest
+    assert "<span>the device &lt;died&gt;</span>" in oldest
+
+
+def test_a_service_without_sessions_says_so(stage: Stage, clock: Clock) -> None:
+    none = Sessions(store=Store.in_memory(), runner=stage.runner, clock=clock)
+    stage.app = create_app(sessions=none, accounts=Accounts(ACCOUNTS), base_url=stage.base_url)
+
+    assert 'id="none" class="hint" data-live="attributes" >No sessions yet' in stage.get(f"{stage.base_url}/").text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example"])
+def test_the_list_is_not_served_under_a_name_of_another_machine(stage: Stage, host: str) -> None:
+    reply = stage.get(f"{stage.base_url}/", headers={"Host": host})
+
+    assert reply.status_code == 421
+    assert stage.id not in reply.text
+
+
 def test_a_reason_of_many_lines_is_reported_as_it_was_said(stage: Stage) -> None:
     stage.runner.fail("the controller died:\n  at <Server> (node:net)\n  at listen")
     text = stage.get(stage.page).text
@@ -139,7 +184,9 @@ def test_no_page_shows_a_secret() -> None:
     stage = Stage(applicationArchiveUrl="https://user:hunter2@files.example.com/hunter3/notes.zip?key=hunter4")
     stage.runner.boot = Running({"toolsUrl": "https://hunter5.example.com", "toolsAuthToken": "hunter6"})
     stage.runner.reported = [LogEntry(NOW, "downloaded https://hunter7@files.example.com/?token=hunter8")]
-    texts = [stage.get(address).text for address in (stage.page, f"{stage.page}/facts", stage.preview)]
+    texts = [
+        stage.get(address).text for address in (stage.page, f"{stage.page}/facts", stage.preview, f"{stage.base_url}/")
+    ]
 
     assert not [text for text in texts if "hunter" in text]
     assert "notes.zip from files.example.com" in texts[0]

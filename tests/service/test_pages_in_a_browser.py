@@ -92,6 +92,10 @@ def shows(chrome: Chrome, number: int) -> None:
     wait(chrome, lambda: chrome.execute_script(COLOUR) == [*COLOURS[number], 255])
 
 
+def parent(element: WebElement) -> WebElement:
+    return element.find_element(By.XPATH, "..")
+
+
 def press(chrome: Chrome, *keys: str) -> None:
     ActionChains(chrome).send_keys(*keys).perform()
 
@@ -184,6 +188,38 @@ def test_a_session_that_becomes_ready_shows_its_picture_without_a_reload(look: C
         look.get("about:blank")
 
 
+def test_until_the_first_picture_the_preview_says_that_it_connects(look: Chrome, stage: Stage) -> None:
+    stage.device.broken = "the screen is not up"
+    look.get(stage.preview)
+    says(look, "absence", "Connecting…")
+    stage.device.broken = None
+    shows(look, 0)
+
+    assert not by_id(look, "absence").is_displayed()
+
+
+def test_an_id_is_copied_by_its_button(look: Chrome, stage: Stage) -> None:
+    look.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"], "origin": stage.base_url})
+    look.get(stage.page)
+    button = next(one for one in look.find_elements(By.CSS_SELECTOR, "#facts .copy") if stage.id in parent(one).text)
+    button.click()
+    wait(look, lambda: button.text == "Copied")
+
+    assert look.execute_async_script("navigator.clipboard.readText().then(arguments[0])") == stage.id
+
+
+def test_the_list_follows_its_sessions_and_leads_to_their_pages(look: Chrome, stage: Stage) -> None:
+    look.get(f"{stage.base_url}/")
+    says(look, "sessions", "Ready")
+    stage.runner.fail("the device died")
+    says(look, "sessions", "the device died")
+    assert not complaints(look)
+    look.find_element(By.LINK_TEXT, "login works").click()
+    wait(look, lambda: look.current_url == stage.page)
+    look.find_element(By.LINK_TEXT, "All sessions").click()
+    wait(look, lambda: look.title == "Device sessions")
+
+
 def test_the_end_of_a_session_is_reported_where_its_picture_was(look: Chrome, stage: Stage) -> None:
     look.get(stage.preview)
     shows(look, 0)
@@ -191,7 +227,9 @@ def test_the_end_of_a_session_is_reported_where_its_picture_was(look: Chrome, st
     says(look, "outcome", "Failed: the device died:\n  signal 9")
 
     assert look.title == "Failed · login works"
-    assert "The session has ended" in by_id(look, "stage").text
+    assert "The session has ended. This is its last picture." in by_id(look, "stage").text
+    look.refresh()
+    shows(look, 0)
     look.find_element(By.LINK_TEXT, "Session page").click()
     wait(look, lambda: look.current_url == stage.page)
     assert "signal 9" in by_id(look, "outcome").text
@@ -248,18 +286,19 @@ def test_a_session_is_stopped_only_when_that_is_confirmed(look: Chrome, stage: S
     assert not complaints(look)
 
 
-@pytest.mark.parametrize("ended", [False, True], ids=["running", "failed"])
-def test_the_pages_fit_a_small_window_and_can_be_read_in_light_and_dark(
-    look: Chrome, stage: Stage, *, ended: bool
+@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("ended", [False, True], ids=["ready", "failed"])
+def test_the_pages_fit_their_window_and_can_be_read_in_light_and_dark(
+    look: Chrome, stage: Stage, width: int, *, ended: bool
 ) -> None:
     stage.runner.said = "a log\n" + "with-a-very-long-word-" * 20
     if ended:
         stage.runner.fail("the-device-died-of-a-very-long-word-" * 10 + "\n" + "and-more-" * 50)
-    for address in (stage.page, stage.preview):
+    for address in (f"{stage.base_url}/", stage.page, stage.preview):
         look.get(address)
         for dark in (False, True):
-            with window(look, 320, dark=dark):
-                assert look.execute_script("return document.documentElement.scrollWidth") == 320
+            with window(look, width, dark=dark):
+                assert look.execute_script("return document.body.scrollWidth <= innerWidth")
                 assert look.execute_script(FAINT) == []
 
 

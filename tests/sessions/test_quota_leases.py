@@ -15,6 +15,7 @@ import redis
 import trustme
 
 from pytest_device import ConfigError, LeaseTimeoutError
+from pytest_device.sessions.breaker import Breaker, Gate
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.quota.leases import LeaseConfig, LeaseStore, Server
 from pytest_device.sessions.reporter import ProgressReporter
@@ -43,7 +44,9 @@ sys.stdin.read()
 class Machine:
     """A process of some machine, whose heart beats on request."""
 
-    def __init__(self, url: str, key: str, *, lease_seconds: float = 30, source: str = "DEVICE_SLOTS_URL") -> None:
+    def __init__(
+        self, url: str, key: str, *, lease_seconds: float = 30, source: str = "DEVICE_SLOTS_URL", **more: Any
+    ) -> None:
         self.recorder = Recorder()
         self.warnings = self.recorder.notes
         self.clock = FakeClock()
@@ -57,6 +60,7 @@ class Machine:
             reply_seconds=2,
             clock=self.clock,
             sleep=self._pause,
+            **more,
         )
         self.store = LeaseStore(terms)
         self.server = Server(terms)
@@ -347,6 +351,26 @@ def test_a_server_that_one_test_has_waited_for_in_vain_is_not_waited_for_again(o
 
     own_server.start()
     give_back(here.slots().take(1))
+
+
+def test_what_one_process_of_a_run_has_waited_for_in_vain_no_other_one_waits_for(own_server: RedisServer) -> None:
+    breaker = Breaker(2, FakeClock())
+    workers = [Machine(own_server.url, "key", gate=Gate(breaker)) for _ in range(2)]
+    for worker in workers:
+        give_back(worker.slots().take(1))
+    own_server.stop()
+    with pytest.raises(LeaseTimeoutError, match="waited 1 s"):
+        workers[0].slots().take(1)
+
+    with pytest.raises(LeaseTimeoutError, match="an earlier test has waited for it until its timeout"):
+        workers[1].slots(timeout_seconds=10_000).take(1)
+
+    own_server.start()
+    for worker in workers:
+        give_back(worker.slots().take(1))
+    own_server.stop()
+    with pytest.raises(LeaseTimeoutError, match="waited 1 s"):
+        workers[1].slots().take(1)
 
 
 def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> None:

@@ -84,8 +84,8 @@ def _disagreements(path: Path, debug_ids: Mapping[str, str]) -> Iterator[Finding
 @dataclass
 class _Search:
     needles: dict[str, set[bytes]]
-    found: dict[str, list[str]] = field(default_factory=dict)
-    debug_ids: dict[str, str] = field(default_factory=dict)
+    found: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    debug_ids: dict[str, str] = field(default_factory=dict[str, str])
     total: int = 0
 
     def file(self, name: str, content: IO[bytes]) -> int:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from pytest_device.app.document import Json, at
 from pytest_device.app.runtime import is_valid_scheme
@@ -67,7 +67,8 @@ class Key:
             return "must begin with a lowercase letter, then have lowercase letters, digits, +, . and - only"
         if self.form and isinstance(value, str) and not re.fullmatch(self.form.pattern, value, re.ASCII):
             return f"must be {self.form.rule}"
-        return None if isinstance(value, bool) or not isinstance(value, int | float) else self._bounds(value)
+        is_number = isinstance(value, float) or type(value) is int
+        return self._bounds(cast("float", value)) if is_number else None
 
     def _bounds(self, value: float) -> str | None:
         if self.high is not None and not (self.low or 0) <= value <= self.high:
@@ -78,7 +79,9 @@ class Key:
 def _is(value: Json, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
-    return isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, float) and value.is_integer())
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _TYPES[kind])
 
 
 def _listed(values: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ import httpx
 
 from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.redact import Redactor, is_loopback
+from pytest_device.sessions.interference import shielded
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
@@ -60,11 +61,12 @@ class Transport:
         """Returns a text without the controller's URL and token."""
         try:
             self._base_url = base_url
-            self._client = httpx.Client(
+            client = httpx.Client(
                 trust_env=not is_loopback(address_of(base_url).host),
                 limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
                 **access_of(base_url, token),
             )
+            self._client = shielded(client)
         except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also from proxy variables
             raise ControllerError(f"{controller} cannot be called: {type(error).__name__}{self._page}") from None
 

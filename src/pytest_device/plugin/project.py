@@ -1,7 +1,7 @@
 """The app's project in a run: what it adds to settings, requests and capabilities."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
@@ -71,7 +71,9 @@ def _link(config: pytest.Config, arguments: Mapping[str, Any], route: object, pa
     if not isinstance(route, str) or not isinstance(params, Mapping | None):
         raise ConfigError("open_route must be the name of a route, and route_params a mapping of its parameters")
     project = needed_project(config, "open_route")
-    return _links(project, arguments.get("platform"), go=arguments.get("vendor_go"))(route, params)
+    return _links(project, arguments.get("platform"), go=arguments.get("vendor_go"))(
+        route, cast("Mapping[str, Any] | None", params)
+    )
 
 
 def _links(project: "Project", platform: str | None, *, go: object) -> "Links":

@@ -22,6 +22,7 @@ from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.failure import add_section, describe, shorten
 from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import attach
+from pytest_device.plugin.provider.holds import spend, taken_by
 from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import FAILED, PROVIDING, WAITED
@@ -193,7 +194,7 @@ class DeviceTests(TimerNotes):
         if not isinstance(node, pytest.Item) or not (taken := self.devices.taken(node)):
             return
         if self._pause.offer(taken, keep=self._settings.keep_on_failure):
-            self.devices.spend(node)  # the person may have changed anything on it
+            spend(taken_by(node))  # the person may have changed anything on it
 
 
 def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:

@@ -1,6 +1,7 @@
 """Takes one pytest process through a run with device tests: connection, tests, end."""
 
 import os
+import sys
 from collections.abc import Generator, Sequence
 
 import pytest
@@ -85,6 +86,9 @@ class DeviceRun:
             devices = self._connection.open(session.items, self._redactor, self._lookahead, self._pause, judge)
         except ConfigError as error:
             raise usage_error(error.problems) from None
+        if faked := sys.modules.get("pyfakefs.fake_filesystem_unittest"):  # ledger and artifacts belong on the disk
+            ours = [module for name, module in sys.modules.items() if name.startswith("pytest_device")]
+            faked.Patcher.SKIPMODULES.update(ours)
         self._config.stash[CURRENT_DEVICES] = devices
         tests = DeviceTests(devices, self._log, self._redactor, self._pause, self._signals)
         self._config.pluginmanager.register(tests, "device-tests")

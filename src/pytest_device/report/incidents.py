@@ -57,4 +57,6 @@ def troubles_of(incidents: Iterable[Incident], not_started: Sequence[StartFailed
 
 def alike(text: str) -> str:
     """Return an error without what differs from session to session: addresses, ids, times."""
-    return re.sub(r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", text)
+    return re.sub(
+        r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", without_pages(text)
+    )

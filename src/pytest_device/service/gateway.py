@@ -8,7 +8,6 @@ ever logged.
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Final, Literal, Protocol
 
 import httpx
@@ -29,8 +28,6 @@ UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"
 
 CONNECT_SECONDS: Final = 5.0
-KEEP_SECONDS: Final = 2.0
-"""How long an idle connection is kept: Node.js closes it after 5 s, and a request sent then would be lost."""
 ANSWER_SECONDS: Final = 900.0
 """The longest silence: a command may wait for something on the device."""
 
@@ -76,22 +73,15 @@ def routes(runner: Reachable, keys: Keys, http: httpx.AsyncClient) -> Sequence[B
 
 
 class _Transport(httpx.AsyncBaseTransport):
-    """Connects to a port, and keeps the connection; or, for one request, to the socket of its extension ``socket``."""
+    """Connects to the socket of a request's extension ``socket``, for this request only."""
 
     def __init__(self) -> None:
         self._no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading this machine's certificates would take time
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_SECONDS)
-        self._ports = httpx.AsyncHTTPTransport(verify=self._no_tls, limits=limits)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        path: Path | None = request.extensions.get("socket")
-        if path is None:
-            return await self._ports.handle_async_request(request)
+        path = str(request.extensions["socket"])
         request.headers["connection"] = "close"
-        return await httpx.AsyncHTTPTransport(uds=str(path), verify=self._no_tls).handle_async_request(request)
-
-    async def aclose(self) -> None:
-        await self._ports.aclose()
+        return await httpx.AsyncHTTPTransport(uds=path, verify=self._no_tls).handle_async_request(request)
 
 
 class _Gateway:
@@ -150,7 +140,7 @@ class _Gateway:
         headers = _passed(request, besides={"host", "content-length"} if isinstance(content, bytes) else {"host"})
         asked = self._http.build_request(
             request.method,
-            self._url(request, controller),
+            self._url(request),
             headers=headers,
             content=content,
             extensions={"socket": controller.socket},
@@ -169,13 +159,13 @@ class _Gateway:
         ]
         return _Then(answer, reply.aclose)
 
-    def _url(self, request: Request, controller: Controller) -> str:
+    def _url(self, request: Request) -> str:
         """Return the program's URL for the request's path, spelled as received."""
         session_id, key = request.path_params["session_id"], request.path_params["key"]
         path = request.scope["raw_path"].decode("latin-1").partition("?")[0]
         path = path.removeprefix(f"/{self._purpose}/{session_id}/{key}")
         query = request.scope["query_string"].decode("latin-1")
-        return f"http://{HOST}:{controller.port}{path}{f'?{query}' if query else ''}"
+        return f"http://{HOST}{path}{f'?{query}' if query else ''}"
 
 
 def _body(request: Request) -> AsyncIterable[bytes] | None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 EVERY: Final = ""
 """The key whose failures hold for all attempts, such as a refused token."""
+SLOTS: Final = "slots"
+"""The key of waiting for a store of slots that does not answer: one wait in vain opens its circuit."""
 ASK_AGAIN_SECONDS: Final = 0.2
 """Until then nothing has come of the attempts of others, which take many times as long."""
 _LONGEST_SECONDS: Final = 600.0
@@ -87,6 +89,8 @@ class Judge(Protocol):
 
 @dataclass(slots=True)
 class _Circuit:
+    limit: int
+    """How many attempts may fail in a row."""
     failures: int = 0
     """How many attempts have failed in a row."""
     cause: Cause | None = None
@@ -123,8 +127,8 @@ class Breaker:
             return Turn.GO
         if circuit.is_final:
             return circuit.cause
-        if circuit.failures < self._limit:
-            return Turn.GO if circuit.failures + len(circuit.under_way) < self._limit else Turn.WAIT
+        if circuit.failures < circuit.limit:
+            return Turn.GO if circuit.failures + len(circuit.under_way) < circuit.limit else Turn.WAIT
         is_half_open = self._clock() - circuit.since >= self._pause and not circuit.under_way
         return Turn.GO if is_half_open else circuit.cause
 
@@ -158,7 +162,7 @@ class Breaker:
                 circuit.under_way = {ticket for ticket in circuit.under_way if ticket[0] != process}
 
     def _of(self, key: str) -> _Circuit:
-        return self._circuits.setdefault(key, _Circuit())
+        return self._circuits.setdefault(key, _Circuit(1 if key == SLOTS else self._limit))
 
 
 class NoBreaker:
@@ -250,6 +254,16 @@ class Attempted:
         is_token, is_final = isinstance(error, UnauthorizedError), may_be_final and cause.verdict != PASSING
         key = EVERY if is_token else self._key
         self._gate.judge.failed(key, self._ticket, cause, is_final=is_token or is_final)
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether equal ones have failed, without making it."""
+        try:
+            self.may_begin()
+        except DeviceError:
+            return True
+        self.release()
+        return False
 
     def release(self) -> None:
         """Note that it was given up, unless something has come of it."""

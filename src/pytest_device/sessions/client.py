@@ -24,6 +24,7 @@ from pytest_device.errors import (
 )
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
+from pytest_device.sessions.interference import interference, shielded
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import path_of
 from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
@@ -103,7 +104,7 @@ class DeviceClient:
         }
         is_here = is_loopback(urlsplit(self.base_url).hostname or "")
         try:
-            self._http = httpx.Client(
+            http = httpx.Client(
                 base_url=self.base_url,
                 headers=headers,
                 timeout=_TIMEOUT,
@@ -112,6 +113,7 @@ class DeviceClient:
                 trust_env=not is_here,  # no proxy to this machine
                 verify=_certificates() if is_here and self.base_url.startswith("https:") else True,
             )
+            self._http = shielded(http)
         except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
             raise ConfigError(
                 f"no connection to {self.base_url} can be prepared ({self._redactor.text(str(error))}): check the "
@@ -197,6 +199,10 @@ class DeviceClient:
             raise
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigError(f"service address {self.base_url!r} cannot be used: {error}") from None
+        except Exception as error:
+            if problem := interference(error, self.base_url):
+                raise ServiceError(f"{operation}: {problem}") from None
+            raise
 
     def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
         # JSON is promised by the header even where there is no body ("Endpoints", common to all).

@@ -285,10 +285,6 @@ class DeviceSession:
             return None
         return loss_of(self.ref(), answer)
 
-    def spend(self) -> None:
-        """Give it to no other test."""
-        self.unusable = True
-
     # What is reported.
 
     def deliver(self) -> None:

@@ -82,11 +82,16 @@ class ReaperClient:
 
     def create(self, request: SessionRequest) -> Session:
         """Create a session; after an interrupt the reaper stops it. Raises ConfigError without a writable ledger."""
-        try:
-            if self._run:
+        report = self._created(request)
+        if isinstance(report, messages.NotSent) and self._run:
+            try:
                 self._run.rejoin()
-        except OSError as error:
-            raise unwritten(str(error)) from None
+            except OSError as error:
+                raise unwritten(str(error)) from None
+            report = self._created(request)
+        return read_created(report, self.base_url)
+
+    def _created(self, request: SessionRequest) -> messages.Answered | messages.NotSent:
         pending = self._add(self._intent(request))
         create = messages.Create(pending.entry, json.dumps(request.to_wire(self._vendor)))
         report = self._answer(pending, create, CREATE_SECONDS, messages.Answered, messages.NotSent)
@@ -95,7 +100,7 @@ class ReaperClient:
         pending.is_reported = pending.is_done
         if isinstance(report, messages.NotSent) or report.refused:  # there is nothing to remember
             del self._sessions[pending.entry.intent]
-        return read_created(report, self.base_url)
+        return report
 
     def get(self, session_id: UUID | str) -> Session:
         session = self._client.get(session_id)
@@ -289,8 +294,7 @@ class ReaperClient:
             yield messages.Stop(entry.intent)
 
     def _report_damage(self, problem: str) -> None:
+        text = f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
         if not self._is_damage_reported:
             self._is_damage_reported = True
-            self._reporter.note(
-                f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
-            )
+            self._reporter.note(text)

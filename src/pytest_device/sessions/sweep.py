@@ -68,8 +68,8 @@ class Swept(Findings):
         for event in self.stopped:
             if not events.is_proof(event):
                 of = event.session
-                where = of.url or of.session_id
-                yield f"could not stop a session left by an earlier run: {of.label} {where}: {events.detail_of(event)}"
+                why = f"{events.detail_of(event)}\n    {of.url or of.session_id}"
+                yield f"could not stop a session left by an earlier run: {of.label}: {why}"
         for what, state in (("already stopped", ledger.STOPPED), ("no longer known to the service", ledger.GONE)):
             if number := sum(entry.state == state for entry in self.already):
                 yield f"{what}: {counted(number, 'session')} of interrupted runs"

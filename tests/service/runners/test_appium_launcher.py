@@ -13,7 +13,6 @@ from pytest_device.service.devices.fake import Fake
 from pytest_device.service.runners.controller import Controller, LaunchContext
 from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.journal import Activity
 from pytest_device.service.runners.launchers import AppiumLauncher
 from pytest_device.service.runners.processes import working_for
 from pytest_device.service.runners.program import workspace
@@ -58,7 +57,7 @@ class Stand:
                     home=self.home,
                     url="",
                     device_url="",
-                    activity=Activity(),
+                    note=print,
                 ),
                 device,
             )
@@ -88,7 +87,6 @@ def stand(tools: Toolchain, guard: Guard, workspace: Path, tmp_path: Path) -> St
 def test_an_appium_listens_on_no_port_and_on_a_socket_of_this_user_alone(stand: Stand, fake: Fake) -> None:
     async def scenario() -> None:
         async with stand.running(AppiumLauncher(), fake) as server:
-            assert server.socket
             assert server.socket.is_socket()
             assert server.socket.parent.stat().st_mode & 0o077 == 0
             programs = working_for([stand.directory])
@@ -152,7 +150,6 @@ def test_a_real_driver_works_with_what_the_user_has_set_up(stand: Stand, tmp_pat
 def test_a_request_that_never_gets_whole_does_not_hold_up_the_end(stand: Stand, fake: Fake) -> None:
     async def scenario() -> int | None:
         async with stand.running(AppiumLauncher(), fake) as server:
-            assert server.socket
             reader, writer = await asyncio.open_unix_connection(server.socket)
             writer.write(b"GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")

@@ -2,8 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import quote, urlencode
 
 from pytest_device.app.routes.names import NOT_FOUND, Parameter, parameter, without_groups
@@ -46,7 +47,9 @@ def _with_query(tail: str, query: Mapping[str, object]) -> str:
 def _text(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
-    return list(map(_text, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return [_text(one) for one in cast("Sequence[object]", value)]
+    return str(value)
 
 
 def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]) -> None:
@@ -67,7 +70,7 @@ def _written(route: str, segment: str, params: Mapping[str, object]) -> str:
         return _segment(route, found.name, value)
     if not isinstance(value, list | tuple):
         raise ConfigError(f"parameter {found.name!r} of route {route!r} must be a list, not {value!r}")
-    return "/".join(_segment(route, found.name, one) for one in value)
+    return "/".join(_segment(route, found.name, one) for one in cast("Sequence[object]", value))
 
 
 def _segment(route: str, name: str, value: object) -> str:

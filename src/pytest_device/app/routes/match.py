@@ -1,7 +1,7 @@
 """Finds the route that a URL opens."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
@@ -29,15 +29,15 @@ class Match:
     raw_params: Mapping[str, str | None]
 
 
-@dataclass
 class _Step:
     """The routes that go on from a place: by literal segments, groups, one parameter or a catch-all."""
 
-    literal: "dict[str, _Step]" = field(default_factory=dict)
-    group: "dict[str, _Step]" = field(default_factory=dict)
-    single: "dict[str, _Step]" = field(default_factory=dict)
-    several: "dict[str, _Step]" = field(default_factory=dict)
-    ends: list[int] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.literal: dict[str, _Step] = {}
+        self.group: dict[str, _Step] = {}
+        self.single: dict[str, _Step] = {}
+        self.several: dict[str, _Step] = {}
+        self.ends: list[int] = []
 
     def next(self, segment: str) -> "_Step":
         found = parameter(segment)

@@ -152,9 +152,11 @@ class _Tree:
     """Collects files as routes; equal ones are settled as the bundler does."""
 
     platform: str | None
-    layouts: list[str] = field(default_factory=list)
-    problems: list[RouteProblem] = field(default_factory=list)
-    _found: dict[tuple[str, str], dict[str | None, RouteFile]] = field(default_factory=dict)
+    layouts: list[str] = field(default_factory=list[str])
+    problems: list[RouteProblem] = field(default_factory=list[RouteProblem])
+    _found: dict[tuple[str, str], dict[str | None, RouteFile]] = field(
+        default_factory=dict[tuple[str, str], dict[str | None, RouteFile]]
+    )
 
     def add(self, found: RouteFile) -> None:
         if found.problem:

@@ -3,7 +3,7 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from pytest_device.cli.app.formats import add_format, report
 from pytest_device.cli.app.options import add_project, project_of, statuses
@@ -31,12 +31,13 @@ def _table(path: Path | None) -> dict[str, str] | None:
     if path is None:
         return None
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
-    if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
+    known = cast("dict[str, object]", table) if isinstance(table, dict) else {"": None}
+    if not all(isinstance(value, str) for value in known.values()):
         raise ConfigError(f"{path} must be an object of texts")
-    return table
+    return cast("dict[str, str]", known)
 
 
 CHECK: Final = Command(

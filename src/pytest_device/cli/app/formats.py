@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from pytest_device.escape import escaped
 
@@ -59,8 +59,8 @@ def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
 
 def _listed(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {one}" for name, one in value.items()) or "none"
-    return ", ".join(map(str, value)) or "none" if isinstance(value, tuple | list) else str(value)
+        return ", ".join(f"{name} {one}" for name, one in cast("Mapping[str, object]", value).items()) or "none"
+    return ", ".join(cast("tuple[str, ...]", value)) or "none" if isinstance(value, tuple) else str(value)
 
 
 def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:

@@ -3,12 +3,14 @@
 import os
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_device.errors import ConfigError
 from pytest_device.local import LocalService
 from pytest_device.options import Options
+from pytest_device.sessions.breaker import Gate
 from pytest_device.sessions.client import REPLY_SECONDS, DeviceClient, LocalClient, SessionClient
 from pytest_device.sessions.events import Event
 from pytest_device.sessions.network import endpoint_at
@@ -67,8 +69,9 @@ class LocalBackend:
         """Return what makes the calls in this process."""
         return self._client
 
-    def slots(self, holder: str) -> Slots | None:
+    def slots(self, holder: str, gate: Gate | None = None) -> Slots | None:
         """Return what bounds how many sessions there are at once: in a directory of the service, which goes with it."""
+        del gate
         return _slots(slots_directory(self.log_path.parent, self.service.url), self._settings, holder, self._reporter)
 
     def exclusive(self, holder: str, session_id: str) -> Slots:
@@ -105,7 +108,7 @@ class RemoteBackend:
         self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
         """Whether the coordinator reads what this one leaves: not on a machine that shares no disk with it."""
         if worker is None and self._shares_slots():
-            self._store().check()  # a worker finds it out with its first test, which can say so
+            self._store(Gate()).check()  # a worker finds it out with its first test, which can say so
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> ReaperClient:
@@ -135,11 +138,11 @@ class RemoteBackend:
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
 
-    def slots(self, holder: str) -> Slots | None:
+    def slots(self, holder: str, gate: Gate | None = None) -> Slots | None:
         """Count in the state directory, which all runs of this user share, or in the store that machines share."""
         place: Path | Store | None = None
         if self._shares_slots():
-            place = _OnFirstUse(self._store)
+            place = _OnFirstUse(partial(self._store, gate or Gate()))
         elif self._settings.state_dir:
             place = slots_directory(Path(self._settings.state_dir), self.service.url)
         return _slots(place, self._settings, holder, self._reporter)
@@ -154,7 +157,7 @@ class RemoteBackend:
     def _shares_slots(self) -> bool:
         return None not in (self._settings.slots_url, self._settings.max_sessions)
 
-    def _store(self) -> "LeaseStore":
+    def _store(self, gate: Gate) -> "LeaseStore":
         source = self._settings.source("slots_url")
         try:
             from pytest_device.sessions.quota import leases
@@ -163,7 +166,9 @@ class RemoteBackend:
                 f"{source} needs the Redis client ({error}): pip install 'pytest-device[redis]'"
             ) from None
         return leases.LeaseStore(
-            leases.LeaseConfig(str(self._settings.slots_url), source, key_of(self.service.url), self._reporter)
+            leases.LeaseConfig(
+                str(self._settings.slots_url), source, key_of(self.service.url), self._reporter, gate=gate
+            )
         )
 
     def keep(self, session_id: str) -> None:

@@ -26,8 +26,6 @@ from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.spec import SessionType, Share
 
 if TYPE_CHECKING:
-    from appium.webdriver.webdriver import WebDriver
-
     from pytest_device.plugin.markers import Names
     from pytest_device.plugin.output.event_log import EventLog
     from pytest_device.plugin.output.pause import Pause
@@ -71,7 +69,7 @@ class Devices:
         self.item: pytest.Item | None = None
         """The current test, or the last one."""
         self._plan: Plan | None = None
-        self._holds = Holds()
+        self.holds = Holds(self._keep)
         self._cleanup: Cleanup | None = None
         self.gate = new_gate(settings, redactor, judge)
         self.warm = warm_store(settings, backend, relay=self._relay)
@@ -98,7 +96,7 @@ class Devices:
                 if defaults:
                     self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
                 self._boot_ahead(plan, policy)
-                if self._holds.share(item, plan.lasting):
+                if self.holds.share(item, plan.lasting):
                     return self.taken(item)
                 held = self._taken(item, plan.lasting, policy)
             item.stash[TAKEN] = dict(zip(plan.needs, held, strict=True))
@@ -110,15 +108,9 @@ class Devices:
 
     def resume(self, item: pytest.Item, fixture: str) -> None:
         """Give a test what a driver fixture of a wider scope holds, or let pytest set that fixture up anew."""
-        self._holds.resume(item, fixture, self._requirements.lasting(item, needs_of(item).values()))
-
-    @contextmanager
-    def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[None]:
-        """Hold the sessions of a test for a block, for all tests with its needs."""
-        with self._holds.holding(fixture, item, drivers) as hold:
-            yield
-        if hold.is_kept:
-            self._keep(hold.sessions)
+        self.holds.resume(item, fixture, self._requirements.lasting(item, needs_of(item).values()))
+        if taken_by(item) and self._plan:
+            self._boot_ahead(self._plan, self.policy())
 
     def look_ahead(self, item: pytest.Item) -> None:
         """Boot devices of later tests during a test; a test with a device does so when it acquires its own."""
@@ -166,7 +158,7 @@ class Devices:
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running if it keeps them."""
         keep = self._keeps(item)
-        taken = self._holds.released(taken_by(item), keep=keep)
+        taken = self.holds.released(taken_by(item), keep=keep)
         item.stash[TAKEN] = {}
         self._lookahead.done(item)
         if keep:
@@ -209,11 +201,6 @@ class Devices:
         """Return the sessions that a test has now."""
         return {name: held.session for name, held in taken_by(item).items()}
 
-    def spend(self, item: pytest.Item) -> None:
-        """Give the sessions of a test to no other one."""
-        for held in taken_by(item).values():
-            held.spend()
-
     def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
         """Check the sessions of a failed test once; return what is wrong with one, which no other test gets then.
 
@@ -223,7 +210,7 @@ class Devices:
             return None
         for held in taken_by(item).values():
             if problem := fault_of(held, error):
-                if hold := self._holds.of(held):
+                if hold := self.holds.of(held):
                     hold.is_broken = True
                 held.unusable = held.unusable or not isinstance(problem, AppError)
                 return problem
@@ -285,7 +272,7 @@ class Devices:
             clock=time.monotonic,
             sleep=self._log.sleep,
             relay=self._relay,
-            slots=self.backend.slots(self._names.holder()),
+            slots=self.backend.slots(self._names.holder(), self.gate),
             exclusive=lambda one: self.backend.exclusive(self._names.holder(), one),
             patience=() if self._is_forked else _PATIENCE,
         )

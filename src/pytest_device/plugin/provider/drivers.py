@@ -15,7 +15,7 @@ from pytest_device.plugin.markers import ONLY
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.devices import Devices, providing
-from pytest_device.plugin.provider.holds import taken_by
+from pytest_device.plugin.provider.holds import spend, taken_by
 from pytest_device.plugin.state import DRIVERS, check_type
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
@@ -40,7 +40,7 @@ def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
     values = item._request.getfixturevalue  # noqa: SLF001  # of the test: the wider fixture may not request these
     options = item.funcargs[_OPTIONS] = values(_OPTIONS)
     policy, _ = values("device_driver_policy"), values("device_sessions")
-    with started(devices, item, options, policy) as drivers, devices.holding(fixture, item, drivers):
+    with started(devices, item, options, policy) as drivers, devices.holds.holding(fixture, item, drivers):
         yield drivers[ONLY]
 
 
@@ -66,7 +66,7 @@ def started(
                 request=request,
                 policy=policy,
                 leave=partial(devices.leaves, one),
-                lost=one.spend,  # a hanging driver must not disturb the next test
+                lost=partial(spend, {name: one}),  # a hanging driver must not disturb the next test
             )
             with devices.gate.attempting(key_of(request, capabilities_of(mine)), item.nodeid):
                 drivers[name] = stack.enter_context(started_one)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pytest_device.errors import ControllerError, DeviceError
+from pytest_device.errors import ControllerError, DeviceError, ServiceError
 from pytest_device.sessions.device_session import DeviceSession
 
 _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore", "requests", "subprocess"})
@@ -16,7 +16,10 @@ def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
 
     if (over := held.check_alive()) or not _of_client(error):
         return over
-    problem = problem_of(held.session)
+    try:
+        problem = problem_of(held.session)
+    except ServiceError:  # a plugin keeps the test from all calls
+        return None
     if problem:
         return ControllerError(f"the session is in progress, but {problem} ({held.session.page})")
     return crash(held.session, error)

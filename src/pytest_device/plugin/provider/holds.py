@@ -1,6 +1,6 @@
 """The sessions that a test has, and those that a driver of a wider scope holds from test to test."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,12 @@ Sessions = Mapping[str, DeviceSession]
 def taken_by(item: pytest.Item) -> Sessions:
     """Return the sessions that a test has now."""
     return item.stash.get(TAKEN, None) or {}
+
+
+def spend(sessions: Sessions) -> None:
+    """Give sessions to no other test."""
+    for one in sessions.values():
+        one.unusable = True
 
 
 @dataclass(slots=True, eq=False)
@@ -56,8 +62,9 @@ class _Hold:
 class Holds:
     """All that fixtures of wider scopes hold in this process now."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Callable[[Sessions], None]) -> None:
         self._holds: list[_Hold] = []
+        self._keep = keep
 
     def of(self, session: DeviceSession) -> _Hold | None:
         return next((hold for hold in self._holds if session in hold.sessions.values()), None)
@@ -70,16 +77,18 @@ class Holds:
         return {name: session for name, session in taken.items() if holds[name] is None}
 
     @contextmanager
-    def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[_Hold]:
+    def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[None]:
         """Hold the sessions of a test for a block, for all tests with its needs."""
         hold = _Hold(fixture, needs_of(item), taken_by(item), drivers)
         self._holds.append(hold)
         try:
-            yield hold
+            yield
         finally:
             self._holds.remove(hold)
             for one in hold.sessions.values():
                 one.in_use = False
+            if hold.is_kept:
+                self._keep(hold.sessions)
 
     def resume(self, item: pytest.Item, fixture: str, lasting: "Sequence[DeviceRequirement]") -> None:
         """Give a test what its fixture holds; end the fixture if that is of no use to it, so that it is set up anew.

@@ -5,10 +5,8 @@ import http
 import json
 import os
 import secrets
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any, Final
 
 from websockets.asyncio.server import ServerConnection, serve
@@ -18,13 +16,13 @@ from websockets.http11 import Request, Response
 from pytest_device.errors import ControllerError
 from pytest_device.redact import is_loopback_authority
 from pytest_device.service.devices.cdp import Connection, Message
+from pytest_device.service.peers import IS_SHOWN, user_of
 
 _HOST: Final = "127.0.0.1"
 _CLOSE_SECONDS: Final = 1.0
 _MESSAGE_BYTES: Final = 64 * 1024 * 1024
 """Larger than any screenshot."""
 _KEY_BYTES: Final = 16
-_SOCKETS: Final = Path("/proc/net/tcp")
 _NO_SESSION: Final = {"code": -32001, "message": "Session with given id not found."}
 """The browser's own answer."""
 
@@ -191,19 +189,5 @@ def _refusal(client: ServerConnection, request: Request) -> str | None:
     """Return why a request is refused: it comes from a web page or another user."""
     if "Origin" in request.headers or not is_loopback_authority(request.headers.get("Host", "")):
         return "web pages are refused"
-    return None if _is_own(client.remote_address, client.local_address) else "other users are refused"
-
-
-def _is_own(peer: tuple[str, int], here: tuple[str, int]) -> bool:
-    """Return whether a connection comes from a process of this user; True where the system does not show it."""
-    if not _SOCKETS.exists():
-        return True
-    ends = [_as_listed(peer), _as_listed(here)]
-    rows = (line.split() for line in _SOCKETS.read_text().splitlines()[1:])
-    return any(row[1:3] == ends and int(row[7]) == os.geteuid() for row in rows)
-
-
-def _as_listed(address: tuple[str, int]) -> str:
-    """Return an address as the kernel lists it: the bytes of a 32-bit number of this machine, as hexadecimal."""
-    number = int.from_bytes(bytes(map(int, address[0].split("."))), sys.byteorder)
-    return f"{number:08X}:{address[1]:04X}"
+    is_own = user_of(client.remote_address, client.local_address) == os.geteuid()
+    return None if is_own or not IS_SHOWN else "other users are refused"

@@ -1,12 +1,14 @@
 """The session pages: facts, timeline and log of a session, a button that stops it, and the list of all.
 
-They need no token, since only this machine reaches them, and show no connection details.
+They need no token, since only the user who started the service reaches them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -15,6 +17,7 @@ from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
+from pytest_device.service.peers import NoOtherUsers
 from pytest_device.service.replies import spelled, timestamp
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
@@ -26,13 +29,14 @@ _FILES: Final = Path(__file__).parent
 def routes(sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> Sequence[BaseRoute]:
     """Return the routes; ``find`` returns a session by its id or raises RefusalError."""
     pages = _Pages(sessions, base_url, find)
+    route = partial(Route, middleware=[Middleware(NoOtherUsers)])
     return (
         document.files("page", _FILES, "style.css", "live.js", "session.js", "index.js"),
-        Route("/", pages.index, methods=["GET"]),
-        Route("/sessions/{session_id}", pages.page, methods=["GET"]),
-        Route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
-        Route("/sessions/{session_id}/log", pages.log, methods=["GET"]),
-        Route("/sessions/{session_id}/stop", pages.stop, methods=["POST"]),
+        route("/", pages.index, methods=["GET"]),
+        route("/sessions/{session_id}", pages.page, methods=["GET"]),
+        route("/sessions/{session_id}/facts", pages.facts, methods=["GET"]),
+        route("/sessions/{session_id}/log", pages.log, methods=["GET"]),
+        route("/sessions/{session_id}/stop", pages.stop, methods=["POST"]),
     )
 
 

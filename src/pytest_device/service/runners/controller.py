@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pytest_device.service.devices.base import Device
-from pytest_device.service.runners.journal import Activity
+from pytest_device.service.logs import Log
 from pytest_device.service.runners.program import Program, Workspace
 from pytest_device.service.runners.toolchain import Project, Toolchain
 
@@ -31,7 +31,8 @@ class LaunchContext:
     home: Path
     url: str = field(repr=False)
     device_url: str = field(repr=False)
-    activity: Activity
+    note: Log
+    """Adds an entry to the session's timeline."""
 
     def environment(self, home: Path, **more: str | Path) -> dict[str, str]:
         """Return the environment of the controller's program, with a home and a directory for temporary files."""
@@ -49,14 +50,13 @@ class LaunchContext:
 class Controller:
     """A running controller: its ``remoteConfig`` without the preview, and how the gateway reaches it.
 
-    It listens on ``port``, or on ``socket``, which only this user can open. ``token`` is its access token.
+    It listens on ``socket``, which only this user can open. ``token`` is its access token.
     """
 
     program: Program
     remote_config: Mapping[str, Any] = field(repr=False)
-    port: int = 0
+    socket: Path
     token: str = field(default="", repr=False)
-    socket: Path | None = None
 
     async def ended(self) -> str:
         """Wait until it exits; return its exit status and its last output."""

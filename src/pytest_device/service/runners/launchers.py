@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pytest_device.service.devices.base import Device
+from pytest_device.service.runners import isolation
 from pytest_device.service.runners.controller import (
     APPIUM_BOOT_LIMIT_SECONDS,
     BOOT_LIMIT_SECONDS,
@@ -23,13 +25,21 @@ from pytest_device.service.runners.controller import (
 )
 from pytest_device.service.runners.journal import AppiumJournal, Journal, TokenJournal
 from pytest_device.service.runners.processes import MARK
+from pytest_device.service.runners.program import Program
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, Project
 from pytest_device.spec import SessionType
 
 _ANSWER_SECONDS: Final = 5.0
-_ON_SOCKET: Final = Path(__file__).parent / "on_socket.cjs"
-_APPIUM_PORT: Final = "4723"
+_ON_SOCKET: Final = ("--require", str(Path(__file__).parent / "on_socket.cjs"))
+_NEAR: Final = (HOST, "localhost", "0.0.0.0")  # noqa: S104  compared, not listened on
+_PORT: Final = "4723"
 """The one that the script above replaces by a socket; nothing listens on it."""
+_APPIUM_ARGUMENTS: Final = (
+    *("server", "--address", HOST, "--port", _PORT),
+    *("--config", str(os.devnull)),  # else it searches every parent directory for one
+    *("--log-level", "info", "--log-no-colors"),
+    *("--shutdown-timeout", "0"),  # else each open connection of a client delays the shutdown
+)
 _OUR_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
 _OUR_NAME: Final = "appium-pytest-device-driver"
 _FAKE_DRIVER: Final = "@appium/fake-driver"
@@ -50,13 +60,15 @@ class AppiumLauncher:
     project: Project = APPIUM
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        listener, journal = context.workspace.short / "appium", AppiumJournal()
+        journal = AppiumJournal()
         journal.hide(context.device_url)
-        program = await context.workspace.start(
-            APPIUM.node.program,
-            _appium_command(context),
-            environ=self._environ(context, device, listener),
-            journal=journal,
+        listener, program = await _start(
+            context,
+            device,
+            APPIUM,
+            _APPIUM_ARGUMENTS,
+            self._environ(context, device),
+            journal,
         )
 
         async def answered() -> bool | None:
@@ -64,33 +76,31 @@ class AppiumLauncher:
 
         await program.ready(answered, self.boot_limit_seconds)
         config = {"appiumUrl": context.url, "capabilities": dict(device.tools.capabilities)}
-        return Controller(program, config, socket=listener)
+        return Controller(program, config, listener)
 
-    def _environ(self, context: LaunchContext, device: Device, listener: Path) -> dict[str, str]:
+    def _environ(self, context: LaunchContext, device: Device) -> dict[str, str]:
         """Return the environment: real drivers need the user's home directory, ours and the fake one do not."""
         own = context.workspace.subdir("appium")
         _prepare_home(own, context, device)
         return context.environment(
             context.home if device.tools.appium_home else context.workspace.subdir("home"),
             APPIUM_HOME=device.tools.appium_home or own,
-            PYTEST_DEVICE_SOCKET=listener,
             **_device_environ(context, device),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonLauncher:
-    """Runs daemons, each in a ``directory`` of its own, to which it writes its port and its token.
+    """Runs daemons, each in a ``directory`` of its own, to which it writes its token.
 
-    ``notes`` is the pattern of that file, ``port`` its key of the port, ``alive`` the path of the health check and the
-    key of a good answer. ``details`` name the address and the token in the connection details.
+    ``notes`` is the pattern of that file, ``alive`` the path of the health check and the key of a good answer.
+    ``details`` name the address and the token in the connection details.
     """
 
     project: Project
     environ: Callable[[LaunchContext, Device, Path], dict[str, str]]
     directory: str
     notes: str
-    port: str
     alive: tuple[str, str]
     details: tuple[str, str]
     arguments: Sequence[str] = ()
@@ -99,32 +109,47 @@ class DaemonLauncher:
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
         directory, journal = context.workspace.subdir(self.directory), self.journal()
-        program = await context.workspace.start(
-            self.project.node.program,
-            [context.toolchain.node, context.toolchain.script, *self.arguments],
-            environ=self.environ(context, device, directory),
-            journal=journal,
-        )
+        environ = self.environ(context, device, directory)
+        listener, program = await _start(context, device, self.project, self.arguments, environ, journal)
 
-        async def answered() -> tuple[int, str] | None:
+        async def answered() -> str | None:
             path, key = self.alive
-            port, token = _noted(directory, self.notes, self.port)
+            token = _token_in(directory, self.notes)
             journal.hide(token)
-            good = port and await _answers(port, path, lambda reply: reply[key], token=token)
-            return (port, token) if good else None
+            good = token and await _answers(listener, path, lambda reply: reply[key], token=token)
+            return token if good else None
 
-        port, token = await program.ready(answered, self.boot_limit_seconds)
-        return Controller(program, dict(zip(self.details, (context.url, token), strict=True)), port, token)
+        token = await program.ready(answered, self.boot_limit_seconds)
+        return Controller(program, dict(zip(self.details, (context.url, token), strict=True)), listener, token)
 
 
-def _appium_command(context: LaunchContext) -> list[str | Path]:
-    return [
-        *(context.toolchain.node, "--require", _ON_SOCKET, context.toolchain.script, "server"),
-        *("--address", HOST, "--port", _APPIUM_PORT),
-        *("--config", os.devnull),  # else it searches every parent directory for one
-        *("--log-level", "info", "--log-no-colors"),
-        *("--shutdown-timeout", "0"),  # else each open connection of a client delays the shutdown
-    ]
+async def _start(
+    context: LaunchContext,
+    device: Device,
+    project: Project,
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    journal: Journal,
+) -> tuple[Path, Program]:
+    """Start a controller; return the socket that it listens on instead of ``_PORT``, and the program.
+
+    A controller of the local browser, which starts programs that listen without any key, gets a namespace of its own.
+    """
+    listener, port = context.workspace.short / "controller", device.tools.debugging_port
+    command: list[str | Path] = [context.toolchain.node, *_ON_SOCKET, context.toolchain.script, *arguments]
+    environ = {"PYTEST_DEVICE_PORT": _PORT, **environ, "PYTEST_DEVICE_SOCKET": str(listener)}
+    title = project.node.program
+    service = urlsplit(context.device_url)
+    is_near = service.hostname in _NEAR
+    if port is not None and not is_near:
+        context.note(f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}")
+    if port is None or not is_near:
+        return listener, await context.workspace.start(title, command, environ=environ, journal=journal)
+    bridges = [port, service.port or 0]
+    program = await isolation.start(
+        context.workspace, title, command, environ=environ, journal=journal, bridges=bridges, note=context.note
+    )
+    return listener, program
 
 
 def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
@@ -167,6 +192,7 @@ def _agent_device_environ(context: LaunchContext, device: Device, state: Path) -
         AGENT_DEVICE_DAEMON_SERVER_MODE="http",
         AGENT_DEVICE_DAEMON_IDLE_TIMEOUT_MS="0",
         AGENT_DEVICE_NO_UPDATE_NOTIFIER="1",
+        PYTEST_DEVICE_PORT="0",  # it listens on any
         **device.tools.environ,
         **(_agent_browser(context, device, state) if is_browser else {}),
     )
@@ -193,6 +219,7 @@ def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[
     return context.environment(
         home,
         ARGENT_TELEMETRY="0",
+        NODE_OPTIONS=f'--require "{_ON_SOCKET[1]}"',  # for the server that the command starts
         **device.tools.environ,
         **({} if port is None else {"ARGENT_CHROMIUM_PORTS": str(port)}),
     )
@@ -211,14 +238,13 @@ class _OverSocket(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-async def _answers(at: int | Path, path: str, is_good: Callable[[Any], Any], *, token: str = "") -> bool:
-    """Return whether a port of this machine, or a socket, answers a GET request with good JSON."""
-    return await asyncio.to_thread(_answers_now, at, path, is_good, token)
+async def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], *, token: str = "") -> bool:
+    """Return whether a socket answers a GET request with good JSON."""
+    return await asyncio.to_thread(_answers_now, listener, path, is_good, token)
 
 
-def _answers_now(at: int | Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
-    to_port = http.client.HTTPConnection
-    connection = _OverSocket(at) if isinstance(at, Path) else to_port(HOST, at, timeout=_ANSWER_SECONDS)
+def _answers_now(listener: Path, path: str, is_good: Callable[[Any], Any], token: str) -> bool:
+    connection = _OverSocket(listener)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         reply = connection.getresponse()
@@ -229,13 +255,12 @@ def _answers_now(at: int | Path, path: str, is_good: Callable[[Any], Any], token
         connection.close()
 
 
-def _noted(directory: Path, pattern: str, port: str) -> tuple[int, str]:
-    """Return the port and the token that a program has written to a JSON file, 0 and "" until it has."""
+def _token_in(directory: Path, pattern: str) -> str:
+    """Return the token that a program has written to a JSON file, "" until it has."""
     try:
-        notes = json.loads(next(directory.glob(pattern)).read_text())
-        return int(notes[port]), str(notes["token"])
+        return str(json.loads(next(directory.glob(pattern)).read_text())["token"])
     except (StopIteration, OSError, ValueError, KeyError):
-        return 0, ""
+        return ""
 
 
 LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
@@ -245,7 +270,6 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
         _agent_device_environ,
         directory="agent-device",
         notes="daemon.json",
-        port="httpPort",
         alive=("/health", "ok"),
         details=("agentDeviceRemoteSessionUrl", "agentDeviceRemoteSessionToken"),
     ),
@@ -254,10 +278,9 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
         _argent_environ,
         directory="home",
         notes=".argent/tool-server-*.json",
-        port="port",
         alive=("/tools", "tools"),
         details=("toolsUrl", "toolsAuthToken"),
-        arguments=("server", "start", "--host", HOST, "--port", "0", "--idle-timeout", "0", "--force"),
+        arguments=("server", "start", "--host", HOST, "--port", _PORT, "--idle-timeout", "0", "--force"),
         journal=TokenJournal,
     ),
 }

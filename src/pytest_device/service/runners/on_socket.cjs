@@ -1,13 +1,17 @@
-// Makes a server that would listen on Appium's port listen on a socket in a private directory instead.
-// Appium itself has no option for it, and a plugin would have to be installed in the user's Appium home.
+// Makes the HTTP server that would listen on a port listen on a socket in a private directory instead.
+// The controllers have no option for it.
 'use strict';
 
+const { Server: HttpServer } = require('node:http');
 const { Server } = require('node:net');
 
-const PORT = 4723;
-const path = process.env.PYTEST_DEVICE_SOCKET;
+const { PYTEST_DEVICE_SOCKET: path, PYTEST_DEVICE_PORT: PORT } = process.env;
 const { listen } = Server.prototype;
+let isTaken = false;
 
 Server.prototype.listen = function (port, ...rest) {
-  return Number(port) === PORT ? listen.call(this, { path }) : listen.call(this, port, ...rest);
+  if (isTaken || String(port) !== PORT || !(this instanceof HttpServer)) return listen.call(this, port, ...rest);
+  isTaken = true;
+  this.address = () => ({ address: '127.0.0.1', family: 'IPv4', port: 1 }); // they report it, and refuse a path
+  return listen.call(this, { path }, rest.at(-1));
 };

@@ -90,12 +90,20 @@ class Workspace:
     short: Path
     guard: Guard
     programs: list[Program] = field(default_factory=list[Program])
+    bridges: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
+    """What answers within the namespaces of programs."""
 
     async def start(
-        self, title: str, command: Sequence[str | Path], *, environ: Mapping[str, str], journal: Journal
+        self,
+        title: str,
+        command: Sequence[str | Path],
+        *,
+        environ: Mapping[str, str],
+        journal: Journal,
+        pass_fds: Sequence[int] = (),
     ) -> Program:
         """Start a program here. Raises OSError when it cannot be started."""
-        process = await self.guard.start(command, directory=self.directory, environ=environ)
+        process = await self.guard.start(command, directory=self.directory, environ=environ, pass_fds=pass_fds)
         program = Program.reading(title, process, journal)
         self.programs.append(program)
         return program
@@ -144,6 +152,8 @@ def short_directory(guard: Guard) -> Generator[Path]:
 
 
 async def _clear(own: Workspace) -> None:
+    for bridge in own.bridges:
+        bridge.close()
     await asyncio.to_thread(remove, [own.directory])
     for program in own.programs:
         await program.closed()

@@ -110,7 +110,7 @@ class SessionPrograms:
             home=self.shared.folders.home,
             url=self.shared.keys.url("appium" if record.type is SessionType.APPIUM else "controllers", record.id),
             device_url=self.shared.keys.url("devices", record.id),
-            activity=record.activity,
+            note=self.note,
         )
         record.controller = await launcher.launch(context, device)
         self.note(f"controller ready: {launcher.project.title}")

@@ -23,6 +23,7 @@ from redis.retry import Retry
 from pytest_device.errors import ConfigError, LeaseTimeoutError
 from pytest_device.options import Options
 from pytest_device.redact import Redactor
+from pytest_device.sessions.breaker import SLOTS, Breaker, Gate
 from pytest_device.sessions.quota.claim import NOT_QUEUED, Claim, Obstacle
 from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
 from pytest_device.sessions.reporter import Reporter
@@ -45,6 +46,8 @@ class LeaseConfig:
     reply_seconds: float = _REPLY_SECONDS
     clock: Callable[[], float] = monotonic
     sleep: Callable[[float], None] = sleep
+    gate: Gate = field(default_factory=lambda: Gate(Breaker(1, monotonic)))
+    """Knows whether any process of the run has waited in vain for an answer."""
 
 
 class Server:
@@ -53,8 +56,9 @@ class Server:
     def __init__(self, config: LeaseConfig) -> None:
         self.config = config
         self.has_answered = False
-        self.is_given_up = False
-        """Whether a claim was withdrawn while the server did not answer: the next one does not wait as long again."""
+        self._waiting = config.gate.attempt(SLOTS)
+        """Fails with a claim that is withdrawn while the server does not answer: the next ones don't wait for it."""
+        self._is_given_up = False
         parts = urlsplit(config.url)
         password = unquote(parts.password) if parts.password else None
         self._redactor = Redactor([password] if password else [])
@@ -98,8 +102,22 @@ class Server:
 
     def _run(self, script: Callable[..., Any], *arguments: str | int) -> Any:
         answer = script(keys=self._keys, args=arguments)
-        self.has_answered, self.is_given_up = True, False
+        self.has_answered = True
+        if self._is_given_up:
+            self._is_given_up = False
+            self._waiting.ready()
         return answer
+
+    @property
+    def is_given_up(self) -> bool:
+        """Return whether a test of the run has waited in vain since the last answer."""
+        self._is_given_up = self._is_given_up or self._waiting.is_refused
+        return self._is_given_up
+
+    def give_up(self) -> None:
+        """Let no other test of the run wait for an answer."""
+        self._is_given_up = True
+        self._waiting.failed(LeaseTimeoutError("the server of the slots does not answer"))
 
     def describe(self, error: RedisError) -> str:
         """Return an error in words, without secrets."""
@@ -266,5 +284,6 @@ class LeaseClaim(Claim):
     def withdraw(self) -> None:
         for slot in self._slots:
             self._heart.release(slot)
-        self._server.is_given_up |= self._is_unanswered
+        if self._is_unanswered:
+            self._server.give_up()
         self._server.drop(self._name)

@@ -38,7 +38,8 @@ def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
             return _answer(connection, seen)
         finally:
             connection.close()
-    except (OSError, http.client.HTTPException, ValueError) as error:  # those of ssl and socket are OSErrors
+    except (OSError, http.client.HTTPException, ValueError, RuntimeError) as error:
+        # Those of ssl and socket are OSErrors; a plugin that blocks sockets raises RuntimeErrors in the run's process.
         return NoReply(f"{type(error).__name__}: {error}".rstrip(": "), sent, bytes(seen))
 
 

@@ -1,0 +1,60 @@
+"""Plugins that answer, block or fake what tests do: they must not reach the calls to the service."""
+
+import pytest
+
+from pytest_device.testing import FaultyService
+
+
+@pytest.mark.parametrize(
+    ("options", "blocked"),
+    [
+        ([], "*pytest-socket intercepts calls to 127.0.0.1: allow it with --allow-hosts=127.0.0.1, or *"),
+        (["--device-no-reaper"], "create: no connection to * (SocketBlockedError: *"),
+    ],
+)
+def test_a_device_is_provided_or_the_culprit_is_named_at_once(
+    pytester: pytest.Pytester,
+    service: FaultyService,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    blocked: str,
+) -> None:
+    monkeypatch.setenv("DEVICE_WAIT_TIMEOUT_SECONDS", "600")  # nothing may serve it
+    pytester.makepyfile(
+        """
+        import os
+        from pathlib import Path
+        import pytest, respx
+
+        pytestmark = pytest.mark.device(platform="android", share="test")
+        STATE = Path(os.environ["DEVICE_STATE_DIR"])
+
+        @pytest.fixture
+        def mocked():
+            with respx.mock:
+                yield
+
+        def test_httpx(httpx_mock, device_session): pass
+
+        def test_fs(fs, device_session):
+            assert not STATE.exists()
+            fs.pause()
+            assert len(list(STATE.glob("runs/*/*.json"))) == 1
+
+        def test_respx(mocked, device_session): pass
+
+        @pytest.mark.disable_socket
+        def test_socket(device_session): pass
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-Wignore", *options)
+
+    result.assert_outcomes(passed=2, errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            'infrastructure: get: respx intercepts calls to 127.0.0.1: let it pass with respx.route(host="127.0.0.1")*',
+            f"infrastructure: {blocked}",
+        ]
+    )
+    assert set(service.statuses()) == {"stopped"}
