@@ -13,7 +13,13 @@ from pytest_device.options import OPTIONS, Option, Options
 from pytest_device.settings import LOCAL_APP_ID, Settings, checked_token, resolve
 from pytest_device.spec import Platform, SessionType, Share
 
-_TEXTS = (Options.artifacts_dir, Options.identifier)
+_TEXTS = (
+    Options.artifacts_dir,
+    Options.identifier,
+    Options.avd,
+    Options.simulator,
+    Options.appium_allow_insecure,
+)
 """Options that any text is a good value of."""
 APP_ID = "7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c"
 
@@ -53,6 +59,9 @@ GOOD = {
     "identifier": ("Pixel 9", "Pixel 9"),
     "share": ("class", Share.CLASS),
     "attach": (APP_ID, APP_ID),
+    "avd": ("Phone_34", "Phone_34"),
+    "simulator": ("iPhone 16", "iPhone 16"),
+    "appium_allow_insecure": ("a:b, *:c", ("a:b", "*:c")),
     "shard": ("02/4", "2/4"),
     "slots_url": ("rediss://redis.example/1", "rediss://redis.example/1"),
     "polling": ("learned", "learned"),
@@ -199,8 +208,27 @@ def test_a_chosen_pace_holds_for_the_local_service_too() -> None:
 def test_builds_are_for_a_local_service_that_may_work_elsewhere() -> None:
     settings = resolved({"device_local": "true"}, {"DEVICE_BUILDS_DIR": "builds"})
 
-    assert settings.of_local_service() == {"app_id": LOCAL_APP_ID, "builds_dir": str(Path.cwd() / "builds")}
+    assert settings.of_local_service() == {
+        "app_id": LOCAL_APP_ID,
+        "builds_dir": str(Path.cwd() / "builds"),
+        "real_only": False,
+        "avd": None,
+        "simulator": None,
+        "allow_insecure": [],
+    }
     assert not list(settings.service_problems())
+
+
+def test_real_devices_are_those_of_a_local_service() -> None:
+    given = {"DEVICE_LOCAL_REAL": "1", "DEVICE_AVD": "Phone", "DEVICE_APPIUM_ALLOW_INSECURE": "a:b, *:c"}
+    settings = resolved({}, given)
+
+    local = settings.of_local_service()
+    assert (settings.local, local["real_only"], local["avd"]) == (True, True, "Phone")
+    assert local["allow_insecure"] == ["a:b", "*:c"]
+    assert not list(settings.service_problems())
+    with pytest.raises(ConfigError, match="mutually exclusive"):
+        resolved({"device_local_real": "true", "device_url": "https://a"})
 
 
 def test_builds_for_another_service_are_a_mistake_on_the_command_line_only() -> None:

@@ -62,6 +62,18 @@ class Options:
 
     url: Option[str | None] = Option(None, "URL of the device service, without /v2", "address")
     local = Option(False, "start a local service for the duration of this run", "switch")
+    local_real = Option(
+        False, "with the local service, use real emulators and simulators only, never a browser", "switch"
+    )
+    avd: Option[str | None] = Option(
+        None, "Android Virtual Device that the local service uses, and starts if it is not up", "text", metavar="NAME"
+    )
+    simulator: Option[str | None] = Option(
+        None, "iOS Simulator that the local service uses, and boots if it is not up", "text", metavar="NAME"
+    )
+    appium_allow_insecure: Option[tuple[str, ...]] = Option(
+        (), "features for --allow-insecure of the local service's Appium", "words", metavar="FEATURES"
+    )
     app_id: Option[str | None] = Option(None, "project to create sessions in (a UUID)", "uuid", "the project's UUID")
 
     platform: Option[tuple[Platform, ...]] = Option(

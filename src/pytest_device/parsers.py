@@ -127,6 +127,10 @@ def absolute_path(text: str) -> str:
     return _parsed(text, "an absolute path", str, lambda text: "\0" not in text and Path(text).is_absolute())
 
 
+def words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in text.split(","))))
+
+
 def word(text: str) -> str:
     is_word = text.isascii() and text.isalpha() and text.islower()
     return _parsed(text, "lowercase letters only", str, lambda _: is_word)

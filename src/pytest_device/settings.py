@@ -107,9 +107,8 @@ class Settings(Options):
             }
             yield from (f"{self.source(word)} {_OUTLIVES}" for word, is_set in outliving.items() if is_set)
             return
-        if self.rank("builds_dir") == Rank.COMMAND_LINE:
-            source = self.source("builds_dir")
-            yield f"{source} only applies to the local service: add {Options.local.flag} or remove it"
+        if sources := [self.source(word) for word in _OF_LOCAL if self.rank(word) == Rank.COMMAND_LINE]:
+            yield f"{' and '.join(sources)} only applies to the local service: add {Options.local.flag} or remove it"
         if self.url is None:
             yield (
                 f"no device service is configured: set its URL ({Options.url.spellings}), {TOKEN_VARIABLE} and an "
@@ -125,12 +124,20 @@ class Settings(Options):
 
     def of_local_service(self) -> dict[str, Any]:
         """Return the configuration of this run's local service."""
-        return {"app_id": str(self.app_id), "builds_dir": self.builds_dir}
+        return {
+            "app_id": str(self.app_id),
+            "builds_dir": self.builds_dir,
+            "real_only": self.local_real,
+            "avd": self.avd,
+            "simulator": self.simulator,
+            "allow_insecure": list(self.appium_allow_insecure),
+        }
 
     def _origin(self, word: str) -> Origin:
         return self.origins.get(getattr(Options, word).word, _DEFAULT)
 
 
+_OF_LOCAL: Final = ("builds_dir", "local_real", "avd", "simulator", "appium_allow_insecure")
 _OUTLIVES: Final = "needs a remote service: the local one starts and ends with the run"
 
 
@@ -169,6 +176,8 @@ def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Setting
             except ValueError as error:
                 problems.append(f"{as_given(origin.source, shown(text))} must be {error}")
     settings = Settings(values, origins, environ.get(TOKEN_VARIABLE, ""))
+    if settings.local_real and settings.is_default("local"):
+        settings = settings.but("local_real", local=True)
     problems += _exclusions(settings)
     if problems:
         raise ConfigError(*problems)

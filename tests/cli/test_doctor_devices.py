@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_device.cli.doctor.devices import check_devices
+from pytest_device.cli.doctor.local import check_exposure
 from pytest_device.service.config import cache_directory
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from tests.cli.running import run
@@ -116,3 +117,21 @@ def test_the_command_reports_them(tmp_path: Path) -> None:
 
     names = {finding["name"] for finding in json.loads(report.stdout)["findings"]}
     assert {"android: chromium", "ios: chromium", "agent-device", "argent"} <= names
+
+
+def test_root_is_told_that_the_browser_has_no_sandbox_and_how_it_gets_one() -> None:
+    root, other = ([one for one in check_exposure(user, "") if one.name == "sandbox"] for user in (0, 1000))
+
+    assert [(one.status, one.fix.partition(":")[0]) for one in root] == [
+        ("warn", "run pytest as another user, for example")
+    ]
+    assert "--no-sandbox" in root[0].text
+    assert other == []
+
+
+def test_a_system_that_refuses_namespaces_is_reported_with_its_reason() -> None:
+    (refused,) = check_exposure(1000, "Operation not permitted")
+
+    assert (refused.name, refused.status) == ("ports", "warn")
+    assert refused.text.endswith("no network namespace (Operation not permitted)")
+    assert [one.status for one in check_exposure(1000, "")] == ["ok"]

@@ -1,6 +1,7 @@
 """An Appium driver: started with the suite's options, quit at the end within bounds unless it is to be left."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
@@ -139,6 +140,23 @@ def test_a_start_that_hangs_is_reported_with_its_limit_and_as_a_device_that_may_
 
     assert lost == [True]
     assert [path for path, _ in far.asked] == ["/session"]
+
+
+def test_a_start_that_builds_web_driver_agent_has_a_limit_of_its_own_and_the_commands_do_not(far: Controller) -> None:
+    server = appium(source=HANGS)
+
+    def slow_start(call: str) -> Answer:
+        if call.startswith("POST") and call.endswith("/session"):
+            time.sleep(0.5)  # longer than a command may take
+        return server(call)
+
+    far.answer = slow_start
+
+    with (
+        driver(session_on(far), {"appium:wdaLaunchTimeout": 100}, policy=SHORT) as driven,
+        pytest.raises(ReadTimeoutError),
+    ):
+        _ = driven.page_source
 
 
 @pytest.mark.parametrize("answer", [refuses("session not created", "no"), refuses("invalid session id", "gone", 404)])

@@ -108,11 +108,12 @@ def test_the_facts_of_a_session_hold_neither_the_query_of_an_archive_nor_what_th
 
 
 def test_a_failed_test_reports_its_device_and_leaves_artifacts_where_nobody_chose_a_directory(
-    pytester: pytest.Pytester, service: FaultyService
+    pytester: pytest.Pytester, service: FaultyService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytester.makepyfile(test_it=FAILING)
 
-    result = pytester.runpytest("--junitxml=report.xml")
+    monkeypatch.delenv("PYTEST_ADDOPTS")  # which leaves pytest-html out
+    result = pytester.runpytest("--junitxml=report.xml", "--html=report.html")
 
     (session,) = service.sessions()
     place = next(Path("device-artifacts").glob("*test_fails*"))
@@ -124,6 +125,7 @@ def test_a_failed_test_reports_its_device_and_leaves_artifacts_where_nobody_chos
     result.stdout.fnmatch_lines(["-* device -*", *section], consecutive=True)
     (failure,) = ET.parse("report.xml").iter("failure")
     assert "\n".join(section) in str(failure.text)
+    assert all(line.strip() in Path("report.html").read_text() for line in section)
     assert (place / "session.json").exists()
     assert Path("device-artifacts/.gitignore").read_text() == "*\n"
 

@@ -11,7 +11,7 @@ CACHE = cache_directory(os.environ, Path.home()).parent
 BUILD = "5b0f6f0e-7c52-4f0b-9a53-2d1f8f0f6a99"
 SUITE = f"""
 import time
-import psutil, pytest
+import psutil, pytest, pytest_device
 pytestmark = pytest.mark.device(platform="android", type="web-preview-only")
 
 @pytest.mark.device(build_id="{BUILD}")
@@ -23,8 +23,11 @@ def test_device(device_session): pass
 @pytest.mark.device(application_archive_url="http://127.0.0.1:1/app.zip")
 def test_app(device_session): pass
 
+def test_lost(device_session):
+    raise pytest_device.ControllerLostError("the controller does not respond")
+
 def test_dies(device_session, device_client):
-    words = "--remote-debugging-port=0", str(device_session.id)
+    words = "--remote-debugging-pipe", str(device_session.id)
     for one in psutil.process_iter(["cmdline"]):
         line = " ".join(one.info["cmdline"] or ())
         if all(word in line for word in words) and "--type=" not in line:
@@ -45,7 +48,7 @@ def test_the_message_has_the_reason_and_no_address_that_ends_with_the_run(
 
     result = pytester.runpytest_subprocess("--device-local", "--device-no-reorder", *options)
 
-    result.assert_outcomes(errors=4)
+    result.assert_outcomes(errors=5)
     for line in (
         f"config: buildId {BUILD}: the local service has no directory of builds*",
         "config: deviceIdentifier 'iPhone 99' is not an android phone *: name one of Pixel 8, *",
@@ -58,5 +61,6 @@ def test_the_message_has_the_reason_and_no_address_that_ends_with_the_run(
         ["-* device -*", "android web-preview-only on Pixel 8 (chromium)", "artifacts: device-artifacts*test_dies*"]
     )
     assert not [line for line in result.outlines if "/sessions/" in line and not line.startswith("device_session =")]
-    result.stdout.no_fnmatch_line("*local device service log*")
+    (log,) = [number for number, line in enumerate(result.outlines) if "local device service log" in line]
+    assert "ERROR at call of test_lost" in "".join(result.outlines[log - 6 : log])  # whose message has no reason
     result.stdout.no_fnmatch_line("  device *")

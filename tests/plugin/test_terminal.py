@@ -335,7 +335,7 @@ def test_the_header_reports_service_app_and_limits(pytester: pytest.Pytester, mo
     monkeypatch.setenv("DEVICE_URL", "https://devices.example")
     monkeypatch.setenv("DEVICE_APP_ID", "11111111-2222-4333-8444-555555555555")
 
-    first = "device: https://devices.example (DEVICE_URL), app ID 11111111-2222-4333-8444-555555555555, "
+    first = "device: https://devices.example (DEVICE_URL), app ID 11111111…, "
     pytester.runpytest().stdout.fnmatch_lines([f"{first}sessions up to 30 min (idle 10)"])
     limits = ["--device-max-duration-minutes=9", "--device-max-idle-time-minutes=3", "--device-max-sessions=4"]
     shown = pytester.runpytest(*limits).stdout

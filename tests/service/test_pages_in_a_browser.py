@@ -47,6 +47,9 @@ return [...document.querySelectorAll('body *')]
 """What stands out too little from its ground to be read."""
 
 
+CLIPBOARD = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+
+
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[Chrome]:
     with browser() as chrome:
@@ -199,7 +202,7 @@ def test_until_the_first_picture_the_preview_says_that_it_connects(look: Chrome,
 
 
 def test_an_id_is_copied_by_its_button(look: Chrome, stage: Stage) -> None:
-    look.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"], "origin": stage.base_url})
+    look.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": stage.base_url})
     look.get(stage.page)
     button = next(one for one in look.find_elements(By.CSS_SELECTOR, "#facts .copy") if stage.id in parent(one).text)
     button.click()

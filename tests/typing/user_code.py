@@ -49,6 +49,16 @@ def test_greets(device_driver: WebDriver, device_session: Session) -> None:
     assert device_session.status is Status.IN_PROGRESS
 
 
+@pytest.fixture(scope="module")
+def signed_in(module_device_driver: WebDriver) -> WebDriver:
+    return module_device_driver
+
+
+@pytest.mark.device(platform="android", type="appium", share="module")
+def test_stays_signed_in(signed_in: WebDriver) -> None:
+    assert signed_in.session_id
+
+
 @pytest.mark.device(platform=Platform.IOS, type=SessionType.WEB_PREVIEW_ONLY)
 def test_shows_its_picture(device_session: Session) -> None:
     config = device_session.remote_config

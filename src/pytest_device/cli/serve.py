@@ -52,6 +52,19 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         help="maximum number of concurrent sessions; more are refused with 429 (default: %(default)s)",
     )
+    parser.add_argument(
+        "--real-only",
+        action="store_true",
+        default=bool(os.environ.get(Options.local_real.variable)),
+        help=f"use real emulators and simulators only, never a browser (default: {Options.local_real.variable})",
+    )
+    for option in (Options.avd, Options.simulator, Options.appium_allow_insecure):
+        parser.add_argument(
+            f"--{option.word.replace('_', '-')}",
+            metavar=option.metavar,
+            default=os.environ.get(option.variable) or None,
+            help=f"{option.help} (default: {option.variable})",
+        )
     add_state_dir(parser, "directory for its state, used by one service at a time")
     add_json(parser)
 
@@ -108,6 +121,10 @@ def _run(parsed: argparse.Namespace) -> int:
         cache_dir=cache_directory(os.environ, Path.home()),
         builds_dir=parsed.builds_dir,
         max_sessions=parsed.max_sessions,
+        real_only=parsed.real_only,
+        avd=parsed.avd,
+        simulator=parsed.simulator,
+        allow_insecure=Options.appium_allow_insecure.parse(parsed.appium_allow_insecure or ""),
     )
 
     def announce(event: Progress | Ready | Changed) -> None:

@@ -98,7 +98,7 @@ def _facts(settings: "Settings") -> Iterator[str]:
         yield f"local service ({settings.source('local')})"
     else:
         yield f"{settings.url} ({settings.source('url')})"
-        yield f"app ID {settings.app_id or 'not set'}"
+        yield f"app ID {f'{settings.app_id[:8]}…' if settings.app_id else 'not set'}"  # whole with -v
     longest = settings.duration_with()
     limit = f"{longest} min" if isinstance(longest, int) else "the account's default"
     yield f"sessions up to {limit} (idle {settings.max_idle_time_minutes})"

@@ -16,10 +16,9 @@ from pytest_device.errors import (
 )
 from pytest_device.escape import escaped
 from pytest_device.local import log_lines
-from pytest_device.plugin.names import OF_SCOPE
 from pytest_device.plugin.output import artifacts
 from pytest_device.plugin.output.event_log import EventLog
-from pytest_device.plugin.output.failure import add_section, describe, shorten
+from pytest_device.plugin.output.failure import add_section, describe, message_only, shorten
 from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import attach
 from pytest_device.plugin.provider.holds import spend, taken_by
@@ -27,7 +26,6 @@ from pytest_device.plugin.provider.timeouts import TimerNotes
 from pytest_device.plugin.signals import EndInOrder
 from pytest_device.plugin.state import FAILED, PROVIDING, WAITED
 from pytest_device.redact import Redactor
-from pytest_device.report.lines import without_pages
 from pytest_device.report.verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
@@ -59,8 +57,7 @@ class DeviceTests(TimerNotes):
     @pytest.hookimpl(tryfirst=True)  # before pytest sets up
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Let the test go on with a driver of a wider scope, or get a new one."""
-        for name in OF_SCOPE.keys() & set(getattr(item, "fixturenames", ())):
-            self.devices.resume(item, name)
+        self.devices.resume(item)
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # around what tears down, within what captures and logs
     def pytest_runtest_teardown(
@@ -145,7 +142,7 @@ class DeviceTests(TimerNotes):
             item.stash[_BLAMED] = error
         if excinfo.value is error:
             notes = getattr(error, "__notes__", [])
-            report.longrepr = self._plain(excinfo, "\n".join([f"{verdict}: {error}", *notes]))
+            report.longrepr = self._message_only(excinfo, "\n".join([f"{verdict}: {error}", *notes]))
         if verdict is Verdict.INFRASTRUCTURE and not (isinstance(error, SessionError) and error.reason):
             self._add_log(item, report)  # the message lacks the reason
 
@@ -161,17 +158,11 @@ class DeviceTests(TimerNotes):
         if problem is None or (error and not isinstance(error, ControllerLostError)):
             return error
         report.sections.append(("Error in the test", str(report.longrepr)))
-        report.longrepr = self._plain(excinfo, f"{verdict_of(problem)}: {problem}")
+        report.longrepr = self._message_only(excinfo, f"{verdict_of(problem)}: {problem}")
         return problem
 
-    def _plain(self, error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
-        """Return the error as its message alone: users cannot do anything with a traceback through the plugin."""
-        message = without_pages(self._redactor.text(message))
-        shown = error.getrepr(style="value", chain=False)
-        if shown.reprcrash:
-            shown.reprcrash.message = message
-        shown.reprtraceback.reprentries[0].lines = message.splitlines()
-        return shown
+    def _message_only(self, excinfo: pytest.ExceptionInfo[BaseException], message: str) -> Any:
+        return message_only(excinfo, self._redactor.text(message))
 
     def _add_devices(
         self, item: pytest.Item, report: pytest.TestReport, error: DeviceError | None, directory: Path | None

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pytest_device.service import page, replies
 from pytest_device.service.accounts import MAY_CREATE_AND_STOP, MAY_GET, Account, Accounts, Caller, Role
+from pytest_device.service.devices.found import BusyError
 from pytest_device.service.effects import ConnectionLostError, FaultyApp, testing_routes
 from pytest_device.service.faults import Faults
 from pytest_device.service.lifecycle import Session
@@ -106,7 +107,11 @@ class _Api:
         owner = self._owner(body["appId"])
         _permit(caller, MAY_CREATE_AND_STOP, owner)
         _admit(owner, body)
-        if reason := await self._refuses(body):
+        try:
+            reason = await self._refuses(body)
+        except BusyError as busy:
+            raise RefusalError(429, replies.NO_CAPACITY, str(busy), headers={"Retry-After": "1"}) from busy
+        if reason:
             raise RefusalError(400, replies.NO_DEVICE, reason)
         self._check_capacity()  # with no pause until the session is created
         return self._success(self._sessions.create(body, default_minutes=owner.max_duration_minutes))

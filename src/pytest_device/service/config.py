@@ -26,7 +26,8 @@ class ServiceConfig:
     for ``types`` are installed before the service is ready, those for other session types at their first session.
     ``requests`` are create requests that will be sent: a browser that they need is installed before the service is
     ready. ``builds_dir`` has the builds that sessions may name. ``max_sessions`` limits those that have not ended.
-    ``temporary`` removes ``state_dir`` at the end.
+    ``real_only`` uses no browser as a device; ``avd`` and ``simulator`` name the devices to use and to start.
+    ``allow_insecure`` are features for Appium's option of this name. ``temporary`` removes ``state_dir`` at the end.
     Raises ConfigError naming the value and the rule.
     """
 
@@ -48,6 +49,10 @@ class ServiceConfig:
     requests: tuple[Mapping[str, Any], ...] = ()
     builds_dir: Path | None = None
     max_sessions: int = DEFAULT_MAX_SESSIONS
+    real_only: bool = False
+    avd: str | None = None
+    simulator: str | None = None
+    allow_insecure: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         duration = self.max_duration_minutes
@@ -124,6 +129,10 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "requests": (list,),
     "builds_dir": (str, type(None)),
     "max_sessions": (int,),
+    "real_only": (bool,),
+    "avd": (str, type(None)),
+    "simulator": (str, type(None)),
+    "allow_insecure": (list,),
 }
 
 
@@ -139,6 +148,8 @@ def _read(name: str, value: object) -> Any:
             return _role(value)
         case "types", list():
             return tuple(_type(one) for one in cast("list[object]", value))
+        case "allow_insecure", list():
+            return tuple(map(str, cast("list[object]", value)))
         case "requests", list():
             return tuple(_request(one) for one in cast("list[object]", value))
         case _:

@@ -32,7 +32,7 @@ from pytest_device.sessions.reply_body import body_of, check_whole
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.settings import checked_token
-from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR, Status
+from pytest_device.spec import SESSIONS_PATH, TERMINAL, VENDOR
 
 if TYPE_CHECKING:
     import ssl
@@ -267,20 +267,6 @@ def _certificates() -> "ssl.SSLContext | bool":
 
     cafile, capath = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     return ssl.create_default_context(cafile=cafile, capath=capath) if cafile or capath else True
-
-
-class LocalClient(DeviceClient):
-    """Adds what the local service says on its session pages only, which end with the run: devices, why one failed."""
-
-    def get(self, session_id: UUID | str) -> Session:
-        """Return the session; raise ConfigError if it failed because of its request."""
-        session, facts = super().get(session_id), dict[str, Any]()
-        if session.status != Status.NEW:
-            with suppress(httpx.HTTPError, ValueError):
-                facts = self._http.get(f"/sessions/{session.id}/facts").json().get("data", {})
-        if facts.get("failedByRequest"):
-            raise ConfigError(str(facts["reason"]))
-        return session.model_copy(update={"reason": facts.get("reason"), "deviceName": facts.get("device")})
 
 
 def _path(session_id: UUID | str) -> str:

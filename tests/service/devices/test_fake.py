@@ -24,7 +24,7 @@ def test_appium_gets_what_its_fake_driver_wants() -> None:
         "appium:deviceName": "iPhone 16",
         "appium:app": app,
     }
-    assert Path(app).is_file()
+    assert Path(str(app)).is_file()
     assert tools.appium_home is None
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.choice import Choice, choose
 from pytest_device.service.devices.emulator import parse as parse_adb
 from pytest_device.service.devices.found import Found, Listed
-from pytest_device.service.devices.kinds import Choice, Devices, Machine, availability, choose
+from pytest_device.service.devices.kinds import Devices, Machine, availability
 from pytest_device.service.devices.simulator import parse as parse_simctl
 from pytest_device.service.runners.guard import Guard
 from pytest_device.spec import Platform, SessionType
@@ -263,7 +264,7 @@ def devices(tmp_path: Path, script: Script, reported: list[str]) -> Devices:
     """Two Android devices, and no browser."""
     environ = {"PATH": str(lists(script, ADB.replace("192.168.1.20:5555      device", "192.168.1.20:5555      gone")))}
     guard = Guard(environ=environ, log=reported.append)
-    return Devices(environ=environ, home=tmp_path, guard=guard, log=reported.append)
+    return Devices(environ=environ, home=tmp_path, guard=guard, log=reported.append, handover_seconds=0)
 
 
 @asynccontextmanager

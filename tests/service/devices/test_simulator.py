@@ -63,10 +63,26 @@ def app(tmp_path: Path) -> Path:
 def phone(tmp_path: Path, app: Path) -> Generator[Phone]:
     xcrun = Recorded.made(tmp_path / "bin" / "xcrun")
     found, reported = Found("simulator", program=xcrun.program, appium_home=tmp_path / ".appium"), list[str]()
-    lending = borrow(UDID, found, environ=dict(os.environ), directory=tmp_path, log=reported.append)
+    (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").mkdir(parents=True)
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    lending = borrow(UDID, found, environ=environ, directory=tmp_path, log=reported.append)
     yield Phone(xcrun, asyncio.run(lending.__aenter__()), app, reported)
     xcrun.answers({})
     asyncio.run(lending.__aexit__(None, None, None))
+
+
+def test_the_first_build_of_web_driver_agent_has_a_limit_of_its_own(phone: Phone, tmp_path: Path) -> None:
+    (tmp_path / "Library/Developer/Xcode/DerivedData/WebDriverAgent-abc").rmdir()
+    found = Found("simulator", program=phone.xcrun.program, appium_home=tmp_path / ".appium")
+
+    async def scenario() -> object:
+        async with borrow(
+            UDID, found, environ={"HOME": str(tmp_path)}, directory=tmp_path, log=phone.reported.append
+        ) as device:
+            return device.tools.capabilities["appium:wdaLaunchTimeout"]
+
+    assert asyncio.run(scenario()) == 480_000
+    assert "appium:wdaLaunchTimeout" not in phone.device.tools.capabilities
 
 
 def test_it_is_known_by_its_udid(phone: Phone, tmp_path: Path) -> None:

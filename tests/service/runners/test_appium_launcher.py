@@ -1,6 +1,6 @@
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +45,7 @@ class Stand:
     guard: Guard
     home: Path
     directory: Path
+    allow_insecure: Sequence[str] = ()
 
     @asynccontextmanager
     async def running(self, launcher: AppiumLauncher, device: Device) -> AsyncGenerator[Controller]:
@@ -58,6 +59,7 @@ class Stand:
                     url="",
                     device_url="",
                     note=print,
+                    allow_insecure=self.allow_insecure,
                 ),
                 device,
             )
@@ -159,3 +161,13 @@ def test_a_request_that_never_gets_whole_does_not_hold_up_the_end(stand: Stand, 
         return server.program.process.returncode
 
     assert asyncio.run(scenario()) == 0  # it ended when asked, and was not killed at the limit
+
+
+def test_insecure_features_are_allowed_by_name(stand: Stand, fake: Fake, tmp_path: Path) -> None:
+    talks = stand.of(tmp_path / "talks", "console.log(process.argv.slice(-2).join(' ')); process.exit(1)")
+    allowing = replace(talks, allow_insecure=("uiautomator2:adb_shell", "*:session_discovery"))
+
+    with pytest.raises(ControllerError, match=r"--allow-insecure uiautomator2:adb_shell,\*:session_discovery"):
+        allowing.run(AppiumLauncher(), fake)
+    with pytest.raises(ControllerError, match="--shutdown-timeout 0"):
+        talks.run(AppiumLauncher(), fake)

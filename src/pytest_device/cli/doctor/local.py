@@ -46,6 +46,7 @@ def _findings(environ: Mapping[str, str], home: Path, version_of: Callable[[str]
 def _programs(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
     from pytest_device.cli.doctor.devices import check_devices
     from pytest_device.service.config import cache_directory
+    from pytest_device.service.runners import isolated
     from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 
     cache_dir = cache_directory(environ, home)
@@ -53,6 +54,21 @@ def _programs(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
     for project in (AGENT_DEVICE, ARGENT):
         yield _installed_later(environ, cache_dir, project)
     yield from check_devices(environ, home)
+    yield from check_exposure(os.geteuid(), isolated.refusal())
+
+
+def check_exposure(user: int, refused: str) -> Iterator[Finding]:
+    """Yield what a page, or another user of this machine, could reach; ``refused`` is why there is no namespace."""
+    from pytest_device.service.runners.isolation import OPEN
+
+    if user == 0:
+        text = "Chromium runs with --no-sandbox as root: a page that takes over the browser takes over the machine"
+        yield warn("sandbox", text, "run pytest as another user, for example: runuser -u tester -- pytest")
+    if refused:
+        fix = "allow user namespaces to this user, or use a machine that has no other users"
+        yield warn("ports", f"{OPEN}: no network namespace ({refused})", fix)
+    else:
+        yield ok("ports", "the ports of a session's programs are in a network namespace of their own")
 
 
 def _appium(environ: Mapping[str, str], cache_dir: Path, project: "Project") -> Iterator[Finding]:

@@ -86,6 +86,11 @@ def address_of(started: "WebDriver") -> str:
     return str(_config_of(started).remote_server_addr)
 
 
+def limit(started: "WebDriver", seconds: float) -> None:
+    """Set the time limit of all commands from here on."""
+    _config_of(started).timeout = seconds
+
+
 @contextmanager
 def limited(started: "WebDriver", seconds: float) -> Generator[None]:
     """Lower the time limit of the commands in a block; the client reads it for each command."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from pytest_device.controllers.appium.connection import (
     client_errors,
     connect_directly,
     has_no_answer,
+    limit,
     limited,
 )
 from pytest_device.controllers.appium.options import BROWSER, merged_options, sent_by
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 QUIT_SECONDS: Final = 20.0
 """The limit of a quit, unless all commands have a shorter one."""
+
+_AFTER_BUILD_SECONDS: Final = 60.0
+"""What a start takes besides the build of WebDriverAgent."""
 
 _logger = logging.getLogger("pytest_device")
 
@@ -63,6 +68,7 @@ def driver(
     wanted = merged_options(session, config, options, request)
     started = _start(session, config, wanted, policy, lost)
     try:
+        limit(started, policy.timeout_seconds)
         if policy.direct_connection:
             connect_directly(started, config.appium_url, policy)
         if request is not None and request.open_url is not None:
@@ -81,6 +87,7 @@ def _start(
 ) -> "WebDriver":
     from appium.webdriver import Remote
 
+    policy = _patient(policy, sent_by(options))
     connection = client_config(config.appium_url, policy)
     try:
         return Remote(options=options, client_config=connection)
@@ -88,6 +95,14 @@ def _start(
         if has_no_answer(error):
             lost()
         raise _start_error(session, config, options, error, policy) from error
+
+
+def _patient(policy: DriverPolicy, sent: Mapping[str, Any]) -> DriverPolicy:
+    """Return the policy for a start that may build WebDriverAgent: never shorter than that may take."""
+    build_ms = sent.get("appium:wdaLaunchTimeout")
+    if not isinstance(build_ms, int | float):
+        return policy
+    return replace(policy, timeout_seconds=max(policy.timeout_seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS))
 
 
 def _escape_refusals(started: "WebDriver") -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_device.controllers.appium.refusal import ADVERTISEMENT
 from pytest_device.plugin.state import needs_of
-from pytest_device.report.lines import with_pages
+from pytest_device.report.lines import with_pages, without_pages
 from pytest_device.sessions.models import Session
 
 _OURS: Final = "pytest_device"
@@ -67,6 +67,16 @@ def _without_clients(head: TracebackType | None) -> TracebackType | None:
         if one:
             one.tb_next = following
     return (kept or [first])[0]
+
+
+def message_only(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
+    """Return the error as its message: users cannot do anything with a traceback through the plugin."""
+    message = without_pages(message)
+    shown = error.getrepr(style="value", chain=False)
+    if shown.reprcrash:
+        shown.reprcrash.message = message
+    shown.reprtraceback.reprentries[0].lines = message.splitlines()
+    return shown
 
 
 def describe(

@@ -106,9 +106,9 @@ class Devices:
                     item.ihook.pytest_device_ready(item=item, device_session=one.session)
         return self.taken(item)
 
-    def resume(self, item: pytest.Item, fixture: str) -> None:
-        """Give a test what a driver fixture of a wider scope holds, or let pytest set that fixture up anew."""
-        self.holds.resume(item, fixture, self._requirements.lasting(item, needs_of(item).values()))
+    def resume(self, item: pytest.Item) -> None:
+        """Give a test what its driver fixture of a wider scope holds, or let pytest set that fixture up anew."""
+        self.holds.resume(item, self._requirements.lasting(item, needs_of(item).values()))
         if taken_by(item) and self._plan:
             self._boot_ahead(self._plan, self.policy())
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_device.plugin.names import OF_SCOPE
 from pytest_device.plugin.state import DRIVERS, needs_of, note_session
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.roster import is_good
@@ -90,17 +91,18 @@ class Holds:
             if hold.is_kept:
                 self._keep(hold.sessions)
 
-    def resume(self, item: pytest.Item, fixture: str, lasting: "Sequence[DeviceRequirement]") -> None:
+    def resume(self, item: pytest.Item, lasting: "Sequence[DeviceRequirement]") -> None:
         """Give a test what its fixture holds; end the fixture if that is of no use to it, so that it is set up anew.
 
         pytest ends it as it does for another parameter: first all fixtures that are built on it.
         """
-        hold = next((one for one in self._holds if one.fixture == fixture), None)
-        if hold and hold.needs == needs_of(item) and hold.serves(lasting):
-            hold.give_to(item)
-        else:  # also one whose set-up has failed: pytest would raise that error again
-            test: Any = item
-            test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
+        for fixture in OF_SCOPE.keys() & set(getattr(item, "fixturenames", ())):
+            hold = next((one for one in self._holds if one.fixture == fixture), None)
+            if hold and hold.needs == needs_of(item) and hold.serves(lasting):
+                hold.give_to(item)
+            else:  # also one whose set-up has failed: pytest would raise that error again
+                test: Any = item
+                test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
 
     def share(self, item: pytest.Item, lasting: "Sequence[DeviceRequirement]") -> bool:
         """Give a test without a driver the device that others of its scope share, if one is held."""

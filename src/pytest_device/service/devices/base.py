@@ -47,7 +47,7 @@ class Tools:
     ``debugging_port`` is that of a browser, None if the device is not a browser.
     """
 
-    capabilities: Mapping[str, str]
+    capabilities: Mapping[str, str | int]
     appium_home: Path | None = None
     debugging_port: int | None = None
     environ: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -14,7 +14,7 @@ from typing import Final
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
-from pytest_device.service.devices.found import Found, Listed
+from pytest_device.service.devices.found import Found, Listed, Wanted
 from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import ask, last_line
@@ -29,18 +29,37 @@ _LAUNCHER: Final = "android.intent.category.LAUNCHER"
 _ROTATIONS: Final[Mapping[Orientation, str]] = {"PORTRAIT": "0", "LANDSCAPE": "1"}
 
 
-async def listed(environ: Mapping[str, str]) -> Found:
-    """Find the devices that are up."""
-    adb = shutil.which("adb", path=_search_path(environ))
+async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
+    """Find the devices that are up, or the named one."""
+    adb = shutil.which("adb", path=_search_path(environ, "platform-tools"))
     if adb is None:
         return Found(KIND, missing="adb is not on PATH", fix=_FIX)
     try:
         devices = parse(await ask([adb, "devices", "-l"], environ=environ))
+        if wanted.avd:
+            return await _named(wanted.avd, devices, Path(adb), environ)
     except ConfigError as error:
         return Found(KIND, missing=f"adb devices -l: {error}", fix=_FIX)
     if not devices:
         return Found(KIND, missing="adb devices -l lists no ready device", fix="start an emulator")
     return Found(KIND, devices, Path(adb))
+
+
+async def _named(avd: str, devices: Sequence[Listed], adb: Path, environ: Mapping[str, str]) -> Found:
+    """Return the emulator of an Android Virtual Device: up, or to be started."""
+    tools = [(one, Tool(adb, ("-s", one.udid), environ)) for one in devices if one.udid.startswith("emulator-")]
+    up = [one for one, tool in tools if (await tool.ask("emu", "avd", "name")).splitlines()[:1] == [avd]]
+    if up:
+        return Found(KIND, up, adb)
+    starter = shutil.which("emulator", path=_search_path(environ, "emulator"))
+    if starter is None:
+        missing = "emulator is neither on PATH nor in ANDROID_HOME"
+        return Found(KIND, missing=missing, fix="install Android's emulator package, or start the emulator yourself")
+    known = (await ask([starter, "-list-avds"], environ=environ)).split()
+    if avd not in known:
+        missing = f"emulator -list-avds has no {avd!r}: {', '.join(known) or 'none'}"
+        return Found(KIND, missing=missing, fix="name one of these, or create it with avdmanager")
+    return Found(KIND, program=adb, to_start=avd, starter=Path(starter))
 
 
 def parse(printed: str) -> Sequence[Listed]:
@@ -197,6 +216,6 @@ def borrow(serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -
     return borrowed(Emulator(serial, tool, found.appium_home), log)
 
 
-def _search_path(environ: Mapping[str, str]) -> str:
+def _search_path(environ: Mapping[str, str], package: str) -> str:
     sdks = [environ[name] for name in ("ANDROID_HOME", "ANDROID_SDK_ROOT") if environ.get(name)]
-    return os.pathsep.join([environ.get("PATH", ""), *(f"{sdk}/platform-tools" for sdk in sdks)])
+    return os.pathsep.join([environ.get("PATH", ""), *(f"{sdk}/{package}" for sdk in sdks)])

@@ -1,24 +1,30 @@
 """Chooses the device of a session: the first kind of a table that this machine has."""
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.site import serving
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
-from pytest_device.service.devices.base import Device, RequestError
-from pytest_device.service.devices.found import Found, Listed
+from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.choice import FORCED, Choice, choose, usable
+from pytest_device.service.devices.drivers import with_driver
+from pytest_device.service.devices.found import BusyError, Found, Wanted
 from pytest_device.service.devices.profiles import plain
+from pytest_device.service.devices.starting import Starter
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
-FORCED: Final = (chromium.KIND, fake.KIND)
-"""A ``deviceIdentifier`` of this name selects this kind, even if there is a real device. Ours."""
+HANDOVER_SECONDS: Final = 10.0
+"""How long the device of a session that has ended may take to be free."""
+_POLL_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class Machine:
     home: Path
     cache_dir: Path | None = None
     built_for: str = field(default_factory=browsers.hardware)
+    wanted: Wanted = field(default_factory=Wanted)
 
     @property
     def for_tools(self) -> Mapping[str, str]:
@@ -50,12 +57,15 @@ class Kind:
 
 
 def _real(
-    listed: Callable[[Mapping[str, str]], Awaitable[Found]], package: str
+    listed: Callable[[Mapping[str, str], Wanted], Awaitable[Found]], package: str
 ) -> Callable[[Machine, SessionType], Awaitable[Found]]:
     """Find real devices; a session with Appium needs the user's driver for them in ``package``."""
 
     async def find(machine: Machine, session_type: SessionType) -> Found:
-        return _with_appium_driver(await listed(machine.for_tools), machine, package, session_type)
+        found = await listed(machine.for_tools, machine.wanted)
+        if session_type is not SessionType.APPIUM:  # other controllers bring their own drivers
+            return found
+        return with_driver(found, Path(machine.environ.get("APPIUM_HOME") or machine.home / ".appium"), package)
 
     return find
 
@@ -84,43 +94,15 @@ async def availability(platform: Platform, session_type: SessionType, machine: M
         await kind.find(machine, session_type)
         for kind in KINDS
         if platform in kind.platforms and session_type in kind.types
+        if not (machine.wanted.real_only and kind.name in FORCED)
     ]
-
-
-def usable(founds: Sequence[Found], platform: Platform, identifier: str | None) -> Found:
-    """Return the first kind with a usable device. Raises ControllerError if there is none."""
-    wanted = plain(identifier) if identifier else None
-    # The fake device cannot run an app: a request gets it only by its name.
-    fitting = [one for one in founds if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)]
-    found = next((one for one in fitting if not one.missing), None)
-    if found is None:
-        raise _nothing(fitting, platform, wanted)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The device of a session: its kind, and the device if the kind has several."""
-
-    found: Found
-    device: Listed | None = None
-
-
-def choose(founds: Sequence[Found], platform: Platform, identifier: str | None, taken: Collection[str]) -> Choice:
-    """Choose the device of a session.
-
-    Raises ControllerError if this machine has no usable device, or has real devices but none with the requested name,
-    or none that is free: a session never gets another device than the requested one. Ours.
-    """
-    found = usable(founds, platform, identifier)
-    return Choice(found, _one(found.devices, platform, identifier, taken) if found.devices else None)
 
 
 class Devices:
     """The devices of this machine; each is borrowed by one session at a time.
 
     ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser, ``serve`` serves a
-    web build.
+    web build. Devices that are ``wanted`` are started for the first session; ``close`` ends them.
     """
 
     def __init__(
@@ -132,8 +114,12 @@ class Devices:
         log: Log,
         toolbox: Toolbox | None = None,
         serve: Callable[[Path], AbstractAsyncContextManager[str]] = serving,
+        wanted: Wanted = Wanted(),  # noqa: B008  # frozen
+        handover_seconds: float = HANDOVER_SECONDS,
     ) -> None:
-        self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None)
+        self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None, wanted=wanted)
+        self._handover_seconds = handover_seconds
+        self._starter = Starter(self._machine.for_tools, guard)
         self._toolbox = toolbox
         self._guard = guard
         self._log = log
@@ -146,15 +132,21 @@ class Devices:
         Raises ConfigError if there is no usable device or the browser cannot be installed.
         """
         try:
-            _, found = await self._find(request)
+            _, found = await self._up(request, progress)
         except ControllerError as error:
             raise ConfigError(str(error)) from error
         await self._install(found, request, progress)
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
-        """Return why this machine has no device for a request, None if it has one or can install it."""
+        """Return why this machine has no device for a request, None if it has one, or can install or start it.
+
+        Raises BusyError while another session has it.
+        """
         try:
-            await self._find(request)
+            founds, _ = await self._find(request)
+            self._choice(founds, request)
+        except BusyError:
+            raise
         except ControllerError as error:
             return str(error)
         return None
@@ -163,6 +155,34 @@ class Devices:
         platform = Platform(request["platform"])
         founds = await availability(platform, _type(request), self._machine)
         return founds, usable(founds, platform, request.get("deviceIdentifier"))
+
+    def _choice(self, founds: Sequence[Found], request: Mapping[str, Any]) -> Choice:
+        return choose(founds, Platform(request["platform"]), request.get("deviceIdentifier"), self._taken)
+
+    async def _up(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Found]:
+        """Find the devices for a request, once the one that the user named is up."""
+        async with self._starter.one_at_a_time:
+            founds, found = await self._find(request)
+            if not found.to_start:
+                return founds, found
+            await self._starter.start(found, note)
+            return await self._find(request)
+
+    async def close(self) -> None:
+        """End the devices that were started here."""
+        await self._starter.close()
+
+    async def _free(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Choice]:
+        """Choose the device once it is free: a session that has ended may still be giving it back."""
+        until = time.monotonic() + self._handover_seconds
+        while True:
+            founds, _ = await self._up(request, note)
+            try:
+                return founds, self._choice(founds, request)
+            except BusyError:
+                if time.monotonic() >= until:
+                    raise
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _install(self, found: Found, request: Mapping[str, Any], progress: Log) -> None:
         if found.to_install and self._toolbox:
@@ -180,8 +200,7 @@ class Devices:
         cannot be installed, OSError if its directories cannot be created.
         """
         platform, identifier, note = Platform(request["platform"]), request.get("deviceIdentifier"), log or self._log
-        founds, _ = await self._find(request)
-        choice = choose(founds, platform, identifier, self._taken)
+        founds, choice = await self._free(request, note)
         async with self._reserved(choice):
             await self._install(choice.found, request, note)
             async with self._opened(choice, platform, identifier, directory, note) as device:
@@ -222,45 +241,6 @@ class Devices:
         if found.kind == emulator.KIND:
             return emulator.borrow(udid, found, environ=environ, log=self._log)
         return simulator.borrow(udid, found, environ=environ, directory=directory, log=self._log)
-
-
-def _with_appium_driver(found: Found, machine: Machine, package: str, session_type: SessionType) -> Found:
-    """Require the user's Appium driver for sessions with Appium; other controllers bring their own drivers."""
-    if session_type is not SessionType.APPIUM:
-        return found
-    appium_home = Path(machine.environ.get("APPIUM_HOME") or machine.home / ".appium")
-    if (appium_home / "node_modules" / package / "package.json").is_file():
-        return replace(found, appium_home=appium_home)
-    missing = f"{package} is not installed in {appium_home}"
-    name = package.removeprefix("appium-").removesuffix("-driver")
-    return replace(
-        found,
-        missing="; ".join(text for text in (found.missing, missing) if text),
-        fix=found.fix or f"appium driver install {name}",
-    )
-
-
-def _one(devices: Sequence[Listed], platform: Platform, identifier: str | None, taken: Collection[str]) -> Listed:
-    wanted = [device for device in devices if identifier is None or plain(identifier) in device.names]
-    if not wanted:
-        known = ", ".join(sorted(device.udid for device in devices))
-        raise RequestError(
-            f"deviceIdentifier {identifier!r} is not one of the {platform} devices that are up: {known}. "
-            f"Name one of these, {' or '.join(map(repr, FORCED))} for a device of that kind, or none."
-        )
-    free = next((device for device in wanted if device.udid not in taken), None)
-    if free is None:
-        busy = ", ".join(device.udid for device in wanted)
-        raise ControllerError(f"every matching {platform} device is in use by another session: {busy}")
-    return free
-
-
-def _nothing(founds: Sequence[Found], platform: Platform, wanted: str | None) -> ControllerError:
-    if not founds:  # the fake one was requested, for another type
-        return ControllerError(f"deviceIdentifier {wanted!r}: that device is for appium sessions only")
-    lacking = "; ".join(f"{found.kind}: {found.missing}" for found in founds)
-    fixes = [found.fix for found in founds if found.fix]
-    return ControllerError(f"this machine has no {platform} device for the session ({lacking}): {fixes[-1]}")
 
 
 def _others(founds: Sequence[Found], used: Found) -> str:

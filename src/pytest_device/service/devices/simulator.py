@@ -12,7 +12,8 @@ from typing import Any, Final
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
-from pytest_device.service.devices.found import Found, Listed
+from pytest_device.service.devices.found import Found, Listed, Wanted
+from pytest_device.service.devices.profiles import plain
 from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import LIMIT_SECONDS, ask
@@ -20,18 +21,25 @@ from pytest_device.spec import Platform
 
 KIND: Final = "simulator"
 _LIST: Final = ("simctl", "list", "devices", "booted", "-j")
+_ALL: Final = ("simctl", "list", "devices", "available", "-j")
 _FIX: Final = "on macOS install Xcode, and boot a simulator: xcrun simctl boot 'iPhone 16'"
+WDA_TIMEOUT: Final = "appium:wdaLaunchTimeout"
+FIRST_BUILD_MS: Final = 480_000
 _CANNOT: Final = "simctl has no command for it; the session's controller may support it"
 
 
-async def listed(environ: Mapping[str, str]) -> Found:
-    """Find the simulators that are booted."""
+async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
+    """Find the simulators that are booted, or the named one."""
     xcrun = shutil.which("xcrun", path=environ.get("PATH", ""))
     if xcrun is None:
         return Found(KIND, missing="xcrun is not on PATH", fix=_FIX)
-    command = f"xcrun {' '.join(_LIST)}"
+    query = _ALL if wanted.simulator else _LIST
+    command = f"xcrun {' '.join(query)}"
     try:
-        devices = parse(await ask([xcrun, *_LIST], environ=environ))
+        printed = await ask([xcrun, *query], environ=environ)
+        devices = parse(printed)
+        if wanted.simulator:
+            return _named(wanted.simulator, parse(printed, booted=False), devices, Path(xcrun))
     except (ConfigError, ValueError, KeyError) as error:
         return Found(KIND, missing=f"{command}: {error}", fix=_FIX)
     if not devices:
@@ -39,15 +47,26 @@ async def listed(environ: Mapping[str, str]) -> Found:
     return Found(KIND, devices, Path(xcrun))
 
 
-def parse(printed: str) -> Sequence[Listed]:
-    """Parse `xcrun simctl list devices booted -j`. A simulator has its UDID and its name as names."""
+def _named(name: str, known: Sequence[Listed], booted: Sequence[Listed], xcrun: Path) -> Found:
+    """Return the simulator of a name: booted, or to be started, of several the one with the newest system."""
+    fitting = [one for one in known if plain(name) in one.names]
+    if not fitting:
+        missing = f"xcrun {' '.join(_ALL)} has no {name!r}"
+        return Found(KIND, missing=missing, fix="name one that it lists, or create it: xcrun simctl create")
+    if up := [one for one in fitting if one in booted]:
+        return Found(KIND, up[-1:], xcrun)
+    return Found(KIND, program=xcrun, to_start=fitting[-1].udid)
+
+
+def parse(printed: str, *, booted: bool = True) -> Sequence[Listed]:
+    """Parse `xcrun simctl list devices -j`. A simulator has its UDID and its name as names."""
     runtimes: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(printed)["devices"]
     return [
         Listed.of(simulator["udid"], simulator["name"])
         for runtime, simulators in runtimes.items()
         if ".iOS-" in runtime
         for simulator in simulators
-        if simulator["state"] == "Booted"
+        if simulator["state"] == "Booted" or not booted
     ]
 
 
@@ -60,7 +79,7 @@ class Simulator(Borrowed):
     def __init__(self, udid: str, xcrun: Tool, appium_home: Path | None, directory: Path) -> None:
         super().__init__(
             udid,
-            Tools(capabilities(self.platform, udid), appium_home),
+            Tools({**capabilities(self.platform, udid), **_patience(xcrun)}, appium_home),
             tool=xcrun,
             alive=("simctl", "spawn", udid, "launchctl", "version"),
             gone=f"the simulator {udid} was shut down",
@@ -149,6 +168,12 @@ def borrow(
     """Borrow a booted simulator, see ``tool.borrowed``; screenshots are written to ``directory``."""
     tool = Tool(found.tool, (), environ)
     return borrowed(Simulator(udid, tool, found.appium_home, directory), log)
+
+
+def _patience(xcrun: Tool) -> Mapping[str, int]:
+    """Return the time limit of a first start, which builds WebDriverAgent; later ones find it built."""
+    built = Path(xcrun.environ.get("HOME", ""), "Library/Developer/Xcode/DerivedData").glob("WebDriverAgent-*")
+    return {} if any(built) else {WDA_TIMEOUT: FIRST_BUILD_MS}
 
 
 def _bundle_id(info: Path) -> str:

@@ -14,9 +14,9 @@ SHARE: Final = 4
 """A slow screenshot is taken less often, so that the device has most of its time for the test."""
 MOST_SECONDS_BETWEEN: Final = 5.0
 KEEP_SECONDS: Final = 30.0
-"""How long an unused screenshot of a running session is kept."""
+"""How long an unused screenshot is kept."""
 MOST_KEPT: Final = 50
-"""Of how many sessions the last screenshot is kept."""
+"""Of how many ended sessions with viewers the last screenshot is kept."""
 
 _KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
@@ -35,6 +35,8 @@ class _Screen:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     last: Picture | ControllerError | None = None
+    shown: Picture | None = None
+    """The last screenshot that succeeded."""
     due: float = 0.0
     changed: bool = True
     """Whether the device was used since its last screenshot began."""
@@ -46,8 +48,8 @@ class Screens:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._screens: dict[str, _Screen] = {}
-        self._last: dict[str, Picture] = {}
-        """The newest screenshot of each session, those of ended ones too, the newest last."""
+        self._kept: dict[str, Picture] = {}
+        """The last screenshots of ended sessions."""
 
     async def picture(self, session_id: str, device: Device) -> Picture:
         """Return a recent screenshot of a session's device. Raises ControllerError."""
@@ -57,14 +59,16 @@ class Screens:
             if screen.last is None or screen.changed or self._clock() >= screen.due:
                 await self._take(screen, device)
             if isinstance(screen.last, Picture):
-                self._last.pop(session_id, None)
-                self._last = dict([*self._last.items(), (session_id, screen.last)][-MOST_KEPT:])
+                screen.shown = screen.last
                 return screen.last
             raise ControllerError(str(screen.last))
 
     def last(self, session_id: str) -> Picture | None:
-        """Return the newest screenshot that a viewer of a session got, None if there is none."""
-        return self._last.get(session_id)
+        """Return the newest screenshot of an ended session, None if no viewer saw one; keep it from now on."""
+        screen = self._screens.get(session_id)
+        if screen and screen.shown:
+            self._kept = dict([*self._kept.items(), (session_id, screen.shown)][-MOST_KEPT:])
+        return self._kept.get(session_id)
 
     def has_changed(self, session_id: str) -> None:
         """Make the next screenshot of a session due at once."""

@@ -13,10 +13,11 @@ const buttons = [...document.querySelectorAll("[data-orientation]")];
 const troubles = { facts: "", picture: "", touch: "" };
 const at = { x: 0.5, y: 0.5 };
 let known = null; // the ETag of the current screenshot
+let isLast = false; // whether the picture was requested after the end, which makes the service keep it
 let unchanged = 0; // how often in a row the screenshot was the same
 
 const live = () => stage.classList.contains("live");
-const awaited = () => live() || (ended() && !("seen" in stage.dataset)); // after the end, the last picture
+const awaited = () => live() || (ended() && !isLast);
 const ended = () => byId("state").matches(".stopped, .errored");
 
 function report(about, text) {
@@ -40,6 +41,7 @@ async function attempt(about, work) {
 
 async function poll() {
   if (!awaited() || document.hidden) return;
+  isLast = ended();
   const headers = known ? { "If-None-Match": known } : {};
   const reply = await fetch(`${location.pathname}/screen`, { headers, cache: "no-store", signal: AbortSignal.timeout(60_000) });
   unchanged += 1;

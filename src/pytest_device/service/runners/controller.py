@@ -1,7 +1,7 @@
 """The controller of a session: the program that drives its device for a test."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -33,6 +33,7 @@ class LaunchContext:
     device_url: str = field(repr=False)
     note: Log
     """Adds an entry to the session's timeline."""
+    allow_insecure: Sequence[str] = ()
 
     def environment(self, home: Path, **more: str | Path) -> dict[str, str]:
         """Return the environment of the controller's program, with a home and a directory for temporary files."""

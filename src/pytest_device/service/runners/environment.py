@@ -6,7 +6,14 @@ from typing import Final
 _TOOLS: Final = frozenset(
     (
         *("PATH", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME"),
-        *("ANDROID_HOME", "ANDROID_SDK_ROOT", "ANDROID_USER_HOME", "ANDROID_ADB_SERVER_PORT", "JAVA_HOME"),
+        *(
+            "ANDROID_HOME",
+            "ANDROID_SDK_ROOT",
+            "ANDROID_USER_HOME",
+            "ANDROID_AVD_HOME",
+            "ANDROID_ADB_SERVER_PORT",
+            "JAVA_HOME",
+        ),
         *("APPIUM_HOME", "DEVELOPER_DIR"),
     )
 )

@@ -66,7 +66,7 @@ class AppiumLauncher:
             context,
             device,
             APPIUM,
-            _APPIUM_ARGUMENTS,
+            [*_APPIUM_ARGUMENTS, *_allowed(context)],
             self._environ(context, device),
             journal,
         )
@@ -87,6 +87,10 @@ class AppiumLauncher:
             APPIUM_HOME=device.tools.appium_home or own,
             **_device_environ(context, device),
         )
+
+
+def _allowed(context: LaunchContext) -> Sequence[str]:
+    return ("--allow-insecure", ",".join(context.allow_insecure)) if context.allow_insecure else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,7 @@ def _device_environ(context: LaunchContext, device: Device) -> Mapping[str, str]
         "PYTEST_DEVICE_DEVICE_URL": context.device_url,
         "PYTEST_DEVICE_DEBUGGING_PORT": str(device.tools.debugging_port),
         "PYTEST_DEVICE_DEVICE_NAME": device.name,
-        "PYTEST_DEVICE_UDID": device.tools.capabilities.get("appium:udid", ""),
+        "PYTEST_DEVICE_UDID": str(device.tools.capabilities.get("appium:udid", "")),
     }
 
 

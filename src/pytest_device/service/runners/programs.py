@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices.base import Device, RequestError
+from pytest_device.service.devices.found import Wanted
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.base import Boot, Failed, LogEntry
@@ -39,8 +40,10 @@ class ProgramsRunner:
         environ: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
         launchers: Mapping[SessionType, Launcher] = LAUNCHERS,
+        wanted: Wanted = Wanted(),  # noqa: B008  # frozen
+        allow_insecure: Sequence[str] = (),
     ) -> None:
-        self._shared = Resources.of(keys, folders, environ, log)
+        self._shared = Resources.of(keys, folders, environ, log, wanted=wanted, allow_insecure=allow_insecure)
         self._directory = folders.programs
         self._log = log
         self._clock = clock
@@ -137,6 +140,7 @@ class ProgramsRunner:
             self.stop(session_id)
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._shared.devices.close()
         await asyncio.to_thread(self._shared.guard.close)
 
     async def _run(self, record: Record) -> None:

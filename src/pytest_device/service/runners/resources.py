@@ -1,10 +1,11 @@
 """What all sessions of one service share: directories, environment, guard, toolchains and devices."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from pytest_device.service.devices.found import Wanted
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
@@ -46,11 +47,22 @@ class Resources:
     guard: Guard
     toolbox: Toolbox
     devices: Devices
+    allow_insecure: Sequence[str] = ()
+    """The features for Appium's option of this name."""
 
     @classmethod
-    def of(cls, keys: Keys, folders: Folders, environ: Mapping[str, str], log: Log) -> Self:
+    def of(
+        cls,
+        keys: Keys,
+        folders: Folders,
+        environ: Mapping[str, str],
+        log: Log,
+        *,
+        wanted: Wanted = Wanted(),  # noqa: B008  # frozen
+        allow_insecure: Sequence[str] = (),
+    ) -> Self:
         """Return the resources for a user's environment."""
         guard, own = Guard(environ=environ, log=log), for_sessions(environ)
         toolbox = Toolbox(guard, environ, folders.cache)
-        devices = Devices(environ=own, home=folders.home, guard=guard, log=log, toolbox=toolbox)
-        return cls(keys, folders, own, guard, toolbox, devices)
+        devices = Devices(environ=own, home=folders.home, guard=guard, log=log, toolbox=toolbox, wanted=wanted)
+        return cls(keys, folders, own, guard, toolbox, devices, allow_insecure)

@@ -111,6 +111,7 @@ class SessionPrograms:
             url=self.shared.keys.url("appium" if record.type is SessionType.APPIUM else "controllers", record.id),
             device_url=self.shared.keys.url("devices", record.id),
             note=self.note,
+            allow_insecure=self.shared.allow_insecure,
         )
         record.controller = await launcher.launch(context, device)
         self.note(f"controller ready: {launcher.project.title}")

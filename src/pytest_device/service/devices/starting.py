@@ -1,0 +1,81 @@
+"""Starts the emulator or simulator that the user named, waits until it has booted, and ends it with the service."""
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ControllerError
+from pytest_device.service.devices import emulator
+from pytest_device.service.devices.found import Found
+from pytest_device.service.devices.tool import Tool
+from pytest_device.service.logs import Log
+from pytest_device.service.runners.guard import Guard
+from pytest_device.service.runners.journal import Journal
+from pytest_device.service.runners.processes import carry_through, remove
+from pytest_device.service.runners.program import Program
+
+BOOT_SECONDS: Final = 300.0
+_POLL_SECONDS: Final = 0.5
+_PORTS: Final = range(5554, 5682, 2)
+"""The ports by which adb finds emulators."""
+_FLAGS: Final = ("-no-window", "-no-audio", "-no-boot-anim", "-no-snapshot-save")
+"""The live preview shows the screen, and a display is not always there. A snapshot of a test run is of no use."""
+
+_End = Callable[[], Awaitable[object]]
+
+
+class Starter:
+    """Starts devices, one at a time, and ends them with the service."""
+
+    def __init__(self, environ: Mapping[str, str], guard: Guard) -> None:
+        self._environ, self._guard = environ, guard
+        self._ends: list[_End] = []
+        self.one_at_a_time = asyncio.Lock()
+
+    async def start(self, found: Found, note: Log) -> None:
+        """Start the device that ``found`` names; raises ControllerError if it exits or has not booted in time."""
+        note(f"starting {found.kind} {found.to_start}")
+        if found.kind == emulator.KIND:
+            await self._emulator(found)
+            return
+        tool = Tool(found.tool, ("simctl",), self._environ)
+        self._ends.append(lambda: tool.succeeds("shutdown", found.to_start))
+        await tool.ask("bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS)  # boots it, too
+
+    async def close(self) -> None:
+        """End what was started."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            await end()
+
+    async def _emulator(self, found: Found) -> None:
+        listed = await Tool(found.tool, (), self._environ).ask("devices")
+        port = next((port for port in _PORTS if f"emulator-{port}" not in listed), None)
+        if port is None or found.starter is None:
+            raise ControllerError(f"the emulator {found.to_start} cannot be started: adb has no free port")
+        command = [str(found.starter), "-avd", found.to_start, "-port", str(port), *_FLAGS]
+        tool = Tool(found.tool, ("-s", f"emulator-{port}"), self._environ)
+        directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))  # which the guard removes
+        try:
+            process = await self._guard.start(command, directory=directory, environ=self._environ)
+            program = Program.reading(f"emulator -avd {found.to_start}", process, Journal())
+            await program.ready(lambda: _booted(tool), BOOT_SECONDS)
+        except BaseException as error:
+            await carry_through(asyncio.to_thread(remove, [directory]))
+            if isinstance(error, OSError):
+                raise ControllerError(f"{found.starter} cannot be run: {error.strerror}") from error
+            raise
+        self._ends.append(lambda: tool.succeeds("emu", "kill"))  # else the guard ends it
+
+
+async def _booted(tool: Tool) -> bool | None:
+    """Return whether an emulator has booted, None until it has."""
+    try:
+        if (await tool.ask("shell", "getprop", "sys.boot_completed")).strip() == "1":
+            return True
+    except ControllerError:
+        pass  # adb does not reach it yet
+    await asyncio.sleep(_POLL_SECONDS)
+    return None

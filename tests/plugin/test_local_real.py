@@ -1,0 +1,119 @@
+"""``--device-local`` on the emulators of this machine, in whose place stands what adb prints."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.service.devices.recorded import Recorded
+
+UP = "List of devices attached\nemulator-5554          device product:sdk model:sdk device:emu64x\n"
+TWO = """
+import pathlib, time, pytest
+
+@pytest.mark.device(platform="android", type="web-preview-only")
+@pytest.mark.parametrize("number", range(2))
+def test_one(device_session, number):
+    held = pathlib.Path("held")
+    held.touch(exist_ok=False)
+    time.sleep(0.5)
+    held.unlink()
+"""
+
+
+@pytest.fixture
+def adb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """A machine with one emulator."""
+    adb = Recorded.made(tmp_path / "bin/adb")
+    adb.answers({"devices*": UP})
+    monkeypatch.setenv("PATH", f"{adb.program.parent}{os.pathsep}{os.environ['PATH']}")
+    return adb
+
+
+@pytest.mark.usefixtures("adb")
+def test_a_second_worker_queues_for_the_one_device(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TWO)
+
+    result = pytester.runpytest("--device-local-real", "-n2", "--dist=each")
+
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["devices: 2 created, 2 stopped *"])
+
+
+@pytest.mark.usefixtures("adb")
+def test_a_session_for_a_device_in_use_is_refused_for_now(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from pytest_device import NoCapacityError, SessionRequest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_one(device_session, device_client):
+            request = SessionRequest(app_id=device_session.app_id, platform="android", type="web-preview-only")
+            with pytest.raises(NoCapacityError, match="in use by another session: emulator-5554"):
+                device_client.create(request)
+        """
+    )
+
+    pytester.runpytest("--device-local-real").assert_outcomes(passed=1)
+
+
+@pytest.mark.usefixtures("adb")
+def test_a_session_that_nobody_uses_any_more_makes_room_for_one_of_another_kind(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_first(device_session): pass
+
+        @pytest.mark.device(platform="android", type="web-preview-only", max_duration_minutes=10)
+        def test_second(device_session): pass
+
+        @pytest.mark.device(platform="android", type="web-preview-only")
+        def test_third(device_session): pass
+        """
+    )
+
+    pytester.runpytest("--device-local-real", "--device-no-reorder").assert_outcomes(passed=3)
+
+
+def test_without_a_device_the_run_ends_before_its_first_test(pytester: pytest.Pytester, adb: Recorded) -> None:
+    adb.answers({"devices*": "List of devices attached\n"})
+    pytester.makepyfile(TWO)
+
+    result = pytester.runpytest("--device-local-real")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            (
+                "ERROR: the local service failed to start: this machine has no android device for the session "
+                "(emulator: adb devices -l lists no ready device): start an emulator"
+            )
+        ]
+    )
+
+
+def test_an_unknown_device_is_an_error_of_the_configuration_and_asked_for_once(
+    pytester: pytest.Pytester, adb: Recorded
+) -> None:
+    assert adb.program.exists()
+    pytester.makepyfile(TWO)
+
+    result = pytester.runpytest("--device-local-real", "--device-identifier=pixel_9")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["config: create: *'pixel_9' is not one of the android devices that are up: emulator-*"]
+    )
+
+
+def test_an_emulator_to_start_is_not_for_another_service(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TWO)
+
+    result = pytester.runpytest("--device-url=http://127.0.0.1:9", "--device-avd=Phone")
+
+    result.stderr.fnmatch_lines(
+        ["ERROR: --device-avd only applies to the local service: add --device-local or remove it"]
+    )

@@ -1,0 +1,328 @@
+"""Devices of a machine that the user named: found, started once, waited for, shared one after the other, ended."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pytest_device.errors import ConfigError, ControllerError
+from pytest_device.service.devices.base import Device
+from pytest_device.service.devices.found import BusyError, Found, Wanted
+from pytest_device.service.devices.kinds import Devices, Machine, availability
+from pytest_device.service.runners.guard import Guard
+from pytest_device.spec import Platform, SessionType
+from tests.service.devices.recorded import Recorded
+from tests.waiting import eventually
+
+LISTED = "List of devices attached\n{}"
+UP = "emulator-5554          device product:sdk_gphone64_x86_64 model:sdk_gphone64_x86_64 device:emu64x\n"
+PIXEL = "2B131FDH2000ST         device usb:1-2 product:panther model:Pixel_7 device:panther\n"
+RUNTIME = "com.apple.CoreSimulator.SimRuntime.iOS-"
+OLD, NEW = "0LD-UDID", "NEW-UDID"
+
+
+def simctl(**states: str) -> str:
+    """Return what simctl prints of two simulators of one name, on an old and a new system."""
+    runtimes = {OLD: "17-5", NEW: "18-0"}
+    return json.dumps(
+        {
+            "devices": {
+                f"{RUNTIME}{runtimes[udid]}": [{"udid": udid, "name": "iPhone 16", "state": state}]
+                for udid, state in zip((OLD, NEW), (states["old"], states["new"]), strict=True)
+            }
+        }
+    )
+
+
+@dataclass
+class Desk:
+    """A machine with adb, emulator and xcrun in whose places stand what they print."""
+
+    directory: Path
+    reported: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.adb = Recorded.made(self.directory / "bin/adb")
+        self.xcrun = Recorded.made(self.directory / "bin/xcrun")
+        self.adb.answers({"devices*": LISTED.format("")})
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"PATH": f"{self.directory / 'bin'}:/usr/bin:/bin"}
+
+    def emulator(self, *avds: str, boots: bool = True, exits: str = "") -> None:
+        """Put an emulator there: with its start adb lists it, and says at the third question that it has booted."""
+        program, adb = self.directory / "bin/emulator", self.adb.program
+        up = f"echo '{UP.strip()}'"
+        program.write_text(
+            f"#!{sys.executable}\n"
+            "import pathlib, sys, time\n"
+            f"if sys.argv[1:] == ['-list-avds']: print({' '.join(avds)!r}.replace(' ', chr(10))); sys.exit()\n"
+            f"pathlib.Path({str(program)!r} + '.log').open('a').write(' '.join(sys.argv[1:]) + chr(10))\n"
+            f"if {exits!r}: sys.exit({exits!r})\n"
+            f"pathlib.Path({str(adb)!r} + '.up').touch()\n"
+            "time.sleep(600)\n"
+        )
+        program.chmod(0o755)
+        adb.write_text(
+            "#!/bin/sh\n"
+            f"echo \"$*\" >>'{self.adb.log}'\n"
+            f"if ! [ -e '{adb}.up' ]\n"
+            "then case \"$*\" in devices*) echo 'List of devices attached'; exit;; esac; exit 1; fi\n"
+            'case "$*" in\n'
+            f"devices*) echo 'List of devices attached'; {up};;\n"
+            "*'emu avd name') printf 'Phone_34\\r\\nOK\\r\\n';;\n"
+            f"*sys.boot_completed) echo >>'{adb}.asked'\n"
+            f"[ $(wc -l <'{adb}.asked') -ge 3 ] && echo {int(boots)};;\n"
+            f"*'emu kill') rm '{adb}.up';;\n"
+            "esac\n"
+        )
+
+    @property
+    def started(self) -> list[str]:
+        log = self.directory / "bin/emulator.log"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def look(
+        self, platform: Platform, wanted: Wanted, session_type: SessionType = SessionType.ARGENT
+    ) -> Sequence[Found]:
+        machine = Machine(self.environ, self.directory, wanted=wanted)
+        return asyncio.run(availability(platform, session_type, machine))
+
+    @asynccontextmanager
+    async def devices(self, wanted: Wanted, **more: Any) -> AsyncGenerator[Devices]:
+        guard = Guard(environ=self.environ, log=self.reported.append)
+        devices = Devices(
+            environ=self.environ, home=self.directory, guard=guard, log=self.reported.append, wanted=wanted, **more
+        )
+        try:
+            yield devices
+        finally:
+            await devices.close()
+            await asyncio.to_thread(guard.close)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def request(platform: str = "android", **more: str) -> Mapping[str, Any]:
+    return {"platform": platform, "type": "argent", **more}
+
+
+@asynccontextmanager
+async def lent(devices: Devices, directory: Path, **more: str) -> AsyncGenerator[Device]:
+    async with devices.borrowed(request(**more), directory) as device:
+        yield device
+
+
+@pytest.mark.parametrize("platform", list(Platform))
+def test_where_only_real_devices_are_wanted_no_browser_stands_in(desk: Desk, platform: Platform) -> None:
+    (desk.directory / "bin/chromium").write_text("#!/bin/sh\n")
+    (desk.directory / "bin/chromium").chmod(0o755)
+    desk.xcrun.answers({"*": '{"devices": {}}'})
+
+    assert [found.kind for found in desk.look(platform, Wanted())][1:2] == ["chromium"]
+    assert [found.kind for found in desk.look(platform, Wanted(real_only=True))] in (["emulator"], ["simulator"])
+
+    async def scenario() -> None:
+        async with desk.devices(Wanted(real_only=True)) as devices:
+            refusal = await devices.refusal(request(str(platform)))
+            assert refusal
+            assert "this machine has no" in refusal
+            assert "chromium" not in refusal
+            forced = await devices.refusal(request(str(platform), deviceIdentifier="chromium"))
+            assert forced == "deviceIdentifier 'chromium': this service uses real devices only"
+            with pytest.raises(ConfigError, match="this machine has no"):
+                await devices.prepare(request(str(platform)), desk.reported.append)
+
+    asyncio.run(scenario())
+
+
+def test_the_named_avd_is_used_alone_where_it_is_up(desk: Desk) -> None:
+    desk.adb.answers({"devices*": LISTED.format(PIXEL + UP), "-s emulator-5554 emu avd name": "Phone_34\nOK"})
+
+    (found,) = desk.look(Platform.ANDROID, Wanted(real_only=True, avd="Phone_34"))
+
+    assert [device.udid for device in found.devices] == ["emulator-5554"]
+    assert not found.to_start
+
+
+@pytest.mark.parametrize(
+    ("installed", "missing"),
+    [
+        (None, "emulator is neither on PATH nor in ANDROID_HOME"),
+        ("Phone_33 Tablet", "emulator -list-avds has no 'Phone_34': Phone_33, Tablet"),
+    ],
+)
+def test_an_avd_that_is_not_there_is_reported(desk: Desk, installed: str | None, missing: str) -> None:
+    if installed:
+        desk.emulator(*installed.split())
+
+    found = desk.look(Platform.ANDROID, Wanted(avd="Phone_34"))[0]
+
+    assert (found.missing, found.devices) == (missing, ())
+    assert found.fix
+
+
+def test_the_avd_is_started_once_waited_for_and_ended_with_the_service(desk: Desk) -> None:
+    desk.emulator("Phone_34")
+
+    async def scenario() -> list[str]:
+        async with desk.devices(Wanted(avd="Phone_34")) as devices:
+            assert await devices.refusal(request()) is None
+            assert desk.started == []
+            await devices.prepare(request(), desk.reported.append)
+            names = []
+            for _ in range(2):
+                async with lent(devices, desk.directory) as device:
+                    names.append(device.name)
+            assert (desk.directory / "bin/adb.up").exists()
+            return names
+
+    assert asyncio.run(scenario()) == ["emulator-5554"] * 2
+    assert desk.started == ["-avd Phone_34 -port 5554 -no-window -no-audio -no-boot-anim -no-snapshot-save"]
+    assert desk.reported[0] == "starting emulator Phone_34"
+    assert desk.adb.asked.count("-s emulator-5554 shell getprop sys.boot_completed") >= 3
+    assert "-s emulator-5554 emu kill" in desk.adb.asked
+    assert eventually(lambda: not emulators(desk))
+
+
+def test_an_emulator_that_exits_is_reported_with_its_words(desk: Desk) -> None:
+    desk.emulator("Phone_34", exits="PANIC: no KVM here")
+
+    async def scenario() -> None:
+        async with desk.devices(Wanted(avd="Phone_34")) as devices, lent(devices, desk.directory):
+            pass
+
+    with pytest.raises(ControllerError, match=r"emulator -avd Phone_34 ended at its start(.|\n)*PANIC: no KVM here"):
+        asyncio.run(scenario())
+
+
+def test_a_boot_that_is_given_up_leaves_no_emulator(desk: Desk) -> None:
+    desk.emulator("Phone_34", boots=False)
+
+    async def scenario() -> None:
+        async with desk.devices(Wanted(avd="Phone_34")) as devices:
+            boot = asyncio.create_task(devices.prepare(request(), desk.reported.append))
+            assert await asyncio.to_thread(eventually, lambda: len(emulators(desk)) == 1)
+            boot.cancel()
+            await asyncio.wait({boot})
+            assert not emulators(desk)
+
+    asyncio.run(scenario())
+
+
+def emulators(desk: Desk) -> list[psutil.Process]:
+    wanted = {str(desk.directory / "bin/emulator"), "-avd"}
+    return [one for one in psutil.process_iter(["cmdline"]) if wanted <= set(one.info["cmdline"] or ())]
+
+
+@pytest.mark.parametrize(
+    ("name", "states", "booted", "to_start"),
+    [
+        ("iPhone 16", {"old": "Shutdown", "new": "Shutdown"}, [], NEW),
+        ("iphone 16", {"old": "Booted", "new": "Shutdown"}, [OLD], ""),
+        (NEW, {"old": "Booted", "new": "Shutdown"}, [], NEW),
+        ("iPhone 16", {"old": "Booted", "new": "Booted"}, [NEW], ""),
+    ],
+)
+def test_the_named_simulator_is_found_booted_or_to_be_booted(
+    desk: Desk, name: str, states: dict[str, str], booted: list[str], to_start: str
+) -> None:
+    desk.xcrun.answers({"simctl list devices available -j": simctl(**states)})
+
+    found = desk.look(Platform.IOS, Wanted(simulator=name))[0]
+
+    assert ([device.udid for device in found.devices], found.to_start) == (booted, to_start)
+
+
+def test_a_simulator_that_is_not_there_is_reported(desk: Desk) -> None:
+    desk.xcrun.answers({"simctl list devices available -j": simctl(old="Booted", new="Booted")})
+
+    found = desk.look(Platform.IOS, Wanted(simulator="iPhone 99"))[0]
+
+    assert found.missing == "xcrun simctl list devices available -j has no 'iPhone 99'"
+
+
+def test_the_simulator_is_booted_waited_for_and_shut_down(desk: Desk) -> None:
+    up = desk.directory / "up"
+    desk.xcrun.program.write_text(
+        f"#!/bin/sh\necho \"$*\" >>'{desk.xcrun.log}'\n"
+        'case "$*" in\n'
+        f"*available*) if [ -e '{up}' ]; then echo '{simctl(old='Shutdown', new='Booted')}'; "
+        f"else echo '{simctl(old='Shutdown', new='Shutdown')}'; fi;;\n"
+        f"*bootstatus*) touch '{up}';;\n"
+        "esac\n"
+    )
+
+    async def scenario() -> str:
+        wanted = Wanted(simulator="iPhone 16")
+        async with desk.devices(wanted) as devices, lent(devices, desk.directory, platform="ios") as device:
+            return device.name
+
+    assert asyncio.run(scenario()) == NEW
+    asked = desk.xcrun.asked
+    assert asked.count(f"simctl bootstatus {NEW} -b") == 1
+    assert asked[-1] == f"simctl shutdown {NEW}"
+
+
+def test_a_second_session_is_told_to_come_back_while_the_one_device_is_in_use(desk: Desk) -> None:
+    desk.adb.answers({"devices*": LISTED.format(UP)})
+
+    async def scenario() -> None:
+        async with desk.devices(Wanted()) as devices:
+            async with lent(devices, desk.directory):
+                with pytest.raises(BusyError, match="in use by another session: emulator-5554"):
+                    await devices.refusal(request())
+            assert await devices.refusal(request()) is None
+
+    asyncio.run(scenario())
+
+
+def test_the_device_of_a_session_that_has_just_ended_is_waited_for(desk: Desk) -> None:
+    desk.adb.answers({"devices*": LISTED.format(UP)})
+
+    async def scenario() -> str:
+        async with desk.devices(Wanted()) as devices:
+            async with lent(devices, desk.directory):
+                second = asyncio.create_task(lent(devices, desk.directory).__aenter__())
+                asked = len(desk.adb.asked)
+                assert await asyncio.to_thread(eventually, lambda: len(desk.adb.asked) > asked + 1)
+                assert not second.done()
+            return (await second).name
+
+    assert asyncio.run(scenario()) == "emulator-5554"
+
+
+@pytest.mark.parametrize(
+    ("appium", "missing"),
+    [
+        (None, ""),
+        ("^3.0.0-rc.2", ""),
+        ("^2.5.4 || ^3.0.0", ""),
+        (">=2", ""),
+        ("^2.5.4", "appium-uiautomator2-driver 2.45.1 in {home} is for Appium 2, the local service runs 3."),
+        ("^1.0.0 || ^2.0.0", "appium-uiautomator2-driver 2.45.1 in {home} is for Appium 1 or 2, the local service"),
+    ],
+)
+def test_a_driver_for_another_appium_is_refused_by_name(desk: Desk, appium: str | None, missing: str) -> None:
+    desk.adb.answers({"devices*": LISTED.format(UP)})
+    package = desk.directory / ".appium/node_modules/appium-uiautomator2-driver/package.json"
+    package.parent.mkdir(parents=True)
+    package.write_text(json.dumps({"version": "2.45.1", "peerDependencies": {"appium": appium} if appium else {}}))
+
+    found = desk.look(Platform.ANDROID, Wanted(real_only=True), SessionType.APPIUM)[0]
+
+    assert found.missing.startswith(missing.format(home=desk.directory / ".appium"))
+    assert bool(found.missing) == bool(missing)
+    if missing:
+        assert found.fix == "appium driver update uiautomator2 --unsafe"
