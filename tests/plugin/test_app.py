@@ -2,6 +2,8 @@
 
 import pytest
 
+from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.project import installed_app
 from tests.app.rows import project_files, put
 
 UUID = "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"
@@ -100,3 +102,12 @@ def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.
     """)
     pytester.makepyfile("def test_it(): pass")
     pytester.runpytest_subprocess("-s").stdout.fnmatch_lines(["imported [[]]"])
+
+
+def test_appium_is_given_the_installed_app_unless_the_suite_names_one(project: pytest.Pytester) -> None:
+    config = project.parseconfig()
+    settings_of(config)  # loads the project
+    assert installed_app(config, {}, "ios") == {"appium:bundleId": "com.acme.app"}
+    assert installed_app(config, {}, "android") == {}
+    for chosen in ("appium:app", "appium:bundleId", "browserName"):
+        assert installed_app(config, {chosen: "x"}, "ios") == {}
