@@ -73,7 +73,7 @@ def test_ci_runs_the_second_command_of_the_readme_and_nothing_else() -> None:
     steps = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if not line.startswith("#")]
     examples, tests = commands_of_readme("python3 -m venv")
 
-    assert examples == f"{tests.removesuffix(' -p')} -e examples"
+    assert examples == f"{tests.removesuffix(' -p auto')} -e examples"
     assert steps == ["set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', tests]
 
 
