@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import NoCapacityError as NoCapacityError
     from pytest_device.errors import NotAttemptedError as NotAttemptedError
     from pytest_device.errors import NotFoundError as NotFoundError
+    from pytest_device.errors import ProjectError as ProjectError
     from pytest_device.errors import ServiceError as ServiceError
     from pytest_device.errors import SessionError as SessionError
     from pytest_device.errors import SessionFailedError as SessionFailedError
@@ -61,8 +62,9 @@ _NAMES_OF: Final = {
     "errors": (
         "AgentDeviceError AppError ArgentError ConfigError ControllerError ControllerLostError DeviceError "
         "ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError NotAttemptedError NotFoundError "
-        "ServiceError SessionError SessionFailedError SessionGoneError SessionStoppedError SessionTimeoutError "
-        "StatusError StopDelayedError StopFailedError TransportError UnauthorizedError UnexpectedReplyError"
+        "ProjectError ServiceError SessionError SessionFailedError SessionGoneError SessionStoppedError "
+        "SessionTimeoutError StatusError StopDelayedError StopFailedError TransportError UnauthorizedError "
+        "UnexpectedReplyError"
     ),
     "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",

@@ -2,6 +2,7 @@
 
 DeviceError
 ├── ConfigError                 found before anything is sent
+│   └── ProjectError            found in the files of the app under test
 ├── ServiceError
 │   ├── TransportError          no answer
 │   ├── UnexpectedReplyError    an answer that is not in the document
@@ -28,6 +29,7 @@ DeviceError
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.escape import escaped
@@ -49,6 +51,20 @@ class ConfigError(DeviceError):
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems: Sequence[str] = tuple(map(escaped, problems))
+
+
+class ProjectError(ConfigError):
+    """A file of the app under test that cannot be read or used: ``code`` is stable, ``line`` and ``column`` from 1."""
+
+    def __init__(
+        self, *problems: str, code: str = "INVALID_CONFIG", path: Path | None = None, line: int = 0, column: int = 0
+    ) -> None:
+        place = ":".join(map(str, filter(None, (path, line, column))))
+        super().__init__(*(f"{place}: {problem}" if place else problem for problem in problems))
+        self.code = code
+        self.path = path
+        self.line = line
+        self.column = column
 
 
 class ServiceError(DeviceError):

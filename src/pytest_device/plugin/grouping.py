@@ -44,7 +44,7 @@ class Grouping:
 
     def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
         needs = sorted(needs, key=self.needs.__getitem__)
-        shares = {need.sharing_key.partition(" ")[0] for need in needs}
+        shares = {need.share for need in needs}
         return DeviceGroup(
             tuple(self.needs[need] for need in needs),
             tuple(self._models[need.request.boot_key] for need in needs),

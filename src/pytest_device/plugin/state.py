@@ -74,7 +74,7 @@ def planned(item: pytest.Item) -> Counter["DeviceRequirement"]:
 
 def is_fresh(item: pytest.Item) -> bool:
     """Return whether a test has an unshared device."""
-    return any(need.sharing_key.startswith(Share.TEST) for need in needs_of(item).values())
+    return any(need.share == Share.TEST for need in needs_of(item).values())
 
 
 def history_of(config: pytest.Config) -> History:

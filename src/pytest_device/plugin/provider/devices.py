@@ -19,12 +19,11 @@ from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_a
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing
-from pytest_device.sessions.breaker import Breaker, Judge
+from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.spec import SessionType, Share
 
 if TYPE_CHECKING:
     from pytest_device.plugin.markers import Names
@@ -73,7 +72,7 @@ class Devices:
         self.holds = Holds(self._keep)
         self._cleanup: Cleanup | None = None
         self.gate = new_gate(settings, redactor, judge)
-        self.children = ForkedJudge(Breaker(settings.start_attempts, time.monotonic))
+        self.children = ForkedJudge(settings.start_attempts)
         self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
@@ -179,8 +178,8 @@ class Devices:
             self._pool.release(taken.values(), is_needed)
 
     def _note_start(self, held: DeviceSession) -> None:
-        """Note how the device of a new session is found, if it may be shared."""
-        if held.session.type == SessionType.ARGENT and not held.requirement.sharing_key.startswith(Share.TEST):
+        """Note the page that the device of a new session begins with, if it is to return to it."""
+        if held.requirement.returns_to_start:
             self._cleanup_of_all().note_start(held.session)
 
     def _reset(self, item: pytest.Item, taken: Sessions, nextitem: pytest.Item | None) -> None:

@@ -13,6 +13,7 @@ from pytest_device.controllers.appium.drivers import driver
 from pytest_device.controllers.appium.options import capabilities_of, check_options
 from pytest_device.plugin.markers import ONLY
 from pytest_device.plugin.output.secrets import redactor_of
+from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.holds import spend, taken_by
 from pytest_device.plugin.state import DRIVERS, check_type, providing
@@ -56,6 +57,8 @@ def started(
             check_type(one.session, "an Appium driver", SessionType.APPIUM)
         for name, one in taken.items():
             mine, request = _options_of(name, taken, options), one.requirement.request
+            if isinstance(mine, Mapping) and one.session.application_archive_url is None and not request.vendor_go:
+                mine = {**installed_app(item.config, mine, request.platform), **mine}
             check_options(mine, request)
             started_one = driver(
                 one.session,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from contextlib import suppress
 from typing import Any, Final
 
@@ -16,8 +17,8 @@ class ForkedJudge:
     Not through their reports, which are lost when a child dies.
     """
 
-    def __init__(self, breaker: Breaker) -> None:
-        self._breaker = breaker
+    def __init__(self, attempts: int) -> None:
+        self._breaker = Breaker(attempts, time.monotonic)
         self._ends = os.pipe()
         for end in self._ends:
             os.set_blocking(end, False)  # what does not fit is lost, and met again
@@ -45,7 +46,8 @@ class ForkedJudge:
         with suppress(OSError):  # there is nothing more
             while data := os.read(self._ends[0], _CHUNK_BYTES):
                 for line in data.splitlines():
-                    self._note(json.loads(line))
+                    with suppress(ValueError):  # cut off where the pipe was full
+                        self._note(json.loads(line))
 
     def close(self) -> None:
         for end in self._ends:
