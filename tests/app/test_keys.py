@@ -83,7 +83,7 @@ def test_a_configuration_is_read_as_typed_values(tmp_path: Path) -> None:
     assert typed.runtime_version == RuntimePolicy("appVersion")
     assert typed.android_status_bar.background_color == "#00000088"
     assert typed.experiments.supports_tv_only is True
-    assert (typed.background_color, project.app_config("ios").background_color) == ("#ffffff", "#000000")
+    assert (typed.background_color, typed.ios.background_color) == ("#ffffff", "#000000")
     assert typed.extra == {"a": ({"b": "hunter2"},)}
     assert "hunter2" not in repr(typed)
     assert {key: project.to_dict()[key] for key in config} == config
@@ -102,7 +102,7 @@ def test_values_that_break_their_rules_are_all_named_and_never_quoted(tmp_path: 
     with pytest.raises(ProjectError) as caught:
         load_project(put(tmp_path, project_files(config))).app_config()
     assert str(caught.value).splitlines() == [
-        "orientation must be 'default', 'portrait' or 'landscape'",
         "platforms must have elements of type string",
+        "orientation must be 'default', 'portrait' or 'landscape'",
         "ios.supportsTablet must be of type boolean",
     ]

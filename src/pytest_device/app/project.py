@@ -68,13 +68,9 @@ class Project:
             config["scheme"] = list(schemes)
         return config
 
-    def app_config(self, platform: str | None = None) -> AppConfig:
-        """Return the configuration, or the effective one of a platform, as typed values.
-
-        Raises ProjectError with each key that breaks its rule.
-        """
-        config = self.effective(platform) if platform else self.config
-        return typed_config(config, self.sdk_major or NEWEST_SDK)
+    def app_config(self) -> AppConfig:
+        """Return the configuration as typed values. Raises ProjectError with each key that breaks its rule."""
+        return typed_config(self.config, self.sdk_major or NEWEST_SDK)
 
     def schemes(self, platform: str | None = None) -> tuple[str, ...]:
         """Return the declared schemes, those of a platform after those of all; without a platform, all of them."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
+    from pytest_device.sessions.request import SessionRequest
     from pytest_device.sessions.requirement import DeviceRequirement
 
     Options = AppiumOptions | Mapping[str, Any]
@@ -57,8 +58,7 @@ def started(
             check_type(one.session, "an Appium driver", SessionType.APPIUM)
         for name, one in taken.items():
             mine, request = _options_of(name, taken, options), one.requirement.request
-            if isinstance(mine, Mapping) and one.session.application_archive_url is None and not request.vendor_go:
-                mine = {**installed_app(item.config, mine, request.platform), **mine}
+            mine = _with_app(item, mine, request, one.session.application_archive_url)
             check_options(mine, request)
             started_one = driver(
                 one.session,
@@ -94,6 +94,7 @@ def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, Device
     known: Mapping[str, Any] = getattr(item, "funcargs", {})
     for name, need in needs.items() if _OPTIONS in known else ():
         mine = _options_of(name, needs, known[_OPTIONS])
+        mine = _with_app(item, mine, need.request, need.request.application_archive_url)
         check_options(mine, need.request)
         attempt = devices.gate.attempt(key_of(need.request, capabilities_of(mine)))
         attempt.may_begin()
@@ -105,3 +106,10 @@ def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapp
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])
     return options
+
+
+def _with_app(item: pytest.Item, options: "Options", request: "SessionRequest", archive_url: str | None) -> "Options":
+    """Return options with the installed app of the project, where neither an archive nor the suite names another."""
+    if not isinstance(options, Mapping) or archive_url or request.vendor_go:
+        return options
+    return {**installed_app(item.config, options, request.platform), **options}
