@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from pytest_device import auth
+from pytest_device.auth.config import read
 from pytest_device.errors import AuthConfigError, ResponseError
 
 CASES: Final[list[dict[str, Any]]] = json.loads(
@@ -171,9 +172,7 @@ OPERATIONS: Final[Mapping[str, Callable[[dict[str, Any]], Any]]] = {
         )
     },
     "should_refresh": lambda given: {
-        "should_refresh": auth.TokenResponse(access_token="a", issued_at=0, expires_in=1000).should_refresh(
-            now=given["now_seconds"]
-        )
+        "should_refresh": read(auth.TokenResponse, given["token"]).should_refresh(now=given["now_seconds"])
     },
     "token_error": token_error,
     "issuer_with_well_known_url": lambda given: auth.issuer_with_well_known_url(given["issuer"]),

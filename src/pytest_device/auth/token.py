@@ -180,9 +180,7 @@ class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
             require_id_tokens(found)
         tokens = self._perform(found, client)
         if is_openid:
-            verify_id_token(
-                tokens.id_token or "", found, client_id=self._config.client_id, nonce=nonce, client=client
-            )
+            verify_id_token(tokens.id_token or "", found, client_id=self._config.client_id, nonce=nonce, client=client)
         return tokens
 
 
