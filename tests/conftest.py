@@ -15,6 +15,8 @@ pytest_plugins = ["pytester"]
 
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
+    "app/test_dynamic.py",
+    "app/test_typescript.py",
     "bare",
     "contract/test_any_service.py",
     "controllers/test_agent_device.py",

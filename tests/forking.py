@@ -67,12 +67,13 @@ class Server:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        # Of no test: some look for processes by the directories that these have.
+        environ = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "TMPDIR"}}
         self._started = _of_start(environ)
-        command, nothing = [sys.executable, __file__, str(theirs.fileno())], subprocess.DEVNULL
+        command, nothing = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())], subprocess.DEVNULL
         with theirs:
             self._process = subprocess.Popen(
-                command, env=environ, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
+                command, cwd="/", env=environ, pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
             )
         self._received()
 

@@ -15,7 +15,7 @@ from pytest_device.cli import COMMANDS
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
 from pytest_device.plugin import fixtures, hookspecs
 from pytest_device.plugin.names import OF_SCOPE
-from pytest_device.sessions.request import SHARING, SessionRequest
+from pytest_device.sessions.request import ROUTE, SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
 from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of
 
@@ -37,8 +37,8 @@ def row_of(option: Option[Any]) -> str:
 
 
 def test_every_marker_argument_is_listed() -> None:
-    assert set(first_column("writing-tests", "Marker")) == {*SessionRequest.model_fields, *SHARING}
-    assert set(DeviceArguments.__annotations__) == {*SessionRequest.model_fields, *SHARING}
+    assert set(first_column("writing-tests", "Marker")) == {*SessionRequest.model_fields, *SHARING, *ROUTE}
+    assert set(DeviceArguments.__annotations__) == {*SessionRequest.model_fields, *SHARING, *ROUTE}
 
 
 def test_every_fixture_is_listed() -> None:
@@ -73,7 +73,7 @@ def test_ci_runs_the_second_command_of_the_readme_and_nothing_else() -> None:
     steps = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if not line.startswith("#")]
     examples, tests = commands_of_readme("python3 -m venv")
 
-    assert examples == f"{tests.removesuffix(' -p')} -e examples"
+    assert examples == f"{tests.removesuffix(' -p auto')} -e examples"
     assert steps == ["set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', tests]
 
 

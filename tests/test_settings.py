@@ -15,6 +15,7 @@ from pytest_device.spec import Platform, SessionType, Share
 
 _TEXTS = (
     Options.artifacts_dir,
+    Options.project_id_path,
     Options.identifier,
     Options.avd,
     Options.simulator,
@@ -67,6 +68,8 @@ GOOD = {
     "polling": ("learned", "learned"),
     "artifacts_dir": ("artifacts", "artifacts"),
     "builds_dir": ("builds", str(Path.cwd() / "builds")),
+    "app_root": ("app", str(Path.cwd() / "app")),
+    "project_id_path": ("extra.id", "extra.id"),
     "state_dir": ("/var/state", "/var/state"),
     "vendor": ("acme", "acme"),
 }

@@ -10,7 +10,8 @@ from appium.webdriver.webelement import WebElement
 
 @pytest.fixture(scope="class")
 def driver(request: pytest.FixtureRequest, class_device_driver: WebDriver) -> WebDriver:
-    request.cls.driver = class_device_driver
+    if request.cls:
+        request.cls.driver = class_device_driver
     return class_device_driver
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import NoCapacityError as NoCapacityError
     from pytest_device.errors import NotAttemptedError as NotAttemptedError
     from pytest_device.errors import NotFoundError as NotFoundError
+    from pytest_device.errors import ProjectError as ProjectError
     from pytest_device.errors import ResponseError as ResponseError
     from pytest_device.errors import ServiceError as ServiceError
     from pytest_device.errors import SessionError as SessionError
@@ -65,9 +66,9 @@ _NAMES_OF: Final = {
     "errors": (
         "AgentDeviceError AppError ArgentError AuthConfigError AuthError ConfigError ControllerError "
         "ControllerLostError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError "
-        "NotAttemptedError NotFoundError ResponseError ServiceError SessionError SessionFailedError SessionGoneError "
-        "SessionStoppedError SessionTimeoutError StatusError StopDelayedError StopFailedError TokenError "
-        "TransportError UnauthorizedError UnexpectedReplyError"
+        "NotAttemptedError NotFoundError ProjectError ResponseError ServiceError SessionError SessionFailedError "
+        "SessionGoneError SessionStoppedError SessionTimeoutError StatusError StopDelayedError StopFailedError "
+        "TokenError TransportError UnauthorizedError UnexpectedReplyError"
     ),
     "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",

@@ -2,7 +2,8 @@
 
 DeviceError
 ├── ConfigError                 found before anything is sent
-│   └── AuthConfigError         found in a call of the sign-in library; a ValueError, too
+│   ├── AuthConfigError         found in a call of the sign-in library; a ValueError, too
+│   └── ProjectError            found in the files of the app under test
 ├── ServiceError
 │   ├── TransportError          no answer
 │   ├── UnexpectedReplyError    an answer that is not in the document
@@ -32,9 +33,13 @@ DeviceError
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
 from pytest_device.escape import escaped
+
+NOT_STARTED: Final = "the session failed to start"
+"""How the message of a SessionFailedError begins where that is all that is known."""
 
 
 class DeviceError(Exception):
@@ -50,6 +55,20 @@ class ConfigError(DeviceError):
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems: Sequence[str] = tuple(map(escaped, problems))
+
+
+class ProjectError(ConfigError):
+    """A file of the app under test that cannot be read or used: ``code`` is stable, ``line`` and ``column`` from 1."""
+
+    def __init__(
+        self, *problems: str, code: str = "INVALID_CONFIG", path: Path | None = None, line: int = 0, column: int = 0
+    ) -> None:
+        place = ":".join(map(str, filter(None, (path, line, column))))
+        super().__init__(*(f"{place}: {problem}" if place else problem for problem in problems))
+        self.code = code
+        self.path = path
+        self.line = line
+        self.column = column
 
 
 class AuthConfigError(ConfigError, ValueError):
@@ -89,16 +108,24 @@ class StopDelayedError(ServiceError):
 class StatusError(ServiceError):
     """A refusal: ``status`` is the HTTP status, ``detail`` the service's explanation, in any format.
 
-    ``retry_after_seconds`` is the service's ``Retry-After``, None without one.
+    ``retry_after_seconds`` is the service's ``Retry-After``, None without one. ``is_page``: whether it was a page of
+    HTML, which something on the way to the service sent.
     """
 
     def __init__(
-        self, message: str, *, status: int, detail: str = "", retry_after_seconds: float | None = None
+        self,
+        message: str,
+        *,
+        status: int,
+        detail: str = "",
+        retry_after_seconds: float | None = None,
+        is_page: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.detail = detail
         self.retry_after_seconds = retry_after_seconds
+        self.is_page = is_page
 
 
 class InvalidRequestError(StatusError):

@@ -168,6 +168,12 @@ class Options:
         "(default: $XDG_STATE_HOME/pytest-device, else ~/.local/state/pytest-device)",
         "absolute_path",
     )
+    app_root: Option[str | None] = Option(
+        None, "directory of the project of the app under test, to check links and complete requests", "path"
+    )
+    project_id_path: Option[str | None] = Option(
+        None, "where the app config has the project's UUID (default: extra.vendor.projectId)", "text"
+    )
     vendor = Option("vendor", "vendor prefix in API fields (vendorGo)", "word")
 
 

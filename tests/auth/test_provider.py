@@ -172,7 +172,7 @@ def test_secrets_are_in_no_repr(app: App, provider: IdentityProvider) -> None:
     assert not [secret for secret in (*secrets, request.code_verifier) if secret and secret in shown]
 
 
-def test_the_issuer_is_the_public_address(provider: IdentityProvider) -> None:
+def test_the_issuer_is_the_public_address() -> None:
     with IdentityProvider(clients=[Client("app", ["myapp://r"])], public_url="https://tunnel.example/") as remote:
         found = httpx.get(auth.issuer_with_well_known_url(remote.local_url)).json()
 
@@ -187,3 +187,5 @@ def test_a_mistake_in_the_providers_setup_is_refused(provider: IdentityProvider)
         provider.automatic_user = "eve"
     with pytest.raises(AuthConfigError, match="name of its own"):
         IdentityProvider(users=[User("ada"), User("ada")], clients=[])
+    with pytest.raises(AuthConfigError, match="'eve' is unknown: there are ada"):
+        IdentityProvider(users=[User("ada")], clients=[], automatic_user="eve")

@@ -12,6 +12,7 @@ from pytest_device.cli.doctor.devices import check_devices
 from pytest_device.cli.doctor.local import check_exposure
 from pytest_device.service.config import cache_directory
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
+from pytest_device.settings import Settings
 from tests.cli.running import run
 
 Script = Callable[[str, str], None]
@@ -30,9 +31,10 @@ def script(tmp_path: Path) -> Script:
     return write
 
 
-def found(directory: Path) -> dict[str, tuple[str, str, str]]:
+def found(directory: Path, **settings: object) -> dict[str, tuple[str, str, str]]:
     """Return status, text and fix of each finding."""
-    findings = check_devices({"PATH": str(directory / "bin")}, directory)  # with a cache in this home
+    environ = {"PATH": f"{directory / 'bin'}:/usr/bin:/bin"} if settings else {"PATH": str(directory / "bin")}
+    findings = check_devices(environ, directory, Settings(settings))  # with a cache in this home
     return {one.name: (one.status, one.text, one.fix) for one in findings}
 
 
@@ -41,6 +43,17 @@ def test_every_kind_of_every_platform_is_reported_the_preferred_ones_first(tmp_p
         *("android: emulator", "android: chromium", "android: fake"),
         *("ios: simulator", "ios: chromium", "ios: fake"),
     ]
+
+
+def test_where_only_real_devices_are_used_one_that_is_missing_is_a_warning(tmp_path: Path, script: Script) -> None:
+    script("adb", "echo 'List of devices attached'")
+    script("emulator", "echo Phone_34")
+
+    findings = found(tmp_path, local_real=True, avd="Phone_34")
+
+    assert list(findings) == ["android: emulator", "ios: simulator"]
+    assert findings["ios: simulator"][0] == "warn"
+    assert findings["android: emulator"][1].startswith("for agent-device, argent and preview sessions, Phone_34")
 
 
 def test_a_browser_serves_sessions_of_every_type(tmp_path: Path, script: Script) -> None:

@@ -58,7 +58,7 @@ def test_a_session_of_a_minute_is_created_reached_and_stopped(here: Mapping[str,
     assert (known.max_duration_minutes, known.status) == (1, "stopped")
     assert (status, finding["status"]) == (0, "ok")
     assert finding["text"].startswith(f"android appium session {session['id']} was created, reached after ")
-    assert "session page: http://" in said
+    assert "session page:\n    http://" in said
     assert report["not_checked"] == (
         "not checked: whether the account allows the limits of the runs (duration, idle: 30 and 10)"
     )

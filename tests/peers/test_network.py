@@ -53,7 +53,7 @@ def test_a_device_is_provided_or_the_culprit_is_named_at_once(
     result.assert_outcomes(passed=2, errors=2)
     result.stdout.fnmatch_lines(
         [
-            'infrastructure: get: respx intercepts calls to 127.0.0.1: let it pass with respx.route(host="127.0.0.1")*',
+            'infrastructure: respx intercepts calls to 127.0.0.1: let it pass with respx.route(host="127.0.0.1")*',
             f"infrastructure: {blocked}",
         ]
     )

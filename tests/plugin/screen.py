@@ -75,4 +75,4 @@ class TerminalRun:
 
     def drawn(self) -> list[str]:
         """Return the live lines that were there for a time."""
-        return [part for part in re.split(r"[\r\n]", self.raw) if re.search(r": new, \d+ s", part)]
+        return [part for part in re.split(r"[\r\n]", self.raw) if re.search(r": starting, \d+ s", part)]

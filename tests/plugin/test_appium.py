@@ -4,9 +4,10 @@ import json
 from collections.abc import Generator
 from pathlib import Path
 
-# Loaded before the first run inside this process, which would load it anew each time.
-import appium.webdriver as appium_webdriver  # noqa: F401
 import pytest
+
+# Loaded before the first run inside this process, which would load it anew each time.
+from appium import webdriver as webdriver  # noqa: PLC0414
 
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
@@ -166,6 +167,33 @@ def test_an_app_that_cannot_be_installed_is_reported_as_its_own_fault_and_costs_
     result.stdout.no_fnmatch_line("*not this hook*")
     assert len(received(far, "/session")) == 1  # what is refused is not tried again
     assert service.statuses() == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [([], 2), (["-n2"], 3)],  # a worker may have its next device when the other one's driver is refused
+    ids=["alone", "on two workers"],
+)
+def test_capabilities_that_are_refused_cost_no_device_for_each_test_of_its_own(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService, options: list[str], most: int
+) -> None:
+    far.answer = appium(session=refuses("invalid argument", "'appium:nonsense' is unknown"))
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.device(platform="android", type="appium", share="test")
+        @pytest.mark.parametrize("n", range(120))
+        def test_driven(device_driver, n): pass
+        """
+    )
+
+    result = pytester.runpytest(*options)
+
+    outcomes = result.parseoutcomes()
+    assert outcomes["errors"] <= most
+    result.stdout.fnmatch_lines(["*: 120 tests affected, first *"])
+    assert len(service.statuses()) <= most
 
 
 @pytest.mark.parametrize(

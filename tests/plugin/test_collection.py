@@ -223,7 +223,7 @@ def test_a_run_without_device_tests_says_nothing_of_devices_at_its_end(pytester:
 
 
 def test_an_address_that_nobody_answers_at_is_an_infrastructure_error(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(ANDROID)
+    pytester.makepyfile(ANDROID.replace("device_driver", "device_session"))
 
     result = pytester.runpytest(*SERVICE)
 

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Generator
 
-# Loaded before the first run inside this process, which would load it anew each time.
-import appium.webdriver as appium_webdriver  # noqa: F401
 import pytest
+
+# Loaded before the first run inside this process, which would load it anew each time.
+from appium import webdriver as webdriver  # noqa: PLC0414
 
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses
@@ -30,7 +31,7 @@ def far(service: FaultyService, pytester: pytest.Pytester) -> Generator[Controll
     """Provide the Appium server that the service names for each session, and a suite's options."""
     with controller() as server:
         server.answer = appium()
-        config = {"appiumUrl": server.url, "capabilities": {}}
+        config: dict[str, object] = {"appiumUrl": server.url, "capabilities": {}}
         service.add_fault("get", "change", fields={"remoteConfig": config}, times=None)
         pytester.makeconftest(OPTIONS)
         yield server

@@ -38,9 +38,9 @@ def test_they_boot_side_by_side(pytester: pytest.Pytester, service: FaultyServic
     result = pytester.runpytest("-v")
 
     result.assert_outcomes(passed=1)
-    reported = [line.partition("agent")[0] for line in result.outlines if line.startswith("  device ")]
-    pages = [index for index, line in enumerate(reported) if "http" in line]
-    ready = [index for index, line in enumerate(reported) if ": ready after " in line]
+    pages = [index for index, line in enumerate(result.outlines) if line.startswith("    http")]
+    ready = [index for index, line in enumerate(result.outlines) if ": ready after " in line]
+    assert len(pages) == len(ready) == 2
     assert max(pages) < min(ready)
 
 

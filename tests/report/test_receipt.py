@@ -59,7 +59,7 @@ def test_every_kind_of_event_has_a_line(event: Event) -> None:
         (StateChanged(ref(waited=30), "new"), 50.0, False),
         (StateChanged(ref(waited=90), "new"), 50.0, True),
         (Stopped(ref(), "errored"), None, False),
-        (StartFailed(ref(), "no disk"), None, True),
+        (StartFailed(ref(), "no disk", 2, 2), None, True),
         (StopFailed(ref(), "500"), None, True),
     ],
     ids=str,
@@ -73,17 +73,17 @@ def test_without_v_a_line_is_of_trouble_or_of_a_boot_that_takes_longer_than_usua
 def test_a_line_names_a_state_as_the_pages_do() -> None:
     assert line_of(StateChanged(ref(waited=30), "new")) == "ios appium: after 30 s: starting"
     assert line_of(Stopped(ref(), "errored")) == "ios appium: failed"
-    assert line_of(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})")) == (
-        f"ios appium: failed to start, retrying with a new session: no disk\n    {PAGE}"
+    assert line_of(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})", 2, 3)) == (
+        f"ios appium: failed to start, retrying with a new session (2/3): no disk\n    {PAGE}"
     )
 
 
 def test_a_receipt_names_no_page_that_is_gone_when_it_is_read() -> None:
     receipt = Receipt(has_pages=False)
     receipt.add(Created(ref()))
-    receipt.add(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})"))
+    receipt.add(StartFailed(ref(), f"the session failed to start: no disk ({PAGE})", 2, 3))
 
-    assert "failed to start: ios appium: the session failed to start: no disk" in [one.text for one in receipt.lines()]
+    assert "failed to start: ios appium: no disk" in [one.text for one in receipt.lines()]
 
 
 def test_what_tests_wait_in_the_queue_of_sessions_is_a_figure_of_its_own() -> None:
@@ -196,7 +196,7 @@ def test_a_session_that_only_an_earlier_run_has_had_is_not_counted_but_reported_
 def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
     receipt = receipt_of(
         Created(ref()),
-        StartFailed(ref(), "no booted device"),
+        StartFailed(ref(), "no booted device", 2, 2),
         Stopped(ref(), "errored"),
         Created(ref("two")),
         Stopped(ref("two"), "stopped"),
@@ -205,7 +205,7 @@ def test_a_boot_that_was_tried_again_is_never_hidden() -> None:
     counted, named = receipt.lines()
     assert counted.text.startswith("devices: 2 created, 2 stopped (confirmed), 1 failed to start; ")
     assert named == (f"failed to start: ios appium: no booted device\n    {PAGE}", "yellow")
-    assert colour_of(StartFailed(ref(), "")) == "yellow"
+    assert colour_of(StartFailed(ref(), "", 2, 2)) == "yellow"
 
 
 def test_what_was_booted_ahead_and_used_by_nobody_is_counted() -> None:
@@ -245,7 +245,7 @@ def test_an_error_is_reported_with_its_pages_each_once_on_a_line_of_its_own() ->
 def test_the_receipt_is_also_plain_values() -> None:
     receipt = receipt_of(
         Created(ref()),
-        StartFailed(ref(waited=3), "no booted device"),
+        StartFailed(ref(waited=3), "no booted device", 2, 2),
         Stopped(ref(waited=3), "errored"),
         Created(ref("two")),
         Ready(ref("two", waited=4)),

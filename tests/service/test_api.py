@@ -63,7 +63,8 @@ BROKEN_BODIES = [
 
 ELSEWHERE = [
     # method, path, status
-    ("GET", "/", 404),
+    ("GET", "/nowhere", 404),
+    ("POST", "/", 405),
     ("GET", "/v2", 404),
     ("POST", "/v1/device-run-sessions", 404),
     ("POST", f"{SESSIONS_PATH}/", 404),
@@ -256,7 +257,7 @@ def test_a_wrong_method_names_the_right_ones(world: World) -> None:
 
 
 def test_refusals_do_not_carry_the_headers_of_successes(world: World) -> None:
-    replies = [world.create(name=""), world.get(UNKNOWN_ID), world.send("GET", "/")]
+    replies = [world.create(name=""), world.get(UNKNOWN_ID), world.send("GET", "/nowhere")]
 
     assert not [reply for reply in replies if {"cache-control", "pragma"} & set(reply.headers)]
 

@@ -36,7 +36,7 @@ EVENTS: list[Event] = [
     Created(OF),
     StateChanged(OF, "in-progress without connection details"),
     Ready(OF, "iPhone 15", "ios appium 0123", 18.0),
-    StartFailed(OF, "no booted device"),
+    StartFailed(OF, "no booted device", 2, 2),
     Stopped(OF, "errored", 66.5),
     Gone(OF),
     StopDelayed(OF, "503"),

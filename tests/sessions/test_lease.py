@@ -504,10 +504,15 @@ def test_an_interrupt_during_the_stop_does_not_keep_it_from_being_stopped(client
 
 
 def test_a_stop_that_answers_with_another_session_proves_nothing(client: DeviceClient, world: World) -> None:
-    world.faults["stop"] = [changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d")]
+    another = changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d")
+    world.faults["stop"] = [another]
 
+    leased(client, world)  # the lookup proves it
+
+    world.faults["stop"], world.faults["get"] = [another] * 3, [changed()] * 3 + [another] * 3
     with pytest.raises(StopFailedError, match="returned session 7d7a1f0e"):
         leased(client, world)
+    assert world.requests[-6:] == ["stop", "get"] * 3
 
 
 def test_a_packed_answer_is_refused_before_it_is_unpacked(client: DeviceClient, world: World) -> None:

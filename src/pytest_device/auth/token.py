@@ -3,7 +3,7 @@
 import base64
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from pytest_device.auth.config import (
@@ -98,16 +98,8 @@ class TokenResponse:
     ) -> "TokenResponse":
         """Return fresh tokens; what the provider does not send again stays. Raises as `RefreshTokenRequest.perform`."""
         common = read(TokenRequestConfig, config)
-        request = RefreshTokenRequest(
-            RefreshTokenRequestConfig(
-                client_id=common.client_id,
-                client_secret=common.client_secret,
-                extra_headers=common.extra_headers,
-                extra_params=common.extra_params,
-                scopes=common.scopes,
-                refresh_token=self.refresh_token,
-            )
-        )
+        given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}
+        request = RefreshTokenRequest({**given, "refresh_token": self.refresh_token})
         new = request.perform(discovery, client=client)
         return replace(
             new,

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from pytest_device.cli.app import APP
 from pytest_device.cli.command import Command, examples_of
 from pytest_device.cli.doctor import DOCTOR
 from pytest_device.cli.init import INIT
@@ -17,7 +18,7 @@ from pytest_device.cli.stop import STOP
 from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE
 
-COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP)
+COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP, APP)
 USAGE_ERROR: Final = 2
 """The exit status of argparse as well."""
 INTERRUPTED: Final = 130

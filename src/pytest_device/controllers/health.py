@@ -11,9 +11,8 @@ from typing import Any, Final, Self
 import httpx
 
 from pytest_device.controllers.transport import OK, access_of, address_of, reason_of, refusal_of
-from pytest_device.errors import ServiceError
 from pytest_device.redact import is_loopback
-from pytest_device.sessions.interference import interference, shielded
+from pytest_device.sessions.interference import culprit_named, shielded
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
 
@@ -108,7 +107,7 @@ def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
     try:
         address, access = address_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
         client = httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(address.host), **access)
-        with shielded(client):
+        with culprit_named(probe.base_url), shielded(client):
             try:
                 return _answer(client, address, probe, deadline)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
@@ -121,10 +120,6 @@ def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
         return f"does not respond: {reason_of(error)}"
     except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also from proxy and certificate variables
         return f"cannot be checked: {type(error).__name__}"
-    except Exception as error:
-        if problem := interference(error, probe.base_url):
-            raise ServiceError(problem) from None
-        raise
 
 
 def _answer(client: httpx.Client, address: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:

@@ -44,7 +44,7 @@ class Grouping:
 
     def _group(self, needs: "Iterable[DeviceRequirement]") -> DeviceGroup:
         needs = sorted(needs, key=self.needs.__getitem__)
-        shares = {need.sharing_key.partition(" ")[0] for need in needs}
+        shares = {need.share for need in needs}
         return DeviceGroup(
             tuple(self.needs[need] for need in needs),
             tuple(self._models[need.request.boot_key] for need in needs),
@@ -61,11 +61,12 @@ def _bond(item: pytest.Item) -> str | None:
     if parameter := _parameter_of_run(item, info.name2fixturedefs):
         return parameter
     # A driver that tests share is started anew on another platform: the tests on each stay together.
-    parameters = {} if OF_SCOPE.keys().isdisjoint(info.name2fixturedefs) else parameters_of(item)
+    is_shared = not OF_SCOPE.keys().isdisjoint(info.name2fixturedefs)
+    platform = parameters_of(item).get(PLATFORM_ARGUMENT, "") if is_shared else ""
     scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
     for scope, node_type in _SCOPES:
         if scope in scopes and (node := item.getparent(node_type)):
-            return f"{node.nodeid} {parameters.get(PLATFORM_ARGUMENT, '')}"
+            return f"{node.nodeid} {platform}"
     return None
 
 

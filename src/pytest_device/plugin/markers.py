@@ -9,6 +9,7 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
 from pytest_device.plugin.packages import adopt_package_marks
+from pytest_device.plugin.project import opened
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     IDLE_MIN_MINUTES,
@@ -191,7 +192,7 @@ def need_of(
 
     given = {name: whole_minutes(value) for name, value in arguments.items()}
     sharing: dict[str, Any] = {name: given.pop(name) for name in SHARING if name in given}
-    given = _over(defaults or {}, given)
+    given = opened(item.config, _over(defaults or {}, given))
     share, problems = _share(sharing, settings)
     among, name = _among(item, share), names.of(item, share)
     key = repr((among, name, sharing, given))

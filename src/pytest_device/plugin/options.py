@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
+from pytest_device.plugin.project import completed
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
@@ -47,16 +48,15 @@ def settings_of(config: pytest.Config) -> "Settings":
     from pytest_device.settings import resolve
 
     if _SETTINGS not in config.stash:
-        config.stash[_SETTINGS] = resolve(
-            lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name)
-        )
+        settings = resolve(lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name))
+        config.stash[_SETTINGS] = completed(config, settings)
     return config.stash[_SETTINGS]
 
 
 def _from_ini(config: pytest.Config, name: str) -> str | None:
     """Return a value of the ini file; paths are relative to the rootdir, as pytest's own are."""
     text = _text(config.getini(name))
-    return str(config.rootpath / text) if text and name == Options.builds_dir.ini else text
+    return str(config.rootpath / text) if text and name in (Options.builds_dir.ini, Options.app_root.ini) else text
 
 
 def misspelled(config: pytest.Config) -> Iterator[str]:

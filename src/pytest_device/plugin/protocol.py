@@ -146,6 +146,10 @@ class DeviceTests(TimerNotes):
         if verdict is Verdict.INFRASTRUCTURE and not (isinstance(error, SessionError) and error.reason):
             self._add_log(item, report)  # the message lacks the reason
 
+    def pytest_runtest_logfinish(self) -> None:
+        """Learn what a forked child has met."""
+        self.devices.children.learn()
+
     def _look_up(
         self,
         item: pytest.Item,

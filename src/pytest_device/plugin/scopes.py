@@ -63,7 +63,7 @@ class DriverSharing:
             raise ConfigError(*problems)
 
     def _differing(self, item: pytest.Item, fixture: str, need: "DeviceRequirement") -> Iterator[str]:
-        shares, share = _SHARES.get(OF_SCOPE[fixture], (Share.RUN,)), need.sharing_key.partition(" ")[0]
+        shares, share = _SHARES.get(OF_SCOPE[fixture], (Share.RUN,)), need.share
         if share not in shares:
             rule = " or ".join(repr(str(one)) for one in shares)
             yield f"share={share!r} gives the device back before {fixture} does: it must be {rule}"

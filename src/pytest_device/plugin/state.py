@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -73,7 +74,7 @@ def planned(item: pytest.Item) -> Counter["DeviceRequirement"]:
 
 def is_fresh(item: pytest.Item) -> bool:
     """Return whether a test has an unshared device."""
-    return any(need.sharing_key.startswith(Share.TEST) for need in needs_of(item).values())
+    return any(need.share == Share.TEST for need in needs_of(item).values())
 
 
 def history_of(config: pytest.Config) -> History:
@@ -104,3 +105,13 @@ def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
 def note_session(item: pytest.Item, session: "SessionRef") -> None:
     """Add a session to the user properties of a test's reports, of JUnit too; its page is empty where it has none."""
     item.user_properties += [("device_session", session.session_id), (SESSION_URL, session.url)]
+
+
+@contextmanager
+def providing(item: pytest.Item) -> Generator[None]:
+    """Note an error while a test's device is provided: it is never the test's fault."""
+    try:
+        yield
+    except DeviceError as error:
+        item.stash[PROVIDING] = error
+        raise

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, assert_never
 
+from pytest_device.errors import NOT_STARTED
 from pytest_device.sessions.events import (
     Attached,
     Created,
@@ -80,8 +81,8 @@ def _start_line(event: SessionEvent) -> str:
         case TakenOver():
             return with_pages(f"taken over from an earlier run{device}", [_where(of)])
         case StartFailed():
-            reason = event.reason.removeprefix("the session failed to start").lstrip(":, ")
-            return with_pages(f"failed to start, retrying with a new session: {reason}", [of.url])
+            again = f"failed to start, retrying with a new session ({event.attempt}/{event.limit})"
+            return with_pages(f"{again}: {cause_of(event)}", [of.url])
         case _:
             return _end_line(event)
 
@@ -124,3 +125,8 @@ def with_pages(text: str, pages: Iterable[str]) -> str:
 def colour_of(event: Event) -> str:
     """Return the colour of an event's line, nothing for the terminal's own."""
     return _COLOURS.get(type(event), "")
+
+
+def cause_of(event: StartFailed) -> str:
+    """Return why a session failed to start, without the words that say no more than that it did."""
+    return event.reason.removeprefix(NOT_STARTED).lstrip(",: ")

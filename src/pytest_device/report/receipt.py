@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.figures import counted, duration
 from pytest_device.report.incidents import Incident, alike, troubles_of
-from pytest_device.report.lines import colour_of, line_of, with_pages
+from pytest_device.report.lines import cause_of, colour_of, line_of, with_pages
 from pytest_device.sessions.events import (
     Created,
     CreateUnknown,
@@ -165,7 +165,7 @@ class Receipt:
         yield from _of_events(self.lost)
         troubles = troubles_of(self.incidents, self._not_started)
         failed = [
-            with_pages(f"failed to start: {e.session.label}: {e.reason}", [e.session.url])
+            with_pages(f"failed to start: {e.session.label}: {cause_of(e)}", [e.session.url])
             for e in self._not_started
             if alike(e.reason) not in troubles
         ]

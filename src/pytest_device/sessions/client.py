@@ -24,9 +24,9 @@ from pytest_device.errors import (
 )
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
-from pytest_device.sessions.interference import interference, shielded
+from pytest_device.sessions.interference import culprit_named, shielded
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.partial import path_of
+from pytest_device.sessions.partial import is_same, path_of
 from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
 from pytest_device.sessions.reply_body import body_of, check_whole
 from pytest_device.sessions.request import SessionRequest
@@ -142,22 +142,22 @@ class DeviceClient:
 
     def stop(self, session_id: UUID | str) -> Session:
         """Stop a session; one that is stopped or errored already is returned unchanged."""
-        path = _path(session_id)
-        answer = self._stopped(path)
+        answer = self._stopped(session_id)
         for attempts in range(1, retry_policy.ATTEMPTS):
-            if _has_ended(answer):
+            if _has_ended(answer, session_id):
                 break
             self._sleep(retry_policy.pause_after(attempts, retry_after_of(answer)))
-            answer = self._stopped(path)
+            answer = self._stopped(session_id)
         if isinstance(answer, ServiceError):
             raise answer
         return answer
 
-    def _stopped(self, path: str) -> Session | ServiceError:
+    def _stopped(self, session_id: UUID | str) -> Session | ServiceError:
         """Return what proves the end: the answer to a stop, or to a lookup. Without a proof, the former."""
+        path = _path(session_id)
         answer = self._tried("stop", "POST", f"{path}/stop")
-        found = answer if _has_ended(answer) else self._tried("get", "GET", path)
-        return found if _has_ended(found) else answer
+        found = answer if _has_ended(answer, session_id) else self._tried("get", "GET", path)
+        return found if _has_ended(found, session_id) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
         """Return whether the answer is lost: not so when the call never left, or was refused."""
@@ -192,17 +192,13 @@ class DeviceClient:
 
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
         try:
-            with self._bounded(operation):
+            with culprit_named(self.base_url), self._bounded(operation):
                 return self._asked(operation, method, path, body)
         except ServiceError as error:
             self._without_token(error)
             raise
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigError(f"service address {self.base_url!r} cannot be used: {error}") from None
-        except Exception as error:
-            if problem := interference(error, self.base_url):
-                raise ServiceError(f"{operation}: {problem}") from None
-            raise
 
     def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
         # JSON is promised by the header even where there is no body ("Endpoints", common to all).
@@ -276,8 +272,8 @@ def _path(session_id: UUID | str) -> str:
         raise ConfigError(f"session id {str(session_id)!r} must be a UUID") from None
 
 
-def _has_ended(answer: Session | ServiceError) -> bool:
-    return isinstance(answer, Session) and answer.status in TERMINAL
+def _has_ended(answer: Session | ServiceError, session_id: UUID | str) -> bool:
+    return isinstance(answer, Session) and answer.status in TERMINAL and is_same(str(answer.id), str(session_id))
 
 
 def _is_soon(error: ServiceError) -> bool:

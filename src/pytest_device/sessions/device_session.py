@@ -21,7 +21,6 @@ from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
-from pytest_device.sessions.replies import is_from_page
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.server import Server
@@ -180,7 +179,8 @@ class DeviceSession:
     def _retry(self, error: SessionFailedError) -> None:
         """Stop a session that failed to start, and request another one."""
         began = self._config.clock() if self._count_from is None else self._count_from
-        self._config.relay.event(events.StartFailed(self.ref(), str(error)))
+        limit = self._config.attempts
+        self._config.relay.event(events.StartFailed(self.ref(), str(error), limit - self._attempts_left + 1, limit))
         self.stop(then=State.REQUESTED)
         self._attempts_left -= 1
         self._attempt, self.outcome = Attempt(self.requirement.request, self._policy, self._config), None
@@ -278,7 +278,7 @@ class DeviceSession:
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)
         except NotFoundError as error:
-            if is_from_page(error):
+            if error.is_page:
                 return None
             answer = error
         except ServiceError:

@@ -1,7 +1,6 @@
 """What happens to sessions, as values: one frozen type for each kind of event.
 
-``Event`` is their union: consumers ``match`` over it and end with ``assert_never``. Between processes and for JSON they
-are plain values, which ``docs/development/events.md`` describes.
+``Event`` is their union: ``match`` ends with ``assert_never``. docs/development/events.md shows them as plain values.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,9 +67,11 @@ class Ready(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class StartFailed(_OfSession):
-    """A session failed to start, and another one is requested in its place."""
+    """A session failed to start, and another one is requested in its place: the attempt of that number."""
 
     reason: str
+    attempt: int
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +273,7 @@ def from_plain(values: Mapping[str, Any]) -> Event:
     given = dict(values)
     if (version := given.pop("version", None)) != VERSION:
         raise EventFormatError(f"an event of version {version!r}: known is version {VERSION}")
-    word = given.pop("event", None)
-    if word not in _WORDS:
+    if (word := given.pop("event", None)) not in _WORDS:
         raise EventFormatError(f"an event {word!r}: known are {', '.join(_WORDS)}")
     if isinstance(session := given.get("session"), Mapping):
         given["session"] = _built(SessionRef, cast("Mapping[str, Any]", session), "session")

@@ -1,10 +1,14 @@
 """Keeps calls out of the reach of plugins that answer or block a suite's own calls, or names the one that does."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import MethodType
 from typing import Final
 from urllib.parse import urlsplit
 
 import httpx
+
+from pytest_device.errors import ServiceError
 
 _HANDLE: Final = httpx.HTTPTransport.handle_request
 """As it was before any test; pytest-httpx replaces it in the class."""
@@ -24,10 +28,14 @@ def shielded(client: httpx.Client) -> httpx.Client:
     return client
 
 
-def interference(error: Exception, url: str) -> str | None:
-    """Return which plugin has kept a call from an address, and what to do about that; None for any other error."""
-    host = urlsplit(url).hostname or ""
-    package = type(error).__module__.partition(".")[0]
-    if package not in _FIXES:
-        return None
-    return f"{package.replace('_', '-')} intercepts calls to {host}: {_FIXES[package].format(host=host)}"
+@contextmanager
+def culprit_named(url: str) -> Generator[None]:
+    """Raise ServiceError with the plugin's name and the fix where one keeps a call in the block from an address."""
+    try:
+        yield
+    except Exception as error:
+        package, host = type(error).__module__.partition(".")[0], urlsplit(url).hostname or ""
+        if package not in _FIXES:
+            raise
+        name, fix = package.replace("_", "-"), _FIXES[package].format(host=host)
+        raise ServiceError(f"{name} intercepts calls to {host}: {fix}") from None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pytest_device.errors import (
+    NOT_STARTED,
     LeaseTimeoutError,
     NoCapacityError,
     NotFoundError,
@@ -79,9 +80,9 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
         case Status.IN_PROGRESS if session.remote_config is not None:
             return None
         case Status.ERRORED:
-            raise _gone(SessionFailedError, session, "failed to start")
+            raise _gone(SessionFailedError, session, NOT_STARTED)
         case Status.STOPPED:
-            raise _gone(SessionStoppedError, session, "was stopped before it was ready")
+            raise _gone(SessionStoppedError, session, "the session was stopped before it was ready")
         case _:  # new, in progress without connection details, or a status the document does not know
             left = policy.timeout_seconds - waited_seconds
             if left <= 0:
@@ -99,7 +100,7 @@ def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTi
 
 def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError:
     why = f": {session.reason}" if session.reason else ", see the session page for the reason"
-    message = f"the session {what}{why} ({session.page})"
+    message = f"{what}{why} ({session.page})"
     return kind(message, session_id=str(session.id), url=session.url, reason=session.reason)
 
 

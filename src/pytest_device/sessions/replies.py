@@ -22,9 +22,6 @@ from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_pas
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
 DETAIL_MAX_LENGTH: Final = 500
-_A_PAGE: Final = "a page of HTML"
-"""How a detail begins that something on the way to the service sent."""
-
 _DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
 _MEMBER: Final = re.compile(rb'"\s*:')
 """In what is no JSON: a rest of some, whose names may be broken."""
@@ -87,15 +84,10 @@ def is_passing(error: ServiceError) -> bool:
             return False
 
 
-def is_from_page(error: StatusError) -> bool:
-    """Return whether the answer was a page of HTML, which something on the way to the service sent."""
-    return error.detail.startswith(_A_PAGE)
-
-
 def is_odd(error: ServiceError) -> bool:
     """Return whether an answer may not be the service's own, or be too early: a page of HTML, or a 404."""
     if isinstance(error, StatusError):
-        return isinstance(error, NotFoundError) or (error.status >= 400 and is_from_page(error))  # noqa: PLR2004
+        return isinstance(error, NotFoundError) or (error.status >= 400 and error.is_page)  # noqa: PLR2004
     return isinstance(error, UnexpectedReplyError)
 
 
@@ -133,7 +125,7 @@ def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: floa
     if operation == "create" and has_no_capacity(status, body, retry_after_seconds):
         kind, meaning = NoCapacityError, "the service has no capacity"
     message = f"{operation}: {meaning} (status {status}): {detail}"
-    return kind(message, status=status, detail=detail, retry_after_seconds=retry_after_seconds)
+    return kind(message, status=status, detail=detail, retry_after_seconds=retry_after_seconds, is_page=is_page(body))
 
 
 def shown(body: bytes) -> str:
@@ -166,5 +158,5 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":
         words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
-        return f"{_A_PAGE}: {unescape(words)}"
+        return f"a page of HTML: {unescape(words)}"
     return text

@@ -200,6 +200,8 @@ _RULES: Final[Mapping[str, str]] = {
 SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
 SHARING: Final = ("share", "test_minutes", "attach")
 """What a marker says besides a request."""
+ROUTE: Final = ("open_route", "route_params")
+"""What a marker says instead of ``open_url``."""
 
 
 def _broken_rule(name: str, arguments: Mapping[str, Any]) -> str:
@@ -218,7 +220,7 @@ def _shown(value: object) -> str:
 def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
     for name in arguments:
         if name not in _RULES:
-            known = (*_RULES, *SHARING)
+            known = (*_RULES, *SHARING, *ROUTE)
             near = get_close_matches(name, known, n=1, cutoff=0.4)
             hint = f": did you mean {near[0]}?" if near else f": known are {', '.join(known)}"
             yield f"{name} is not an argument of the marker{hint}"

@@ -1,6 +1,6 @@
 """What a test requires of a device, and the keywords it says so by, for type checkers and editors."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -41,6 +41,16 @@ class DeviceRequirement:
         """Return what is equal for attempts that can be expected to end alike."""
         return key_of(self.request, self.attach or None)
 
+    @property
+    def share(self) -> Share:
+        """Return how widely its sessions are shared."""
+        return Share(self.sharing_key.partition(" ")[0])
+
+    @property
+    def returns_to_start(self) -> bool:
+        """Return whether its device is reset to the page that it began with, which a browser driven by argent is."""
+        return self.request.type == SessionType.ARGENT and self.share != Share.TEST
+
 
 class DeviceArguments(TypedDict, total=False):
     """The keyword arguments of the marker, of ``device_lease`` and of ``device_request_defaults``."""
@@ -59,6 +69,8 @@ class DeviceArguments(TypedDict, total=False):
     sdk_version: str
     launch_args: Sequence[str]
     open_url: str
+    open_route: str
+    route_params: Mapping[str, object]
     share: Share | Literal["run", "module", "class", "test"]
     test_minutes: int | timedelta
     attach: UUID | str

@@ -177,7 +177,7 @@ class WarmStore:
 
     def may_stay(self, need: DeviceRequirement) -> bool:
         """Return whether a session may be used by several runs: not where each test requested a fresh one."""
-        return not self._is_over and need.sharing_key.partition(" ")[0] != Share.TEST
+        return not self._is_over and need.share != Share.TEST
 
     def end(self) -> None:
         """Stop all warm sessions of this run: it was interrupted."""

@@ -157,6 +157,16 @@ ROWS: Final = (
         status=1,
     ),
     Row(
+        "--forked: no device boots",
+        "What two boxed tests have met is not attempted again by the others.",
+        many(5, "pass"),
+        options=_FORKED,
+        arm=lambda room: room.service.add_fault("boot", "fail", times=None),
+        reported=r"^devices: 2 created, 2 stopped \(confirmed\)",
+        sessions=2,
+        status=1,
+    ),
+    Row(
         "--forked: SIGKILL of the run around the box",
         "The boxed test runs to its end, which stops the session.",
         suite("hold(5)"),

@@ -275,7 +275,7 @@ def test_the_simulator_is_booted_waited_for_and_shut_down(desk: Desk) -> None:
     assert asked[-1] == f"simctl shutdown {NEW}"
 
 
-def test_a_second_session_is_told_to_come_back_while_the_one_device_is_in_use(desk: Desk) -> None:
+def test_a_second_session_is_refused_for_now_while_the_one_device_is_in_use(desk: Desk) -> None:
     desk.adb.answers({"devices*": LISTED.format(UP)})
 
     async def scenario() -> None:

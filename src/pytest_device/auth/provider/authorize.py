@@ -16,6 +16,7 @@ from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.model import Authorization, Client, FailureKind
 from pytest_device.auth.provider.page import message_page, sign_in_page
 from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
 from pytest_device.redact import is_loopback
 
@@ -57,21 +58,23 @@ class Authorize:
             return self._redirect(asked, {"error": error.code, "error_description": error.description})
 
     def _answer(self, asked: _Asked, exchange: Exchange) -> Response:
-        user = self.settings.automatic_user
-        if user is None and "decision" not in exchange.params:
-            if "none" in asked.params.get("prompt", "").split():
-                raise OAuthError("login_required", "the user has to sign in")
-            return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params))
-        if exchange.params.get("decision", "allow") != "allow":
+        given, user = exchange.params, self.settings.automatic_user
+        if "decision" in given:
+            return self._decided(asked, given)
+        if user is not None:
+            return self._consented(asked, user)
+        if "none" in asked.params.get("prompt", "").split():
+            raise OAuthError("login_required", "the user has to sign in")
+        return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params))
+
+    def _decided(self, asked: _Asked, given: Mapping[str, str]) -> Response:
+        user = given.get("user", "")
+        if given["decision"] != "allow":
             raise OAuthError("access_denied", "the user denied the request")
-        if user is None:
-            user = exchange.params.get("user", "")
-            if not self._may_sign_in(user, exchange.params.get("password", "")):
-                query = form_encoded(asked.params)
-                return sign_in_page(
-                    asked.client.client_id, asked.scopes, query, "The user name or password is wrong.", user
-                )
-        return self._consented(asked, user)
+        if self._may_sign_in(user, given.get("password", "")):
+            return self._consented(asked, user)
+        problem = "The user name or password is wrong."
+        return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params), problem, user)
 
     def _may_sign_in(self, name: str, password: str) -> bool:
         user = self.settings.users.get(name)
@@ -91,7 +94,7 @@ class Authorize:
             asked.redirect_uri,
             asked.params["code_challenge"],
             asked.params.get("nonce"),
-            int(self.settings.clock.now()),
+            get_current_time_in_seconds(),
         )
         self.journal.add(Authorization(asked.client.client_id, user, asked.scopes))
         code = self.settings.grants.issue_code(grant, is_expired=kind == "expired_code")

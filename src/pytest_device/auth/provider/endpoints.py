@@ -19,6 +19,7 @@ from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens
 from pytest_device.auth.provider.page import message_page
 from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.token import get_current_time_in_seconds
 from pytest_device.auth.urls import form_encoded
 
 CLAIMS_OF: Final[Mapping[str, tuple[str, ...]]] = {  # OpenID Connect Core section 5.4
@@ -146,7 +147,7 @@ class Endpoints:
         }
 
     def _id_claims(self, grant: Grant, grant_type: str, failure: FailureKind | None) -> dict[str, Any]:
-        issuer, now = self.settings.issuer, int(self.settings.clock.now())
+        issuer, now = self.settings.issuer, get_current_time_in_seconds()
         is_first = grant_type == AUTHORIZATION_CODE  # a refreshed one has no nonce: OpenID Connect Core section 12.2
         return {
             "iss": f"{issuer}/other" if failure == "wrong_issuer" else issuer,

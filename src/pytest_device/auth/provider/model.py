@@ -115,7 +115,10 @@ class IssuedTokens:
 
 
 class ProviderClock:
-    """The provider's clock: the machine's, and what a test has advanced it by."""
+    """The clock by which codes and tokens expire: the machine's, and what a test has advanced it by.
+
+    The times in ID tokens are the machine's: clients would refuse those of another clock.
+    """
 
     def __init__(self) -> None:
         self._advanced = 0.0
@@ -125,5 +128,5 @@ class ProviderClock:
         return time.time() + self._advanced
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for the provider alone: its codes and tokens expire."""
+        """Let the codes and tokens so far age."""
         self._advanced += seconds

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
 from pytest_device.auth.provider.exchange import Door, Respond
-from pytest_device.auth.provider.grants import Grants
+from pytest_device.auth.provider.grants import Grants, OAuthError
 from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
@@ -53,19 +53,24 @@ class IdentityProvider:
         public_url: str | None = None,
         port: int = 0,
     ) -> None:
+        named_users = _by_name("user", [(one.name, one) for one in users])
+        named_clients = _by_name("client", [(one.client_id, one) for one in clients])
+        issuer = check_issuer(public_url).removesuffix("/") if public_url else None
+        if automatic_user is not None:
+            _known("user", automatic_user, named_users)
         self.clock = ProviderClock()
         self._journal = Journal()
         self._socket = socket.create_server(("127.0.0.1", port))
         self.local_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._settings = Settings(
-            issuer=check_issuer(public_url).removesuffix("/") if public_url else self.local_url,
-            users=_by_name("user", [(one.name, one) for one in users]),
-            clients=_by_name("client", [(one.client_id, one) for one in clients]),
+            issuer=issuer or self.local_url,
+            users=named_users,
+            clients=named_clients,
             clock=self.clock,
             grants=Grants(self.clock, lifetimes or Lifetimes()),
             keys=SigningKeys(),
+            automatic_user=automatic_user,
         )
-        self.automatic_user = automatic_user
         self._server = _server(_app(self._settings, self._journal))
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
 
@@ -93,7 +98,7 @@ class IdentityProvider:
     @automatic_user.setter
     def automatic_user(self, name: str | None) -> None:
         if name is not None:
-            self._check_user(name)
+            self.user(name)
         self._settings.automatic_user = name
 
     @property
@@ -125,7 +130,7 @@ class IdentityProvider:
 
     def revoke_user(self, name: str) -> None:
         """Revoke all tokens of a user. Raises AuthConfigError for an unknown one."""
-        self._check_user(name)
+        self.user(name)
         self._settings.grants.revoke_user(name)
 
     def wait_for_sign_in(self, user: str, timeout_seconds: float = 10.0, *, after: int = 0) -> IssuedTokens:
@@ -133,7 +138,7 @@ class IdentityProvider:
 
         Raises TimeoutError with what the provider saw instead.
         """
-        self._check_user(user)
+        self.user(user)
 
         def found() -> IssuedTokens | None:
             signed_in = (one for one in self.tokens[after:] if one.user == user)
@@ -145,9 +150,23 @@ class IdentityProvider:
             raise TimeoutError(f"{user} did not sign in within {timeout_seconds:g} s; the provider last saw: {seen}")
         return tokens
 
-    def _check_user(self, name: str) -> None:
-        if name not in self._settings.users:
-            raise AuthConfigError(f"user {name!r} is unknown: there are {', '.join(self._settings.users) or 'none'}")
+    def user(self, name: str) -> User:
+        """Return a user. Raises AuthConfigError for an unknown one."""
+        return _known("user", name, self._settings.users)
+
+    def client(self, client_id: str | None = None) -> Client:
+        """Return a client, the first one without an identifier. Raises AuthConfigError for an unknown one."""
+        return _known(
+            "client", next(iter(self._settings.clients), "") if client_id is None else client_id, self._settings.clients
+        )
+
+    def accepts(self, access_token: str) -> bool:
+        """Return whether an access token has neither expired nor been revoked."""
+        try:
+            self._settings.grants.allowed_by(access_token)
+        except OAuthError:
+            return False
+        return True
 
 
 def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
@@ -155,6 +174,12 @@ def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
     if len(found) < len(pairs) or "" in found:
         raise AuthConfigError(f"each {what} of the provider needs a name of its own")
     return found
+
+
+def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
+    if name not in known:
+        raise AuthConfigError(f"{what} {name!r} is unknown: there are {', '.join(known) or 'none'}")
+    return known[name]
 
 
 def _app(settings: Settings, journal: Journal) -> "Starlette":

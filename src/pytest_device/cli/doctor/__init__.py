@@ -65,7 +65,8 @@ def _setup(settings: "Settings | None") -> Iterator[Finding]:
         yield from check_service(settings.url, settings.token)
     if settings:
         yield from check_ledger(settings)
-    yield from check_local(os.environ, Path.home(), is_needed=bool(settings and settings.local))
+    is_local = bool(settings and settings.local)
+    yield from check_local(os.environ, Path.home(), is_needed=is_local, settings=settings)
 
 
 def _has_failed(findings: Sequence[Finding]) -> bool:

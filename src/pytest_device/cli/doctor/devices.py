@@ -10,27 +10,30 @@ from pytest_device.spec import Platform, SessionType
 
 if TYPE_CHECKING:
     from pytest_device.service.devices.found import Found
+    from pytest_device.settings import Settings
 
 _TYPES: Final = {SessionType.APPIUM: "appium", SessionType.AGENT_DEVICE: "agent-device, argent and preview"}
 """One session type of each group that uses the same devices."""
 
 
-def check_devices(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
+def check_devices(environ: Mapping[str, str], home: Path, settings: "Settings | None" = None) -> Iterator[Finding]:
     """Yield a finding per platform and kind of device: the sessions that use it, or what is missing."""
     for platform in Platform:
-        founds = asyncio.run(_available(platform, environ, home))
+        founds = asyncio.run(_available(platform, environ, home, settings))
         for found in founds[SessionType.APPIUM]:  # which every kind supports
             yield _finding(platform, found.kind, founds)
 
 
 async def _available(
-    platform: Platform, environ: Mapping[str, str], home: Path
+    platform: Platform, environ: Mapping[str, str], home: Path, settings: "Settings | None"
 ) -> Mapping[SessionType, Sequence["Found"]]:
     from pytest_device.service.config import cache_directory
+    from pytest_device.service.devices.found import Wanted
     from pytest_device.service.devices.kinds import Machine, availability
     from pytest_device.service.runners.environment import for_sessions
 
-    machine = Machine(for_sessions(environ), home, cache_directory(environ, home))
+    wanted = Wanted(settings.local_real, settings.avd, settings.simulator) if settings else Wanted()
+    machine = Machine(for_sessions(environ), home, cache_directory(environ, home), wanted=wanted)
     return {one: await availability(platform, one, machine) for one in _TYPES}
 
 
@@ -45,7 +48,8 @@ def _finding(platform: Platform, kind: str, founds: Mapping[SessionType, Sequenc
     text = _users([title for one, title in _TYPES.items() if _used(founds[one]) == kind], rows)
     if lacking is None:
         return _later(name, text, rows)
-    if kind == chromium.KIND:  # without it a session gets no device, unless there is a real one
+    # Without a browser a session gets no device unless there is a real one, which may be the only kind that is wanted.
+    if kind == chromium.KIND or len(founds[SessionType.APPIUM]) == 1:
         return warn(name, f"{text}: {lacking.missing}", lacking.fix)
     return ok(name, f"{text}: {lacking.missing} (to use it: {lacking.fix})")
 
@@ -74,7 +78,7 @@ def _users(titles: Sequence[str], rows: Sequence["Found"]) -> str:
         return "not used"
     sessions = "sessions of every type" if len(titles) == len(_TYPES) else f"{titles[0]} sessions"
     there = {found.program: found for found in reversed(rows) if found.program and not found.to_install}
-    devices = ", ".join(device.udid for device in rows[-1].devices)
+    devices = ", ".join(device.udid for device in rows[-1].devices) or rows[-1].to_start
     what = devices or "; ".join(_programs(found) for found in there.values())
     return f"for {sessions}{what and f', {what}'}"
 

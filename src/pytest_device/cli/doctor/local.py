@@ -14,23 +14,31 @@ from pytest_device.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_device.service.runners.toolchain import Project, Toolchain
+    from pytest_device.settings import Settings
 
 _NAME: Final = "local service"
 _INSTALL_FIX: Final = "run `pytest-device serve` once with network access: it installs what is missing"
 
 
 def check_local(
-    environ: Mapping[str, str], home: Path, *, is_needed: bool, version_of: Callable[[str], str] = version
+    environ: Mapping[str, str],
+    home: Path,
+    *,
+    is_needed: bool,
+    settings: "Settings | None" = None,
+    version_of: Callable[[str], str] = version,
 ) -> Iterator[Finding]:
     """Yield what is installed and what is missing; nothing is a fault if another service is configured."""
-    for finding in _findings(environ, home, version_of):
+    for finding in _findings(environ, home, settings, version_of):
         if is_needed or finding.status is Status.OK:
             yield finding
         else:
             yield ok(finding.name, f"{finding.text} (only needed by --device-local)")
 
 
-def _findings(environ: Mapping[str, str], home: Path, version_of: Callable[[str], str]) -> Iterator[Finding]:
+def _findings(
+    environ: Mapping[str, str], home: Path, settings: "Settings | None", version_of: Callable[[str], str]
+) -> Iterator[Finding]:
     if os.name != "posix":
         yield fail(_NAME, "supported on Linux and macOS only", "run it inside WSL")
         return
@@ -40,10 +48,10 @@ def _findings(environ: Mapping[str, str], home: Path, version_of: Callable[[str]
         yield fail(_NAME, text, "pip install 'pytest-device[local]'")
         return
     yield from packages
-    yield from _programs(environ, home)
+    yield from _programs(environ, home, settings)
 
 
-def _programs(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
+def _programs(environ: Mapping[str, str], home: Path, settings: "Settings | None") -> Iterator[Finding]:
     from pytest_device.cli.doctor.devices import check_devices
     from pytest_device.service.config import cache_directory
     from pytest_device.service.runners import isolated
@@ -53,7 +61,7 @@ def _programs(environ: Mapping[str, str], home: Path) -> Iterator[Finding]:
     yield from _appium(environ, cache_dir, APPIUM)
     for project in (AGENT_DEVICE, ARGENT):
         yield _installed_later(environ, cache_dir, project)
-    yield from check_devices(environ, home)
+    yield from check_devices(environ, home, settings)
     yield from check_exposure(os.geteuid(), isolated.refusal())
 
 

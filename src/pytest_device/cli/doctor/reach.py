@@ -21,7 +21,6 @@ from pytest_device.errors import (
 from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.network import endpoint_at
-from pytest_device.sessions.replies import is_from_page
 from pytest_device.settings import checked_token
 
 LIMIT_SECONDS: Final = 10.0
@@ -91,7 +90,7 @@ def _judged(error: DeviceError | None, where: str) -> Finding:
     match error:
         case None:
             return ok(_NAME, f"{where} responds and accepts the token")
-        case NotFoundError() if not is_from_page(error):
+        case NotFoundError() if not error.is_page:
             return ok(_NAME, f"{where} responds and accepts the token (404 for a made-up session ID, as expected)")
         case TransportError():
             return fail(_NAME, text, _fix_of(str(error)))

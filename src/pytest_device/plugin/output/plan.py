@@ -142,7 +142,7 @@ def _devices(needs: Sequence[DeviceRequirement], plan: TestPlan, sessions: Seque
     for number, need in enumerate(needs):
         request = need.request
         more = f" {request.device_identifier}" if request.device_identifier else ""
-        lines[f"{request.platform} {request.type}{more} ({need.sharing_key.partition(' ')[0]})"].append(number)
+        lines[f"{request.platform} {request.type}{more} ({need.share})"].append(number)
     for line, numbers in lines.items():
         of_line = [one for one in sessions if one.need in numbers]
         minutes = sum(one.ends - one.begins for one in of_line) / _MINUTE

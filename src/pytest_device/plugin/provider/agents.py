@@ -9,8 +9,7 @@ import pytest
 from pytest_device.controllers.agent_device import AgentDevice
 from pytest_device.controllers.argent import Argent
 from pytest_device.controllers.environment import ControllerEnvironment, environment_of, session_name
-from pytest_device.plugin.provider.devices import providing
-from pytest_device.plugin.state import USES, Use, check_type
+from pytest_device.plugin.state import USES, Use, check_type, providing
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 

@@ -13,17 +13,17 @@ import pytest
 from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTimeoutError, StopFailedError
 from pytest_device.plugin.provider.factory import Factory, new_gate, wait_policy, warm_store
 from pytest_device.plugin.provider.fault import fault_of
+from pytest_device.plugin.provider.forks import ForkedJudge
 from pytest_device.plugin.provider.holds import TAKEN, Holds, Sessions, taken_by
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_again
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
-from pytest_device.plugin.state import FAILED, PROVIDING, USES, WAITED, needs_of, note_session
+from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing
 from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.spec import SessionType, Share
 
 if TYPE_CHECKING:
     from pytest_device.plugin.markers import Names
@@ -72,6 +72,7 @@ class Devices:
         self.holds = Holds(self._keep)
         self._cleanup: Cleanup | None = None
         self.gate = new_gate(settings, redactor, judge)
+        self.children = ForkedJudge(settings.start_attempts)
         self.warm = warm_store(settings, backend, relay=self._relay)
         self._pool = self._new_pool()
 
@@ -88,6 +89,7 @@ class Devices:
     ) -> "Mapping[str, Session]":
         """Return the test's sessions by its devices' names, the same ones until ``release``; ``check`` may refuse."""
         if not taken_by(item):
+            self._notice_fork()
             with providing(item):
                 plan = self._plan
                 if not plan or plan.item is not item or not plan.needs or defaults != {}:
@@ -119,7 +121,7 @@ class Devices:
             self._boot_ahead(self._plan, self.policy())
 
     def _boot_ahead(self, plan: Plan, policy: "WaitPolicy") -> None:
-        if not plan.ahead or os.getpid() != self._pid:
+        if not plan.ahead or self._is_forked or os.getpid() != self._pid:
             return
         with suppress(DeviceError):  # which is met again when it is acquired
             self._pool.expect(plan.lasting, policy)
@@ -176,8 +178,8 @@ class Devices:
             self._pool.release(taken.values(), is_needed)
 
     def _note_start(self, held: DeviceSession) -> None:
-        """Note how the device of a new session is found, if it may be shared."""
-        if held.session.type == SessionType.ARGENT and not held.requirement.sharing_key.startswith(Share.TEST):
+        """Note the page that the device of a new session begins with, if it is to return to it."""
+        if held.requirement.returns_to_start:
             self._cleanup_of_all().note_start(held.session)
 
     def _reset(self, item: pytest.Item, taken: Sessions, nextitem: pytest.Item | None) -> None:
@@ -225,14 +227,12 @@ class Devices:
         with suppress(StopFailedError):  # its event reports it
             self._pool.release([], lambda _need: False)
         self._pool.close()
+        self.children.close()
 
     def _taken(
         self, item: pytest.Item, needs: Sequence[DeviceRequirement], policy: "WaitPolicy"
     ) -> list[DeviceSession]:
-        if os.getpid() != self._pid:  # a forked child: its parent's sessions are not its own
-            self._pid, self._is_forked = os.getpid(), True
-            self.gate = new_gate(self.settings, self._redactor)
-            self._pool = self._new_pool()
+        self._notice_fork()
         since = time.monotonic()
         try:
             with timer_paused(item):
@@ -252,6 +252,13 @@ class Devices:
             else:
                 note_session(item, one.ref())
         return held
+
+    def _notice_fork(self) -> None:
+        """Begin anew in a forked child: its parent's sessions are not its own."""
+        if os.getpid() != self._pid:
+            self._pid, self._is_forked = os.getpid(), True
+            self.gate = new_gate(self.settings, self._redactor, self.children)
+            self._pool = self._new_pool()
 
     def _hide(self, session: "Session") -> None:
         if session.remote_config is not None:
@@ -286,13 +293,3 @@ def devices_of(request: pytest.FixtureRequest) -> Devices:
         f"{request.node.nodeid} requests a device while it runs, but no test did at collection: mark it with "
         "@pytest.mark.device(platform=...)"
     )
-
-
-@contextmanager
-def providing(item: pytest.Item) -> Generator[None]:
-    """Note an error while a test's device is provided: it is never the test's fault."""
-    try:
-        yield
-    except DeviceError as error:
-        item.stash[PROVIDING] = error
-        raise

@@ -13,9 +13,10 @@ from pytest_device.controllers.appium.drivers import driver
 from pytest_device.controllers.appium.options import capabilities_of, check_options
 from pytest_device.plugin.markers import ONLY
 from pytest_device.plugin.output.secrets import redactor_of
-from pytest_device.plugin.provider.devices import Devices, providing
+from pytest_device.plugin.project import installed_app
+from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.holds import spend, taken_by
-from pytest_device.plugin.state import DRIVERS, check_type
+from pytest_device.plugin.state import DRIVERS, check_type, providing
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -56,6 +57,8 @@ def started(
             check_type(one.session, "an Appium driver", SessionType.APPIUM)
         for name, one in taken.items():
             mine, request = _options_of(name, taken, options), one.requirement.request
+            if isinstance(mine, Mapping) and one.session.application_archive_url is None and not request.vendor_go:
+                mine = {**installed_app(item.config, mine, request.platform), **mine}
             check_options(mine, request)
             started_one = driver(
                 one.session,
@@ -83,11 +86,18 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
 
 
-def check_early(item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
-    """Raise ConfigError for a mistake in the options of a test's drivers, if they are known before its sessions."""
+def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
+    """Raise an error for drivers of a test that cannot start, if their options are known before its sessions.
+
+    That is ConfigError for a mistake in the options, NotAttemptedError where equal drivers have not started.
+    """
     known: Mapping[str, Any] = getattr(item, "funcargs", {})
     for name, need in needs.items() if _OPTIONS in known else ():
-        check_options(_options_of(name, needs, known[_OPTIONS]), need.request)
+        mine = _options_of(name, needs, known[_OPTIONS])
+        check_options(mine, need.request)
+        attempt = devices.gate.attempt(key_of(need.request, capabilities_of(mine)))
+        attempt.may_begin()
+        attempt.release()
 
 
 def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapping[str, Options]") -> "Options":

@@ -44,7 +44,7 @@ class Tools:
     """How the controllers reach a device.
 
     ``capabilities`` are Appium's. ``appium_home`` has the Appium driver for it, None if this package brings the driver.
-    ``debugging_port`` is that of a browser, None if the device is not a browser.
+    ``debugging_port`` is that of the relay to a browser, None if the device is not a browser.
     """
 
     capabilities: Mapping[str, str | int]

@@ -38,7 +38,7 @@ async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
         devices = parse(await ask([adb, "devices", "-l"], environ=environ))
         if wanted.avd:
             return await _named(wanted.avd, devices, Path(adb), environ)
-    except ConfigError as error:
+    except (ConfigError, ControllerError) as error:
         return Found(KIND, missing=f"adb devices -l: {error}", fix=_FIX)
     if not devices:
         return Found(KIND, missing="adb devices -l lists no ready device", fix="start an emulator")

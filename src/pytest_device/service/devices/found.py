@@ -1,11 +1,15 @@
 """The devices found on this machine, before one is chosen."""
 
+import json
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.profiles import plain
+from pytest_device.service.runners.toolchain import APPIUM
 
 
 class BusyError(ControllerError):
@@ -66,3 +70,26 @@ class Found:
         if self.program is None:
             raise RuntimeError(f"nothing commands a device of the kind {self.kind}")
         return self.program
+
+
+def with_driver(found: Found, appium_home: Path, package: str) -> Found:
+    """Require the user's Appium driver in ``package``, one for the Appium that the local service runs."""
+    name = package.removeprefix("appium-").removesuffix("-driver")
+    try:
+        path = appium_home / "node_modules" / package / "package.json"
+        driver: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        missing, fix = f"{package} is not installed in {appium_home}", f"appium driver install {name}"
+    else:
+        if not (majors := _other_majors(driver)):
+            return replace(found, appium_home=appium_home)
+        which = f"{package} {driver.get('version', '')} in {appium_home} is for Appium {majors}"
+        missing, fix = f"{which}, the local service runs {APPIUM.version}", f"appium driver update {name} --unsafe"
+    return replace(found, missing="; ".join(filter(None, (found.missing, missing))), fix=found.fix or fix)
+
+
+def _other_majors(driver: dict[str, Any]) -> str:
+    """Return the majors of Appium that a driver is for, empty if ours is one of them or may be."""
+    wanted = str(driver.get("peerDependencies", {}).get("appium", ""))
+    majors = re.findall(r"(?:^|\|\|)\s*[\^~v=]?\s*(\d+)", wanted)
+    return "" if APPIUM.version.partition(".")[0] in majors else " or ".join(majors)

@@ -6,21 +6,22 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.site import serving
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.choice import FORCED, Choice, choose, usable
-from pytest_device.service.devices.drivers import with_driver
-from pytest_device.service.devices.found import BusyError, Found, Wanted
+from pytest_device.service.devices.found import BusyError, Found, Wanted, with_driver
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.devices.starting import Starter
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
+
+if TYPE_CHECKING:
+    from pytest_device.service.runners.guard import Guard
 
 HANDOVER_SECONDS: Final = 10.0
 """How long the device of a session that has ended may take to be free."""
@@ -110,7 +111,7 @@ class Devices:
         *,
         environ: Mapping[str, str],
         home: Path,
-        guard: Guard,
+        guard: "Guard",
         log: Log,
         toolbox: Toolbox | None = None,
         serve: Callable[[Path], AbstractAsyncContextManager[str]] = serving,

@@ -17,7 +17,7 @@ from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.peers import NoOtherUsers
+from pytest_device.service.peers import IS_SHOWN, NoOtherUsers
 from pytest_device.service.replies import spelled, timestamp
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
@@ -89,9 +89,10 @@ class _Pages:
         return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
 
     def _preview(self, session: Session) -> str:
-        """Return the path of the live preview, empty when there is none here."""
+        """Return the path of the live preview, empty when there is none here, or when other users may see the page."""
         url = str((self._sessions.remote_config(session) or {}).get("webPreviewUrl", ""))
-        return url.removeprefix(self._base_url) if url.startswith(f"{self._base_url}/") else ""
+        is_open = IS_SHOWN and url.startswith(f"{self._base_url}/")
+        return url.removeprefix(self._base_url) if is_open else ""
 
     def _parts(self, session: Session) -> Mapping[str, str]:
         runner = self._sessions.runner

@@ -1,0 +1,3 @@
+export default function Home() {
+  return process.env.VENDOR_PUBLIC_API_URL;
+}

@@ -1,0 +1,153 @@
+"""What a build carries: public values, debug identifiers, and secrets that should not be in it."""
+
+import gzip
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final, TypeAlias, cast
+
+from pytest_device.app.checks.finding import Finding, failed
+from pytest_device.app.needles import MIN_LENGTH, spellings
+from pytest_device.app.project import Project
+from pytest_device.errors import ProjectError
+
+MAX_BYTES: Final = 4 * 1024**3
+"""Of unpacked content: an archive can unpack to any size."""
+MAX_NESTING: Final = 3
+
+Entry: TypeAlias = tuple[str, IO[bytes]]
+"""The name and content of a file."""
+
+_CHUNK: Final = 4 * 1024 * 1024
+_OVERLAP: Final = 64 * 1024
+_DEBUG_ID: Final = re.compile(rb"(?://[#@] debugId=|\"debugId\"\s*:\s*\")([0-9a-fA-F]{8}-[0-9a-fA-F-]{27})")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What is in a build: ``public`` are the names of public variables whose values it has.
+
+    ``unchecked`` are the names of secrets too short to look for; ``debug_ids`` are by the path of their file.
+    """
+
+    path: Path
+    public: tuple[str, ...]
+    addresses: tuple[str, ...]
+    debug_ids: Mapping[str, str]
+    unchecked: tuple[str, ...]
+    files: int
+    findings: tuple[Finding, ...] = field(repr=False)
+
+
+def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ()) -> Bundle:
+    """Search a file, archive or directory for the values of the project's environment files.
+
+    A secret is the value of a variable that is neither public nor ``allowed`` and has 8 characters or more. Raises
+    ProjectError for a path that cannot be read, and for more than 4 GB of content.
+    """
+    if not path.exists():
+        raise ProjectError("does not exist", path=path)
+    values = {name: value for name, value in project.env.from_files().items() if value}
+    prefix = project.vendor.public_prefix
+    secrets = {name for name in values if not name.startswith(prefix)} - set(allowed)
+    wanted = {name: value for name, value in values.items() if len(value) >= MIN_LENGTH or name.startswith(prefix)}
+    search = _Search({name: spellings(value) or {value.encode()} for name, value in wanted.items()})
+    count = sum(search.file(name, content) for name, content in _contents(path))
+    public = tuple(sorted(name for name in search.found if name.startswith(prefix)))
+    leaks = [(name, where) for name in sorted(search.found.keys() & secrets) for where in search.found[name]]
+    return Bundle(
+        path,
+        public,
+        tuple(values[name] for name in public if "://" in values[name]),
+        search.debug_ids,
+        tuple(sorted(secrets - wanted.keys())),
+        count,
+        (*(_leak(path, name, where) for name, where in leaks), *_disagreements(path, search.debug_ids)),
+    )
+
+
+def _leak(path: Path, name: str, where: str) -> Finding:
+    fix = "read it on a server, revoke it and build again"
+    return failed("bundle-secret", path / where if where else path, f"has the value of {name}", fix)
+
+
+def _disagreements(path: Path, debug_ids: Mapping[str, str]) -> Iterator[Finding]:
+    for name, identifier in debug_ids.items():
+        if debug_ids.get(f"{name}.map", identifier) != identifier:
+            yield failed("bundle-debug-id", path / name, "the map has another one", "export both in one go")
+
+
+@dataclass
+class _Search:
+    needles: dict[str, set[bytes]]
+    found: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    debug_ids: dict[str, str] = field(default_factory=dict[str, str])
+    total: int = 0
+
+    def file(self, name: str, content: IO[bytes]) -> int:
+        """Search one file; return 1 for the count."""
+        tail = b""
+        while chunk := content.read(_CHUNK):
+            self.total += len(chunk)
+            if self.total > MAX_BYTES:
+                raise ProjectError(f"has more than {MAX_BYTES // 1024**3} GB of content", path=Path(name))
+            self._text(name, tail + chunk)
+            tail = chunk[-_OVERLAP:]
+        return 1
+
+    def _text(self, name: str, text: bytes) -> None:
+        for variable, needles in self.needles.items():
+            places = self.found.get(variable, [])
+            if name not in places and any(needle in text for needle in needles):
+                self.found[variable] = [*places, name]
+        for identifier in _DEBUG_ID.finditer(text):
+            self.debug_ids[name] = identifier[1].decode().lower()
+
+
+def _contents(path: Path) -> Iterator[Entry]:
+    """Yield the files below a path, also those in archives, with their names below it."""
+    if not path.is_dir():
+        yield from _file(path, "")
+        return
+    for one in sorted(path.rglob("*")):
+        if one.is_file() and not one.is_symlink():
+            yield from _file(one, one.relative_to(path).as_posix())
+
+
+def _file(path: Path, name: str) -> Iterator[Entry]:
+    try:
+        with path.open("rb") as content:
+            yield from _unpacked(name, content, 0)
+    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, NotImplementedError) as error:
+        raise ProjectError(f"cannot be searched: {error}", path=path) from None
+    except RuntimeError as error:  # an encrypted archive
+        raise ProjectError(f"cannot be searched: {error}", path=path) from None
+
+
+def _unpacked(name: str, content: IO[bytes], depth: int) -> Iterator[Entry]:
+    """Yield a file, and what is in it if it is an archive."""
+    yield name, content
+    content.seek(0)
+    if depth == MAX_NESTING:
+        return
+    for inner_name, inner in _entries(name, content):
+        yield from _unpacked(f"{name}/{inner_name}".lstrip("/"), inner, depth + 1)
+
+
+def _entries(name: str, content: IO[bytes]) -> Iterator[Entry]:
+    if name.endswith((".tar", ".tgz", ".tar.gz")):
+        with tarfile.open(fileobj=content) as archive:
+            opened = ((member.name, archive.extractfile(member)) for member in archive)
+            yield from ((one, inner) for one, inner in opened if inner)
+    elif name.endswith(".gz"):
+        with gzip.open(content) as plain:
+            yield name.rpartition("/")[2].removesuffix(".gz"), cast("IO[bytes]", plain)
+    elif zipfile.is_zipfile(content):
+        with zipfile.ZipFile(content) as packed:
+            for entry in packed.infolist():
+                with packed.open(entry) as inner:
+                    yield entry.filename, inner

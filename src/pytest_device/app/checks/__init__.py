@@ -1,0 +1,36 @@
+"""Checks of a project before a device is paid for."""
+
+from collections.abc import Mapping
+
+from pytest_device.app.checks.configuration import check_configuration
+from pytest_device.app.checks.finding import RULES, Finding, settled
+from pytest_device.app.checks.packages import app_config_fields_not_synced, directory_check, install_check
+from pytest_device.app.checks.routes import check_routes
+from pytest_device.app.checks.sources import check_secrets, check_sources
+from pytest_device.app.project import Project
+
+
+def check(
+    project: Project,
+    *,
+    sdk: int | None = None,
+    versions: Mapping[str, str] | None = None,
+    directory: Mapping[str, str] | None = None,
+    project_id_path: str = "",
+) -> list[Finding]:
+    """Return the findings of all checks; each rule that nothing breaks has passed, or was skipped for want of data.
+
+    ``sdk`` selects the reference, by default that of the project. ``versions`` are the expected versions of libraries,
+    ``directory`` what speaks against each known library: without them, these checks are skipped.
+    """
+    findings = [
+        *check_configuration(project, sdk, project_id_path),
+        *app_config_fields_not_synced(project),
+        *install_check(project, versions),
+        *directory_check(project, directory),
+        *check_secrets(project),
+        *check_sources(project),
+        *check_routes(project),
+    ]
+    known = {finding.id for finding in findings}
+    return [*findings, *(settled(rule, project, "passed") for rule in RULES if rule not in known)]

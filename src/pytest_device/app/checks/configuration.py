@@ -1,0 +1,151 @@
+"""Checks of the app config against the reference."""
+
+import difflib
+import uuid
+from collections.abc import Iterator
+
+from pytest_device.app.checks.finding import Finding, config_path, failed, in_config
+from pytest_device.app.document import Json, Object, at, object_at, text_at
+from pytest_device.app.keys import KEYS, NEWEST_SDK, OPEN, Key, setting
+from pytest_device.app.project import Project
+from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
+
+_FIX_DELETE = "delete the key"
+
+
+def check_configuration(project: Project, sdk: int | None, project_id_path: str = "") -> Iterator[Finding]:
+    """Yield what is wrong with the app config, by the reference of an SDK version."""
+    version = sdk or project.sdk_major or NEWEST_SDK
+    yield from _keys(project, project.config, (), version)
+    yield from _whole(project)
+    yield from _identity(project, project_id_path)
+    yield from _runtime_versions(project)
+    yield from _updates(project, version)
+    yield from _files_and_libraries(project)
+
+
+def _keys(project: Project, section: Object, above: tuple[str, ...], sdk: int) -> Iterator[Finding]:
+    for name, value in section.items():
+        trail = (*above, name)
+        key = KEYS.get(".".join(trail))
+        if key is None:
+            yield from _unknown(project, trail)
+            continue
+        yield from _known(project, key, value, sdk)
+        if isinstance(value, dict) and key.name not in OPEN:
+            yield from _keys(project, value, trail, sdk)
+
+
+def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
+    """Unknown keys are kept: another version may have them. A near miss is a typo."""
+    above = ".".join(trail[:-1])
+    siblings = [key.trail[-1] for key in KEYS.values() if ".".join(key.trail[:-1]) == above]
+    for close in difflib.get_close_matches(trail[-1], siblings, 1, 0.8):
+        if close not in object_at(project.config, *trail[:-1]):
+            yield in_config(project, "config-unknown-key", trail, "is unknown", f"did you mean {close}?")
+
+
+def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Finding]:
+    if problem := key.problem(value):
+        kind = "config-type" if "of type" in problem else "config-value"
+        yield in_config(project, kind, key.trail, problem, f"change the value of {key.name}")
+    if key.generated:
+        yield in_config(project, "config-generated-key", key.trail, "is generated from owner and slug", _FIX_DELETE)
+    if key.removed and sdk >= key.removed:
+        yield in_config(project, "config-removed-key", key.trail, f"was removed in SDK {key.removed}", _FIX_DELETE)
+    elif sdk < key.first:
+        what = f"is new in the reference of SDK {key.first}, the project has {sdk}"
+        yield in_config(project, "config-removed-key", key.trail, what, "upgrade the SDK, or delete the key")
+    elif key.deprecated:
+        yield in_config(project, "config-deprecated-key", key.trail, f"is deprecated, {key.deprecated}", _FIX_DELETE)
+    elif key.older:
+        yield in_config(project, "config-older-key", key.trail, "is in the older reference only", "keep it if it works")
+
+
+def _whole(project: Project) -> Iterator[Finding]:
+    for warning in project.warnings:
+        yield failed("config-ignored-key", config_path(project), warning, f"move them below {project.vendor.key}")
+    if project.static:
+        for trail in project.static.duplicates:
+            shown, place = ".".join(map(str, trail)), project.static.place(*trail)
+            fix = "delete all but one: the last counts"
+            yield failed("config-duplicate-key", project.static.path, f"{shown} stands twice", fix, place)
+    if project.unused_static and project.static_path:
+        fix = "spread the config that the exported function receives, or delete the static file"
+        yield failed("config-unused-static", config_path(project), f"{project.static_path.name} is ignored", fix)
+
+
+def _identity(project: Project, project_id_path: str) -> Iterator[Finding]:
+    installed = project.package.installed_version(project.vendor.key)
+    major = (installed or "").partition(".")[0]
+    if installed and project.sdk_version not in (None, "UNVERSIONED", f"{major}.0.0"):
+        what = f"is {project.sdk_version}, installed is {installed}"
+        yield in_config(project, "config-sdk-version", ("sdkVersion",), what, "delete sdkVersion")
+    identifier = project.project_id(project_id_path)
+    if identifier is not None and not _is_uuid(identifier):
+        trail = tuple((project_id_path or f"extra.{project.vendor.key}.projectId").split("."))
+        yield in_config(project, "config-project-id", trail, "is no UUID", "copy it from the project's page")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _runtime_versions(project: Project) -> Iterator[Finding]:
+    for trail in (("runtimeVersion",), ("ios", "runtimeVersion"), ("android", "runtimeVersion")):
+        value = at(project.config, *trail)
+        if isinstance(value, str) and not is_valid_runtime_version(value, vendor=project.vendor.word):
+            what = "must have 1 to 255 letters, digits, '.', '_', '+', '(', ')' and '-', a letter or digit first"
+            yield in_config(project, "runtime-version", trail, what, 'for example "1.0.0"')
+        elif isinstance(value, dict) and value.get("policy") not in POLICIES:
+            yield in_config(project, "runtime-version", trail, "has no known policy", f"use {', '.join(POLICIES)}")
+
+
+def _updates(project: Project, sdk: int) -> Iterator[Finding]:
+    updates = object_at(project.config, "updates")
+    if not updates or setting(project.config, "updates.enabled") is False:
+        return
+    for trail in (("updates", "url"), ("runtimeVersion",)):
+        if at(project.config, *trail) is None and not _on_both_platforms(project, trail[-1]):
+            yield in_config(project, "updates-required", trail, "is missing", "set it, or updates.enabled to false")
+    for name in ("disableAntiBrickingMeasures", "useNativeDebug"):
+        if setting(project.config, f"updates.{name}", sdk) is True:
+            yield in_config(project, "updates-not-for-production", ("updates", name), "is on", "turn it off")
+    if updates.get("useEmbeddedUpdate") is False:
+        yield from _without_embedded(project)
+    yield from _code_signing(project)
+
+
+def _on_both_platforms(project: Project, name: str) -> bool:
+    return name == "runtimeVersion" and all(at(project.config, one, name) for one in ("ios", "android"))
+
+
+def _without_embedded(project: Project) -> Iterator[Finding]:
+    trail = ("updates", "useEmbeddedUpdate")
+    yield in_config(project, "updates-not-for-production", trail, "is off", "turn it on for production")
+    late = setting(project.config, "updates.checkAutomatically") != "ON_LOAD"
+    if late or not setting(project.config, "updates.fallbackToCacheTimeout"):
+        fix = "set checkAutomatically to ON_LOAD, and a fallbackToCacheTimeout"
+        yield in_config(project, "updates-embedded", trail, "needs an update at launch", fix)
+
+
+def _code_signing(project: Project) -> Iterator[Finding]:
+    certificate = text_at(project.config, "updates", "codeSigningCertificate")
+    metadata = object_at(project.config, "updates", "codeSigningMetadata")
+    if bool(certificate) != bool(metadata) or (metadata and not {"alg", "keyid"} <= metadata.keys()):
+        fix = "set codeSigningCertificate, and codeSigningMetadata with alg and keyid"
+        yield in_config(project, "updates-code-signing", ("updates",), "signs code incompletely", fix)
+
+
+def _files_and_libraries(project: Project) -> Iterator[Finding]:
+    for name in ("icon", "ios.icon", "ios.servicesFile", "updates.codeSigningCertificate"):
+        path = text_at(project.config, *name.split("."))
+        if path and "://" not in path and not (project.root / path).exists():
+            yield in_config(project, "config-missing-file", tuple(name.split(".")), f"is {path!r}", "add the file")
+    library = project.vendor.package("system-ui")
+    for trail in (("userInterfaceStyle",), ("backgroundColor",), ("ios", "backgroundColor")):
+        if at(project.config, *trail) is not None and not project.package.mentions(library):
+            yield in_config(project, "config-missing-library", trail, f"needs {library}", f"install {library}")

@@ -1,0 +1,118 @@
+"""Checks of the sources: reads of the environment, styles, and secrets that would ship with the app."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pytest_device.app.bundler import css_module_name
+from pytest_device.app.checks.finding import Finding, failed, in_config
+from pytest_device.app.document import Json, Place, place_of
+from pytest_device.app.files import read_text
+from pytest_device.app.inlining import inlined_public
+from pytest_device.app.project import Project
+from pytest_device.errors import ProjectError
+
+MAX_FILES: Final = 50_000
+_SKIPPED: Final = frozenset(("node_modules", "ios", "android", "dist", "build", "coverage"))
+_SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
+_SECRET_NAME: Final = re.compile(
+    r"secret|passw(?:or)?d|private_?key|(?:access|auth|refresh)_?token|credential", re.IGNORECASE
+)
+_SECRETS: Final = (
+    re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
+    re.compile(r"client_?secret[\"']?\s*[:=]\s*[\"'][^\"'\s]{8,}[\"']", re.IGNORECASE),
+)
+
+
+def check_sources(project: Project) -> Iterator[Finding]:
+    """Yield what is wrong in the files that the bundler reads."""
+    for path in _files(project.root):
+        if _SCRIPT.search(path.name):
+            yield from _script(project, path)
+        elif path.suffix in (".css", ".scss", ".sass"):
+            yield from _style(project, path)
+    if (path := project.root / "postcss.config.js").exists():
+        fix = "write it as postcss.config.json, and start the bundler once with --clear"
+        yield failed("bundler-postcss-config", path, "", fix)
+
+
+def check_secrets(project: Project) -> Iterator[Finding]:
+    """Yield secrets in the values that ship with the app."""
+    for trail in secret_trails(project.config.get("extra"), ("extra",)):
+        fix = "keep it on a server: whatever is in the app can be read"
+        yield in_config(project, "secret-in-config", trail, "holds a secret", fix)
+    prefix = project.vendor.public_prefix
+    for name, value in project.env.from_files().items():
+        if name.startswith(prefix) and value and _is_secret(name.removeprefix(prefix), value):
+            fix = f"remove {prefix} from its name, or keep it on a server"
+            yield failed("secret-in-public-variable", project.root / ".env", f"{name} holds a secret", fix)
+
+
+def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in pairs:
+        if isinstance(one, str) and one and _is_secret(str(name), one):
+            yield (*above, name)
+        yield from secret_trails(one, (*above, name))
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return bool(_SECRET_NAME.search(name) or any(pattern.search(value) for pattern in _SECRETS))
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """Yield the files of the project itself, at most 50,000; links are not followed."""
+    count = 0
+    for directory, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith("."))
+        for name in sorted(files):
+            count += 1
+            if count > MAX_FILES:
+                return
+            yield Path(directory, name)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a source; of one that cannot be read nothing ships either."""
+    try:
+        return read_text(path)
+    except (ProjectError, FileNotFoundError):
+        return ""
+
+
+def _script(project: Project, path: Path) -> Iterator[Finding]:
+    text = _text(path)
+    for pattern in _SECRETS:
+        for found in pattern.finditer(text):
+            fix = "keep it on a server, and read it there"
+            yield failed("secret-in-source", path, "a secret", fix, place_of(text, found.start()))
+    if path != project.dynamic_path and path.parent != project.root:  # configuration at the root runs in Node.js
+        yield from _reads(project, path, text)
+
+
+def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
+    server = "+api." in path.name
+    for read in inlined_public(text, project.env.values, server=server, vendor=project.vendor.word):
+        public = read.name.startswith(project.vendor.public_prefix)
+        place = Place(read.line, read.column)
+        if read.kind == "kept" and not server and (public or not read.name):
+            fix = f"write process.env.{read.name or 'NAME'}"
+            yield failed("env-not-inlined", path, read.expression, fix, place)
+        elif read.kind == "undefined":
+            yield failed("env-undefined", path, read.name, "set it in an environment file", place)
+
+
+def _style(project: Project, path: Path) -> Iterator[Finding]:
+    if re.search(r"\.(ios|android|native|web)\.module\.", path.name) and (found := css_module_name(path.name)):
+        base, _, platform = found.base.rpartition(".")
+        fix = f"rename it to {base}.module.{platform}{path.suffix}"
+        yield failed("bundler-css-order", path, path.name, fix)
+    if path.suffix == ".css":
+        return
+    if not project.package.mentions("sass"):
+        yield failed("bundler-sass-missing", path, path.name, "install sass")
+    text = _text(path)
+    for imported in re.finditer(r"^\s*@(?:import|use|forward)\b", text, re.MULTILINE):
+        yield failed("bundler-sass-import", path, "", "import it in a script", place_of(text, imported.end()))

@@ -1,0 +1,212 @@
+"""JSON and JSON5 files with the place of each value."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar, cast
+
+from pytest_device.app.files import read_text
+from pytest_device.errors import ConfigError, ProjectError
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Object: TypeAlias = "dict[str, Json]"
+Trail: TypeAlias = "tuple[str | int, ...]"
+"""The keys and indexes on the way to a value."""
+
+MAX_DEPTH: Final = 100
+"""Of values within each other: more would exhaust the stack of a parser."""
+
+MAX_JSON5_LENGTH: Final = 256 * 1024
+"""The JSON5 parser needs seconds for so much; JSON has another parser, and may be longer."""
+
+# An unfinished string or comment takes the rest: looking for its end from each quote would take quadratic time.
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>[\s\ufeff]++|//[^\n]*+|/\*(?:.*?\*/|.*+))
+    |(?P<string>"(?:[^"\\]++|\\.)*+"?|'(?:[^'\\]++|\\.)*+'?)
+    |(?P<mark>[\[\]{}:,])
+    |(?P<word>[^\s\[\]{}:,"'/]++|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line and a column, both from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """A JSON or JSON5 file that was read, with its text."""
+
+    path: Path
+    text: str = field(repr=False)
+    value: Json = field(repr=False)
+
+    @classmethod
+    def read(cls, path: Path) -> "Document":
+        """Read a file. Raises FileNotFoundError, and ProjectError with the place of the mistake."""
+        text = read_text(path)
+        return cls(path, text, _parsed(text, path))
+
+    @property
+    def object(self) -> Object:
+        """The value, which must be an object. Raises ProjectError."""
+        if not isinstance(self.value, dict):
+            raise ProjectError("must be an object: { … }", code="EJSONPARSE", path=self.path, line=1, column=1)
+        return self.value
+
+    def place(self, *trail: str | int) -> Place | None:
+        """Return where the key or element of a trail begins, None if the file has none."""
+        offset = self._offsets.get(trail)
+        return None if offset is None else place_of(self.text, offset)
+
+    @property
+    def duplicates(self) -> list[Trail]:
+        """The trails that an object has twice: the last one counts."""
+        return self._scan[1]
+
+    @property
+    def _offsets(self) -> "dict[Trail, int]":
+        return self._scan[0]
+
+    @cached_property
+    def _scan(self) -> "tuple[dict[Trail, int], list[Trail]]":
+        offsets: dict[Trail, int] = {}
+        twice: list[Trail] = []
+        for trail, offset in _trails(self.text):
+            if trail in offsets:
+                twice.append(trail)
+            offsets[trail] = offset
+        return offsets, twice
+
+
+def place_of(text: str, offset: int) -> Place:
+    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+
+
+def at(value: Json, *trail: str | int) -> Json:
+    """Return the value at a trail, None if there is none."""
+    for step in trail:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, dict) else None
+        else:
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+    return value
+
+
+def object_at(value: Json, *trail: str) -> Object:
+    """Return the object at a trail, an empty one if there is none."""
+    return found if isinstance(found := at(value, *trail), dict) else {}
+
+
+def text_at(value: Json, *trail: str) -> str | None:
+    return found if isinstance(found := at(value, *trail), str) else None
+
+
+def _parsed(text: str, path: Path) -> Json:
+    _check_depth(text, path)
+    try:
+        return cast("Json", json.loads(text))
+    except ValueError:
+        return _parsed_json5(text, path)
+
+
+def _check_depth(text: str, path: Path) -> None:
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return
+    depth = 0
+    for mark, offset in _marks(text):
+        depth += (mark in "[{") - (mark in "]}")
+        if depth > MAX_DEPTH:
+            raise _mistake(f"has more than {MAX_DEPTH} values within each other", text, offset, path)
+
+
+def _parsed_json5(text: str, path: Path) -> Json:
+    try:
+        import json5
+    except ImportError:
+        raise ConfigError(f"{path}: JSON5 needs an extra: pip install 'pytest-device[app]'") from None
+    if len(text) > MAX_JSON5_LENGTH:
+        raise ProjectError(
+            f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON", code="EJSONPARSE", path=path
+        )
+    try:
+        return cast("Json", json5.loads(text))
+    except ValueError as error:
+        raise _explained(str(error), path) from None
+    except RecursionError:
+        raise ProjectError("has too many values within each other", code="EJSONPARSE", path=path) from None
+
+
+def _explained(problem: str, path: Path) -> ProjectError:
+    """Return the error of the JSON5 parser with its place, without the text, which may hold secrets."""
+    found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
+    line, column = (int(found[1]), int(found[2])) if found else (0, 0)
+    problem = "ends too early" if "end of" in problem else "is neither JSON nor JSON5"
+    return ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
+
+
+def _mistake(problem: str, text: str, offset: int, path: Path) -> ProjectError:
+    place = place_of(text, offset)
+    return ProjectError(problem, code="EJSONPARSE", path=path, line=place.line, column=place.column)
+
+
+def _tokens(text: str) -> "Iterator[re.Match[str]]":
+    return (found for found in _TOKEN.finditer(text) if found.lastgroup != "blank")
+
+
+def _marks(text: str) -> Iterator[tuple[str, int]]:
+    return ((found[0], found.start()) for found in _tokens(text) if found.lastgroup == "mark")
+
+
+def _trails(text: str) -> "Iterator[tuple[Trail, int]]":
+    """Yield the trail and offset of each key and element of a valid text."""
+    trail: list[str | int] = []
+    key = ("", 0)
+    first = False
+    for found in _tokens(text):
+        mark, offset = found[0] if found.lastgroup == "mark" else "", found.start()
+        if first and mark != "]":
+            yield tuple(trail), offset
+        if mark == ":":
+            trail[-1] = key[0]
+            yield tuple(trail), key[1]
+        first = _moved(trail, mark)
+        key = key if mark else (_unquoted(found[0]), offset)
+
+
+def _moved(trail: list[str | int], mark: str) -> bool:
+    """Follow a mark, and return whether an element of an array begins behind it."""
+    if mark in ("[", "{"):
+        trail.append(0 if mark == "[" else "")
+    elif mark in ("]", "}"):
+        trail.pop()
+    elif mark == "," and isinstance(trail[-1], int):
+        trail[-1] += 1
+    return mark == "[" or (mark == "," and isinstance(trail[-1], int))
+
+
+def _unquoted(token: str) -> str:
+    if token[0] not in "\"'":
+        return token
+    try:
+        return cast("str", json.loads(f'"{token[1:-1]}"'))
+    except ValueError:
+        return token[1:-1]
+
+
+def frozen_copy(value: _T) -> _T:
+    """Return a copy of a JSON value that shares nothing with it."""
+    return cast("_T", json.loads(json.dumps(value)))
+
+
+def first(values: Iterable[_T | None]) -> _T | None:
+    """Return the first value that is there."""
+    return next((value for value in values if value is not None), None)

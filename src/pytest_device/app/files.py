@@ -1,0 +1,34 @@
+"""Reads the text files of a project: whatever cannot be read is one error with the place."""
+
+from pathlib import Path
+from typing import Final
+
+from pytest_device.errors import ProjectError
+
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""No file that people write is larger; a parser would need hundreds of megabytes for one that is."""
+
+
+def read_text(path: Path, limit: int = MAX_BYTES) -> str:
+    """Return the text of a UTF-8 file without its byte order mark. Raises ProjectError, FileNotFoundError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except FileNotFoundError:
+        raise
+    except IsADirectoryError:
+        raise ProjectError("is a directory, must be a file", path=path) from None
+    except OSError as error:
+        raise ProjectError(f"cannot be read: {error.strerror or error}", path=path) from None
+    if len(content) > limit:
+        raise ProjectError(f"is larger than {limit // 1024 // 1024} MB", path=path)
+    return _decoded(content, path)
+
+
+def _decoded(content: bytes, path: Path) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        raise ProjectError("is not UTF-8: save it in this encoding", path=path, line=line, column=column) from None

@@ -1,0 +1,137 @@
+"""The reads of environment variables in a source, and which of them the bundler replaces by values."""
+
+import bisect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from pytest_device.app.script import Scanner, Token
+from pytest_device.app.vendor import Vendor
+
+Kind: TypeAlias = Literal["inlined", "undefined", "kept"]
+
+_ON: Final = frozenset(("1", "true"))
+
+
+@dataclass(frozen=True, slots=True)
+class EnvRead:
+    """One read: ``name`` is empty if only the running app knows it; ``value`` is that of an inlined read."""
+
+    expression: str
+    name: str
+    line: int
+    column: int
+    kind: Kind
+    value: str | None = field(default=None, repr=False)
+
+
+def inlined_public(
+    source: str,
+    values: Mapping[str, str],
+    *,
+    mode: str = "production",
+    server: bool = False,
+    node_module: bool = False,
+    base_url: str = "",
+    vendor: str = "vendor",
+) -> list[EnvRead]:
+    """Return the reads of ``process.env``: ``inlined`` ones get the value, ``undefined`` ones none, others are kept.
+
+    Only ``process.env.NAME`` is inlined: not brackets, optional chaining, destructuring or an assignment.
+    """
+    if "process" not in source:
+        return []
+    rules = _Rules(Vendor(vendor), values, mode, server or node_module, base_url)
+    starts = [0, *(found.end() for found in re.finditer("\n", source))]
+    reads: list[EnvRead] = []
+    for read in _reads(tuple(Scanner(source).tokens())):
+        line = bisect.bisect_right(starts, read.start)
+        kind, value = rules.outcome(read)
+        expression = source[read.start : read.end]
+        reads.append(EnvRead(expression, read.name, line, read.start - starts[line - 1] + 1, kind, value))
+    return reads
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    start: int
+    end: int
+    name: str
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    vendor: Vendor
+    values: Mapping[str, str]
+    mode: str
+    elsewhere: bool
+    base_url: str
+
+    def outcome(self, read: _Read) -> tuple[Kind, str | None]:
+        is_base = read.name == self.vendor.variable("BASE_URL")
+        if not read.plain or not (is_base or read.name.startswith(self.vendor.public_prefix)):
+            return "kept", None
+        if self.mode == "test":
+            return "undefined", None
+        if is_base:
+            return "inlined", self.base_url
+        turned_off = self.values.get(self.vendor.variable("NO_CLIENT_ENV_VARS"), "").lower() in _ON
+        if self.elsewhere or turned_off or self.mode != "production":
+            return "kept", None
+        value = self.values.get(read.name)
+        return ("undefined", None) if value is None else ("inlined", value)
+
+
+def _reads(tokens: Sequence[Token]) -> Iterator[_Read]:
+    for index, token in enumerate(tokens):
+        if token.text == "process" and token.kind == "name" and _text(tokens, index - 1) not in (".", "?."):
+            following = [_text(tokens, index + step) for step in (1, 2)]
+            if following[0] in (".", "?.") and following[1] == "env":
+                yield from _of_environment(tokens, index, plain=following[0] == ".")
+
+
+def _text(tokens: Sequence[Token], index: int) -> str:
+    return tokens[index].text if 0 <= index < len(tokens) else ""
+
+
+def _end(token: Token) -> int:
+    return token.offset + len(token.text)
+
+
+def _of_environment(tokens: Sequence[Token], index: int, *, plain: bool) -> Iterator[_Read]:
+    """Yield the reads of a ``process.env`` that begins at an index."""
+    start, behind = tokens[index].offset, index + 3
+    mark = _text(tokens, behind)
+    if mark in (".", "?.") and _text(tokens, behind + 1) != "[":
+        plain = plain and mark == "." and _text(tokens, behind + 2) not in ("=", "++", "--")
+        yield _Read(start, _end(tokens[behind + 1]), _text(tokens, behind + 1), plain)
+    elif "[" in (mark, _text(tokens, behind + 1)) and mark in ("[", "?."):
+        yield _bracketed(tokens, start, behind + (mark == "?."))
+    elif _text(tokens, index - 1) == "=" and _text(tokens, index - 2) == "}":
+        for name in _taken_apart(tokens, index - 3):
+            yield _Read(start, _end(tokens[index + 2]), name)
+    else:
+        yield _Read(start, _end(tokens[index + 2]), "")
+
+
+def _bracketed(tokens: Sequence[Token], start: int, opening: int) -> _Read:
+    inner = tokens[opening + 1] if opening + 1 < len(tokens) else tokens[opening]
+    literal = inner.kind == "string" and _text(tokens, opening + 2) == "]"
+    end = _end(tokens[opening + 2]) if literal else _end(inner)
+    return _Read(start, end, inner.text[1:-1] if literal else "")
+
+
+def _taken_apart(tokens: Sequence[Token], index: int) -> list[str]:
+    """Return the names that a pattern reads which ends before an index."""
+    names: list[str] = []
+    depth = 0
+    while index >= 0 and not (depth == 0 and tokens[index].text == "{"):
+        depth += (tokens[index].text == "}") - (tokens[index].text == "{")
+        if depth == 0 and tokens[index].kind == "name" and _text(tokens, index - 1) in ("{", ","):
+            names.append(tokens[index].text)
+        elif depth == 0 and tokens[index].text == "...":
+            names.append("")
+        index -= 1
+    return names[::-1] or [""]

@@ -1,0 +1,93 @@
+"""Links that open a route of the app on a device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pytest_device.app.project import Project, load_project
+from pytest_device.app.runtime import is_valid_scheme
+from pytest_device.errors import ConfigError
+
+FOREIGN = frozenset(("http", "https", "tel", "mailto", "sms"))
+"""Schemes that other apps and the system open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Writes the links of a project; ``development_address`` is that of its bundler, for the development client."""
+
+    project: Project
+    platform: str | None = None
+    development_client: bool = False
+    development_address: str = ""
+
+    @classmethod
+    def of_root(cls, root: Path, *, vendor: str = "vendor") -> "Links":
+        """Return the links of the project in a directory, which is read once."""
+        return cls(_project(root.resolve(), vendor))
+
+    def __call__(
+        self,
+        route: str,
+        /,
+        params: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        scheme: str | None = None,
+        platform: str | None = None,
+        **named: object,
+    ) -> str:
+        """Return the link of a route: the project's first scheme, then its path. Raises ConfigError with the fix."""
+        twice = sorted(named.keys() & (params or {}).keys())
+        if twice:
+            raise ConfigError(f"route {route!r} gets the parameter {twice[0]!r} twice")
+        path = self.project.routes.href(route, {**(params or {}), **named}, query=query)
+        if self.development_client:
+            return self._of_development_client(path, scheme)
+        return f"{self._scheme(scheme, platform or self.platform)}://{path[1:] or '/'}"
+
+    def _scheme(self, wanted: str | None, platform: str | None) -> str:
+        declared = self.project.schemes(platform)
+        if not declared:
+            raise ConfigError(f"{self.project.root} declares no scheme: set one in the app config, and build it again")
+        if wanted is None:
+            return declared[0]
+        check_scheme(wanted, declared)
+        return wanted
+
+    def _of_development_client(self, path: str, scheme: str | None) -> str:
+        go = f"{self.project.vendor.word}go"
+        if scheme not in (None, go) or not self.development_address:
+            raise ConfigError(
+                f"a scheme has no effect in the development client: its links are {go}://ADDRESS/--{path} with the "
+                "address of the bundler, or install a build of the app"
+            )
+        return f"{go}://{self.development_address}/--{path}"
+
+
+@cache
+def _project(root: Path, vendor: str) -> Project:
+    return load_project(root, vendor=vendor)
+
+
+def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
+    """Raise ConfigError unless the project declares a scheme."""
+    if not is_valid_scheme(scheme):
+        raise ConfigError(f"scheme {scheme!r} must begin with a lowercase letter, then have letters, digits, +, ., -")
+    if scheme not in declared:
+        known = ", ".join(declared) or "none"
+        raise ConfigError(f"scheme {scheme!r} is not declared by the project (it has {known}): add it, and build again")
+
+
+def check_url(url: str, project: Project, *, platform: str | None = None, development_client: bool = False) -> None:
+    """Raise ConfigError for a link that opens nothing on the device; only schemes of apps are checked."""
+    scheme = urlsplit(url).scheme.lower()
+    go = f"{project.vendor.word}go"
+    if not scheme or scheme in FOREIGN or (development_client and scheme == go):
+        return
+    if development_client:
+        raise ConfigError(f"open_url with the scheme {scheme!r} has no effect in the development client: use {go}://")
+    check_scheme(scheme, project.schemes(platform))

@@ -1,0 +1,43 @@
+"""The native directories of a project: whether they belong to it, or are generated and ignored."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pytest_device.app.files import read_text
+
+_MARKERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ios": ("ios/Podfile", "ios/*.xcodeproj/project.pbxproj"),
+    "android": ("android/build.gradle", "android/app/build.gradle"),
+}
+
+
+def native_files(root: Path, *platforms: str) -> list[Path]:
+    """Return the files that show native directories of the project's own: they exist, and are not ignored."""
+    patterns = [pattern for platform in platforms for pattern in _MARKERS[platform]]
+    found = [path for pattern in patterns for path in root.glob(pattern)]
+    return [path for path in found if not _is_ignored(root, path.relative_to(root).as_posix())]
+
+
+def _is_ignored(root: Path, name: str) -> bool:
+    """Ask git, which knows all its ignore files; without a repository, read that of the project."""
+    try:
+        asked = subprocess.run(  # noqa: S603
+            ["git", "check-ignore", "-q", "--", name],  # noqa: S607  # the user's git
+            cwd=root, capture_output=True, timeout=20, check=False, env={"PATH": os.environ.get("PATH", "")},
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return _matches(root, name)
+    return asked.returncode == 0 if asked.returncode in (0, 1) else _matches(root, name)
+
+
+def _matches(root: Path, name: str) -> bool:
+    """Return whether a line of the ignore file names a file or its first directory."""
+    try:
+        lines = read_text(root / ".gitignore").splitlines()
+    except FileNotFoundError:
+        return False
+    directory = name.partition("/")[0]
+    return any(line.strip().strip("/") in (directory, name, f"{directory}/*", f"{directory}/**") for line in lines)

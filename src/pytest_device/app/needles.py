@@ -1,0 +1,36 @@
+"""The spellings in which a value can be in a build."""
+
+import base64
+import json
+from collections.abc import Iterator
+
+MIN_LENGTH = 8
+"""Shorter values are in any build by chance."""
+
+
+def spellings(value: str) -> set[bytes]:
+    """Return a value as UTF-8, UTF-16, base64 and escaped as JavaScript, each only if long enough to recognize."""
+    plain = value.encode()
+    found = {plain, value.encode("utf-16-le"), value.encode("utf-16-be")}
+    found |= {escaped.encode() for escaped in _escaped(value)}
+    found |= {encoded for form in (plain, value.encode("utf-16-le")) for encoded in _base64(form)}
+    return {one for one in found if len(one) >= MIN_LENGTH}
+
+
+def _escaped(value: str) -> Iterator[str]:
+    for ascii_only in (True, False):
+        yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+    yield value.replace("\\", "\\\\").replace("'", "\\'")
+    yield value.replace("\\", "\\\\").replace("`", "\\`").replace("${", "\\${")
+    yield "".join(f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}" for sign in value)  # noqa: PLR2004
+    yield "".join(f"\\u{ord(sign):04x}" for sign in value)
+
+
+def _base64(value: bytes) -> Iterator[bytes]:
+    """Yield what stays the same of the encoded value, whatever stands before and behind it."""
+    for before in range(3):
+        encoded = base64.b64encode(b"\0" * before + value).rstrip(b"=")
+        start = (0, 2, 3)[before]
+        end = len(encoded) - (1 if (len(value) + before) % 3 else 0)
+        yield encoded[start:end]
+        yield encoded[start:end].replace(b"+", b"-").replace(b"/", b"_")

@@ -1,0 +1,135 @@
+"""The package config of a project, its section of the vendor, and the libraries it has installed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pytest_device.app.document import Document, Object, at, first, object_at, text_at
+from pytest_device.app.vendor import Vendor
+from pytest_device.errors import ProjectError
+
+FILE: Final = "package.json"
+_DEPENDENCIES: Final = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryCheck:
+    """``doctor.reactNativeDirectoryCheck``: ``exclude`` are names, or regular expressions between slashes."""
+
+    enabled: bool = True
+    exclude: tuple[str, ...] = ()
+    list_unknown_packages: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PackageConfig:
+    """``package.json``, with the settings of its vendor section."""
+
+    document: Document
+    vendor: Vendor
+
+    @property
+    def root(self) -> Path:
+        return self.document.path.parent
+
+    @property
+    def content(self) -> Object:
+        return self.document.object
+
+    @property
+    def name(self) -> str:
+        return text_at(self.content, "name") or self.root.resolve().name
+
+    @property
+    def version(self) -> str:
+        return text_at(self.content, "version") or "1.0.0"
+
+    @property
+    def dependencies(self) -> dict[str, str]:
+        """The requested versions of the libraries that ship with the app, by name."""
+        return {
+            name: wanted for name, wanted in object_at(self.content, "dependencies").items() if isinstance(wanted, str)
+        }
+
+    @property
+    def section(self) -> Object:
+        return object_at(self.content, self.vendor.key)
+
+    @property
+    def install_exclude(self) -> tuple[str, ...]:
+        return _texts(self.section, "install", "exclude")
+
+    @property
+    def native_modules_dir(self) -> str | None:
+        return text_at(self.section, "autolinking", "nativeModulesDir")
+
+    @property
+    def directory_check(self) -> DirectoryCheck:
+        check = ("doctor", "reactNativeDirectoryCheck")
+        return DirectoryCheck(
+            enabled=at(self.section, *check, "enabled") is not False,
+            exclude=_texts(self.section, *check, "exclude"),
+            list_unknown_packages=at(self.section, *check, "listUnknownPackages") is not False,
+        )
+
+    @property
+    def sync_check_enabled(self) -> bool:
+        return at(self.section, "doctor", "appConfigFieldsNotSyncedCheck", "enabled") is not False
+
+    def mentions(self, name: str) -> bool:
+        """Return whether the project asks for a library."""
+        return any(name in object_at(self.content, kind) for kind in _DEPENDENCIES)
+
+    def installed(self, name: str) -> Document | None:
+        """Return the ``package.json`` of an installed library, as Node.js finds it: here, or in a folder above."""
+        for directory in _upwards(self.root):
+            path = directory / "node_modules" / name / FILE
+            if path.is_file():
+                return Document.read(path)
+        return None
+
+    def executable(self, name: str) -> Path | None:
+        """Return the command of an installed library."""
+        commands = (directory / "node_modules/.bin" / name for directory in _upwards(self.root))
+        return first(path for path in commands if path.is_file())
+
+    def installed_version(self, name: str) -> str | None:
+        found = self.installed(name)
+        return text_at(found.value, "version") if found else None
+
+
+def read_package(root: Path, vendor: Vendor) -> PackageConfig:
+    """Read the package config of a project. Raises ProjectError."""
+    try:
+        document = Document.read(root / FILE)
+    except FileNotFoundError:
+        raise ProjectError(
+            f"is not the directory of a {vendor.word} app: it has no {FILE}", code="MODULE_NOT_FOUND", path=root
+        ) from None
+    _ = document.object
+    return PackageConfig(document, vendor)
+
+
+def workspace_root(root: Path) -> Path:
+    """Return the topmost folder with workspaces in its ``package.json``, else the project: it has hoisted libraries."""
+    found = root
+    for directory in _upwards(root):
+        path = directory / FILE
+        if path.is_file() and (directory == root or at(Document.read(path).value, "workspaces")):
+            found = directory
+    return found
+
+
+def _upwards(root: Path) -> Iterator[Path]:
+    resolved = root.resolve()
+    return iter((resolved, *resolved.parents))
+
+
+def _texts(section: Object, *trail: str) -> tuple[str, ...]:
+    found: object = at(section, *trail)
+    return (
+        tuple(one for one in found if isinstance(one, str))
+        if isinstance(found, Sequence) and not isinstance(found, str)
+        else ()
+    )

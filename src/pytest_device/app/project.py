@@ -1,0 +1,229 @@
+"""The project of the app under test: its merged configuration and what belongs to it."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from pytest_device.app.document import Document, Json, Object, at, first, frozen_copy, object_at, text_at
+from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
+from pytest_device.app.env import EnvResult, load_env
+from pytest_device.app.package import PackageConfig, read_package, workspace_root
+from pytest_device.app.routes.scan import Routes
+from pytest_device.app.slug import slug_of
+from pytest_device.app.vendor import Vendor
+from pytest_device.errors import ConfigError, ProjectError
+
+Dynamic: TypeAlias = Literal["auto", "never", "node"]
+
+STATIC_FILES: Final = ("app.config.json", "app.json")
+DYNAMIC_FILES: Final = ("app.config.ts", "app.config.js")
+APP_DIRECTORIES: Final = ("app", "src/app")
+PRIVATE: Final = (("_internal",), ("hooks",), ("ios", "config"), ("android", "config"))
+"""What the view that ships with the app leaves out, with the code signing settings of updates."""
+_SIGNING: Final = (("updates", "codeSigningCertificate"), ("updates", "codeSigningMetadata"))
+_OVERRIDDEN: Final = ("backgroundColor", "icon", "userInterfaceStyle", "version", "runtimeVersion")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A loaded project: ``config`` is the merged configuration, without the overrides of platforms."""
+
+    root: Path
+    vendor: Vendor
+    config: Object = field(repr=False)
+    package: PackageConfig = field(repr=False)
+    env: EnvResult = field(repr=False)
+    static: Document | None = field(default=None, repr=False)
+    dynamic_path: Path | None = None
+    dynamic_kind: str | None = None
+    unused_static: bool = False
+    """Whether the dynamic configuration ignores the static one."""
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was done to load it: that code of the project ran, and where it did not."""
+
+    @property
+    def static_path(self) -> Path | None:
+        return self.static.path if self.static else None
+
+    def to_dict(self, public: bool = False) -> Object:  # noqa: FBT001, FBT002  # as the view that ships is called elsewhere
+        """Return the configuration; ``public`` without what must not ship with the app."""
+        copy = frozen_copy(self.config)
+        for *section, key in (*PRIVATE, *_SIGNING) if public else ():
+            object_at(copy, *section).pop(key, None)
+        return copy
+
+    def effective(self, platform: str) -> Object:
+        """Return the configuration of one platform: its own values win, schemes are merged."""
+        config = self.to_dict()
+        section = object_at(config, platform)
+        config |= {key: section[key] for key in _OVERRIDDEN if key in section}
+        if schemes := self.schemes(platform):
+            config["scheme"] = list(schemes)
+        return config
+
+    def schemes(self, platform: str | None = None) -> tuple[str, ...]:
+        """Return the declared schemes, those of a platform after those of all; without a platform, all of them."""
+        platforms = (platform,) if platform else ("ios", "android")
+        declared = (at(self.config, "scheme"), *(at(self.config, one, "scheme") for one in platforms))
+        return tuple(dict.fromkeys(scheme for value in declared for scheme in _texts(value)))
+
+    @property
+    def sdk_version(self) -> str | None:
+        return text_at(self.config, "sdkVersion")
+
+    @property
+    def sdk_major(self) -> int | None:
+        major = (self.sdk_version or "").partition(".")[0]
+        return int(major) if major.isdecimal() else None
+
+    def identifier(self, platform: str) -> str | None:
+        """Return the bundle identifier or application package."""
+        return text_at(self.config, platform, "bundleIdentifier" if platform == "ios" else "package")
+
+    def project_id(self, path: str = "") -> str | None:
+        """Return the project identifier of the account, by default that in ``extra.vendor.projectId``."""
+        return text_at(self.config, *(path or f"extra.{self.vendor.key}.projectId").split("."))
+
+    def full_name(self, username: str | None = None) -> str:
+        """Return the generated name ``@username/slug``, of the owner before that of the user."""
+        return f"@{text_at(self.config, 'owner') or username or 'anonymous'}/{text_at(self.config, 'slug')}"
+
+    @property
+    def app_directory(self) -> Path | None:
+        """The directory of routes."""
+        return first(path for name in APP_DIRECTORIES if (path := self.root / name).is_dir())
+
+    @cached_property
+    def routes(self) -> Routes:
+        """The routes of all platforms. Raises ProjectError without a directory of routes."""
+        if self.app_directory is None:
+            raise ProjectError(f"has no directory of routes: {' or '.join(APP_DIRECTORIES)}", path=self.root)
+        return Routes.scan(self.app_directory, vendor=self.vendor.word)
+
+
+def load_project(
+    root: str | Path,
+    *,
+    mode: str | None = None,
+    vendor: str = "vendor",
+    dynamic: Dynamic = "auto",
+    environ: Mapping[str, str] | None = None,
+) -> Project:
+    """Load the project in a directory; a dynamic configuration runs code of the project in Node.js.
+
+    ``dynamic="never"`` reads the static files only, ``"node"`` lifts the limits on the code. ``mode`` selects the
+    environment files, by default ``NODE_ENV``, else development. Raises ProjectError and ConfigError.
+    """
+    directory, names = Path(root).absolute(), Vendor(vendor)
+    if dynamic not in ("auto", "never", "node"):
+        raise ConfigError(f"dynamic={dynamic!r} must be 'auto', 'never' or 'node'")
+    if not directory.is_dir():
+        raise ProjectError("is not a directory", path=directory)
+    environ = os.environ if environ is None else environ
+    package = read_package(directory, names)
+    static, path = _static(directory), _found(directory, DYNAMIC_FILES)
+    _check_kind(package, static, path)
+    raw, warnings = _section(static.object, names) if static else ({}, [])
+    env = load_env(directory, mode or environ.get("NODE_ENV") or "development", environ, vendor=vendor)
+    project = Project(directory, names, _with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
+    return _Dynamic(project, path, dynamic).merged() if path else project
+
+
+def _found(directory: Path, names: Iterable[str]) -> Path | None:
+    return first(path for name in names if (path := directory / name).exists())
+
+
+def _static(directory: Path) -> Document | None:
+    path = _found(directory, STATIC_FILES)
+    return Document.read(path) if path else None
+
+
+def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:
+    name = package.vendor.key
+    if not (static or dynamic or package.mentions(name) or package.installed(name)):
+        raise ProjectError(f"is not the directory of a {name} app: it has neither an app config nor the package {name}",
+                           path=package.root)  # fmt: skip
+
+
+def _section(root: Object, vendor: Vendor) -> tuple[Object, list[str]]:
+    """Return the configuration of a file, under the vendor's key or at the top, and what is ignored."""
+    section = root.get(vendor.key)
+    if section is None:
+        return root, []
+    if not isinstance(section, dict):
+        raise ProjectError(f'"{vendor.key}" in the app config must be an object')
+    ignored = [f'"{key}"' for key in root if key not in (vendor.key, "$schema")]
+    return section, [f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'] if ignored else []
+
+
+def _with_defaults(config: Object, package: PackageConfig) -> Object:
+    """Return a configuration with what the project says elsewhere, for the keys it leaves out."""
+    name = config.get("name")
+    display_name = name if isinstance(name, str) else package.name
+    elsewhere: Object = {
+        "name": package.name,
+        "slug": slug_of(display_name),
+        "version": package.version,
+        "description": text_at(package.content, "description"),
+        "sdkVersion": _sdk_version(package) if config.get("sdkVersion") is None else None,
+        "platforms": _platforms(package),
+    }
+    given = {
+        key: value for key, value in config.items() if key != "mods" and (value is not None or key not in elsewhere)
+    }
+    return {key: value for key, value in elsewhere.items() if value is not None} | given
+
+
+def _sdk_version(package: PackageConfig) -> str | None:
+    installed = package.installed_version(package.vendor.key)
+    return f"{installed.partition('.')[0]}.0.0" if installed else None
+
+
+def _platforms(package: PackageConfig) -> list[Json]:
+    return ["ios", "android", *(["web"] if package.installed("react-dom") else [])]
+
+
+def _texts(value: Json) -> list[str]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Dynamic:
+    """The dynamic configuration of a project that has been read statically."""
+
+    project: Project
+    path: Path
+    how: Dynamic
+
+    def merged(self) -> Project:
+        if self.how == "never":
+            note = f"did not run {self.path.name}: its values are missing"
+            return replace(self.project, dynamic_path=self.path, notes=(note,))
+        evaluated = self._evaluation().run(LIMIT_SECONDS if self.how == "auto" else UNLIMITED_SECONDS)
+        config, _ = _section(evaluated.config, self.project.vendor)
+        return replace(
+            self.project,
+            config=_with_defaults(config, self.project.package),
+            dynamic_path=self.path,
+            dynamic_kind=evaluated.kind,
+            unused_static=evaluated.unused,
+            notes=(evaluated.note,),
+        )
+
+    def _evaluation(self) -> Evaluation:
+        project = self.project
+        context: Object = {
+            "projectRoot": str(project.root),
+            "staticConfigPath": str(project.static_path) if project.static_path else None,
+            "packageJsonPath": str(project.package.document.path),
+            "config": project.to_dict(),
+        }
+        environ = {name: value for name, value in project.env.values.items() if not name.startswith("DEVICE_")}
+        readable = None if self.how == "node" else (workspace_root(project.root),)
+        return Evaluation(
+            self.path, project.vendor.key, context, environ, readable, list(project.env.from_files().values())
+        )

@@ -1,0 +1,115 @@
+"""Writes the path of a route with its parameters, and refuses what the router's types refuse."""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import quote, urlencode
+
+from pytest_device.app.routes.names import NOT_FOUND, Parameter, parameter, without_groups
+from pytest_device.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Linkable:
+    """What links may name: routes with their parameters; ``special`` pages and layouts they may not."""
+
+    routes: Mapping[str, tuple[Parameter, ...]]
+    special: tuple[str, ...]
+    layouts: tuple[str, ...]
+
+
+def href(known: Linkable, route: str, params: Mapping[str, object], query: Mapping[str, object]) -> str:
+    """Return the path of a route. Raises ConfigError with the fix."""
+    path, tail = _split(route)
+    if path not in known.routes:
+        raise ConfigError(_unknown(known, route, path))
+    _check_names(route, known.routes[path], params)
+    written = "/" + "/".join(part for segment in path[1:].split("/") if (part := _written(route, segment, params)))
+    return f"{written}{_with_query(tail, query)}"
+
+
+def _split(route: str) -> tuple[str, str]:
+    """Return a route and its query or fragment."""
+    found = re.search(r"[?#]", route)
+    return (route[: found.start()], route[found.start() :]) if found else (route, "")
+
+
+def _with_query(tail: str, query: Mapping[str, object]) -> str:
+    if not query:
+        return tail
+    before, hash_sign, fragment = tail.partition("#")
+    pairs = urlencode({name: _text(value) for name, value in query.items()}, doseq=True, quote_via=quote)
+    return f"{before}{'&' if before else '?'}{pairs}{hash_sign}{fragment}"
+
+
+def _text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return [_text(one) for one in cast("Sequence[object]", value)]
+    return str(value)
+
+
+def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]) -> None:
+    names = {one.name for one in wanted}
+    problems = [f"lacks the parameter {name!r}" for name in sorted(names - params.keys())]
+    fix = "give other values as query={…}"
+    problems += [f"has no parameter {name!r}: {fix}" for name in sorted(params.keys() - names)]
+    if problems:
+        raise ConfigError(*(f"route {route!r} {problem}" for problem in problems))
+
+
+def _written(route: str, segment: str, params: Mapping[str, object]) -> str:
+    found = parameter(segment)
+    if not found:
+        return segment
+    value = params[found.name]
+    if not found.catch_all:
+        return _segment(route, found.name, value)
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"parameter {found.name!r} of route {route!r} must be a list, not {value!r}")
+    return "/".join(_segment(route, found.name, one) for one in cast("Sequence[object]", value))
+
+
+def _segment(route: str, name: str, value: object) -> str:
+    of = f"parameter {name!r} of route {route!r}"
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigError(f"{of} must be a text or a number, not {value!r}")
+    text = str(value)
+    if text in ("", ".", ".."):
+        raise ConfigError(f"{of} must not be {text!r}: a URL has no such segment")
+    try:
+        return quote(text, safe="!'()*")
+    except UnicodeEncodeError:
+        raise ConfigError(f"{of} is no text that a URL can hold: {text!r}") from None
+
+
+def _unknown(known: Linkable, route: str, path: str) -> str:
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", route):
+        return f"route {route!r} is an external address: pass it to open_url"
+    if not route.startswith("/"):
+        return f"route {route!r} must be an absolute path, such as {_closest(known, '/' + path.lstrip('./'))!r}"
+    if path in known.special or path.rpartition("/")[2] in (NOT_FOUND, "_sitemap", "_layout"):
+        return f"route {route!r} is a special file, which no link can name"
+    if template := _template(known, path):
+        values = ", ".join(f"{one.name!r}: …" for one in known.routes[template])
+        return f"route {route!r} is a path of {template!r}: use {template!r} with params={{{values}}}"
+    return f"route {route!r} is unknown: did you mean {_closest(known, path)!r}?"
+
+
+def _closest(known: Linkable, path: str) -> str:
+    trimmed = path.removesuffix("/index").rstrip("/") or "/"
+    if trimmed in known.routes:
+        return trimmed
+    return next(iter(difflib.get_close_matches(path, known.routes, 1, 0.0)), "/")
+
+
+def _template(known: Linkable, path: str) -> str | None:
+    """Return the dynamic route that a concrete path is one of."""
+    from pytest_device.app.routes.match import Matcher
+
+    dynamic = [name for name, parameters in known.routes.items() if parameters]
+    found = Matcher.of(("html", "", name, name, tuple(name[1:].split("/"))) for name in dynamic).match(path)
+    return "/" + "/".join(without_groups(tuple(found.page[1:].split("/")))) if found else None

@@ -1,0 +1,98 @@
+"""The names of route files: segments, groups, parameters, platforms and special files."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+PLATFORMS: Final = ("android", "ios", "native", "web")
+NOT_FOUND: Final = "+not-found"
+LAYOUT: Final = "_layout"
+
+_EXTENSION: Final = re.compile(r"\.[jt]sx?$")
+_ROOT_FILES: Final = ("+html", "+native-intent", "+middleware")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """``[name]``, or ``[...name]``, which takes any number of segments."""
+
+    name: str
+    catch_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFile:
+    """A file in the directory of routes: ``name`` is its path without extensions, platform and ``+api``."""
+
+    path: str
+    name: str
+    kind: str
+    """``html``, ``api``, ``not_found``, ``layout`` or ``ignored``."""
+    platform: str | None
+    problem: str = ""
+
+
+def route_file(path: str) -> RouteFile | None:
+    """Return what a file is, None for one that is no source."""
+    if not _EXTENSION.search(path):
+        return None
+    bare = _EXTENSION.sub("", path)
+    api = bare.endswith("+api")
+    name, platform = _without_platform(bare.removesuffix("+api"))
+    kind = "api" if api else _kind(name)
+    return RouteFile(path, name, kind, platform, _problem(name, kind, platform))
+
+
+def _without_platform(name: str) -> tuple[str, str | None]:
+    bare, _, ending = name.rpartition(".")
+    return (bare, ending) if ending in PLATFORMS and "/" not in ending else (name, None)
+
+
+def _kind(name: str) -> str:
+    last = name.rpartition("/")[2]
+    if name in _ROOT_FILES:
+        return "ignored"
+    return {LAYOUT: "layout", NOT_FOUND: "not_found"}.get(last, "html")
+
+
+def _problem(name: str, kind: str, platform: str | None) -> str:
+    last = name.rpartition("/")[2]
+    if kind == "api":
+        return "an API route has no platform: remove it from the name" if platform else ""
+    if last.startswith("(") and last.endswith(")"):
+        return "a file cannot be a group: move it into a directory of this name"
+    if kind == "html" and last.startswith("+"):
+        return f"only {NOT_FOUND} and API routes have a plus sign: rename it to {last[1:]}"
+    return ""
+
+
+def parameter(segment: str) -> Parameter | None:
+    """Return the parameter that a segment is."""
+    if segment == NOT_FOUND:
+        return Parameter("not-found", catch_all=True)
+    name = segment[1:-1] if segment.startswith("[") and segment.endswith("]") else ""
+    if not name or "[" in name or "]" in name:
+        return None
+    return Parameter(name.removeprefix("..."), name.startswith("...")) if name != "..." else None
+
+
+def is_group(segment: str) -> bool:
+    return segment.startswith("(") and segment.endswith(")") and segment != "()"
+
+
+def alternatives(segment: str) -> list[str]:
+    """Return the groups of ``(a,b)``, each as a segment; of any other segment itself."""
+    if not is_group(segment) or "," not in segment:
+        return [segment]
+    return [f"({name.strip()})" for name in segment[1:-1].split(",") if name.strip()]
+
+
+def spread(name: str) -> Iterator[str]:
+    """Yield the names of a route whose groups are arrays, one for each combination."""
+    return map("/".join, itertools.product(*map(alternatives, name.split("/"))))
+
+
+def without_groups(segments: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(segment for segment in segments if not is_group(segment))

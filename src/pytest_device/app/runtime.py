@@ -1,0 +1,106 @@
+"""The runtime version of a build: what an update has to fit."""
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from pytest_device.app.document import Json, at, text_at
+from pytest_device.app.native import native_files
+from pytest_device.app.project import Project
+from pytest_device.app.vendor import Vendor
+from pytest_device.errors import ProjectError
+
+Workflow: TypeAlias = Literal["managed", "generic"]
+
+POLICIES: Final = ("nativeVersion", "sdkVersion", "appVersion", "fingerprint")
+FINGERPRINT_SECONDS: Final = 120.0
+
+_VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+()-]{0,254}")
+_SDK_VERSION: Final = re.compile(r"\d+\.\d+\.\d+|UNVERSIONED", re.ASCII)
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
+_DEFAULTS: Final[Mapping[str, tuple[str, Json]]] = {"ios": ("buildNumber", "1"), "android": ("versionCode", 1)}
+
+
+def is_valid_runtime_version(text: str, *, vendor: str = "vendor") -> bool:
+    """Return whether a text is a runtime version: up to 255 characters, or ``vendorsdk:`` with a version."""
+    prefix = Vendor(vendor).sdk_runtime_prefix
+    if text.startswith(prefix):
+        return bool(_SDK_VERSION.fullmatch(text.removeprefix(prefix)))
+    return bool(_VERSION.fullmatch(text))
+
+
+def is_valid_scheme(text: str) -> bool:
+    """Return whether a text is a scheme: a lowercase letter, then lowercase letters, digits, ``+``, ``.`` and ``-``."""
+    return bool(_SCHEME.fullmatch(text))
+
+
+def resolve_runtime_version(project: Project, platform: str, *, workflow: Workflow | None = None) -> str | None:
+    """Return the runtime version of a build for a platform, None if the project sets none.
+
+    Policies other than the fingerprint need a project whose native directories are generated (``managed``); without a
+    workflow, the project's files decide. Raises ProjectError for an unknown policy, and where the value is missing.
+    """
+    if platform not in _DEFAULTS:
+        raise ProjectError(f"platform {platform!r} must be ios or android", path=project.root)
+    wanted = at(project.config, platform, "runtimeVersion") or at(project.config, "runtimeVersion")
+    if not wanted:
+        return None
+    if isinstance(wanted, str):
+        return wanted
+    policy = text_at(wanted, "policy")
+    if policy not in POLICIES:
+        given = repr(policy) if policy else "runtimeVersion without a text"
+        raise ProjectError(f"{given} is no policy of runtime versions: use {', '.join(POLICIES)}", path=project.root)
+    if policy == "fingerprint":
+        return _fingerprint(project, platform)
+    if (workflow or _workflow(project, platform)) != "managed":
+        raise ProjectError(
+            f"the policy {policy!r} needs generated native directories, and this project has its own for {platform}: "
+            'set runtimeVersion to a text, for example "1.0.0"',
+            path=project.root,
+        )
+    return _by_policy(project, platform, policy)
+
+
+def _workflow(project: Project, platform: str) -> Workflow:
+    return "generic" if native_files(project.root, platform) else "managed"
+
+
+def _by_policy(project: Project, platform: str, policy: str) -> str:
+    config = project.effective(platform)
+    if policy == "sdkVersion":
+        if not project.sdk_version:
+            raise ProjectError("the policy 'sdkVersion' needs sdkVersion, or the installed package", path=project.root)
+        return f"{project.vendor.sdk_runtime_prefix}{project.sdk_version}"
+    version = text_at(config, "version") or "1.0.0"
+    if policy == "appVersion":
+        return version
+    key, default = _DEFAULTS[platform]
+    return f"{version}({at(config, platform, key) or default})"
+
+
+def _fingerprint(project: Project, platform: str) -> str:
+    """Return the hash that the project's own command prints: only it knows what belongs to a build."""
+    name = project.vendor.package("updates")
+    command = project.package.executable(name)
+    if command is None:
+        raise ProjectError(f"the policy 'fingerprint' needs the package {name}: install it", path=project.root)
+    environ = {one: value for one, value in project.env.values.items() if not one.startswith("DEVICE_")}
+    try:
+        done = subprocess.run(  # noqa: S603  # the project's own command, on the user's request
+            [command, "fingerprint:generate", "--platform", platform],
+            cwd=project.root, env=environ, capture_output=True, timeout=FINGERPRINT_SECONDS, check=True,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        fingerprint = text_at(json.loads(done.stdout), "hash")
+    except subprocess.TimeoutExpired:
+        raise ProjectError(f"did not end within {FINGERPRINT_SECONDS:g} s", path=command) from None
+    except subprocess.CalledProcessError as error:
+        raise ProjectError(f"ended with status {error.returncode}", path=command) from None
+    except (OSError, ValueError) as error:
+        raise ProjectError(f"did not print JSON: {type(error).__name__}", path=command) from None
+    if not fingerprint:
+        raise ProjectError("printed no hash", path=command)
+    return fingerprint

@@ -1,0 +1,19 @@
+"""The URL-friendly name that a project gets from its display name."""
+
+import re
+import unicodedata
+from typing import Final
+
+_WORDS: Final = {
+    "$": "dollar", "%": "percent", "&": "and", "<": "less", ">": "greater", "|": "or", "¢": "cent", "£": "pound",
+    "¤": "currency", "¥": "yen", "©": "(c)", "®": "(r)", "€": "euro", "ß": "ss", "ẞ": "SS", "æ": "ae", "ø": "o",
+    "đ": "d", "ð": "d", "þ": "th", "ł": "l", "œ": "oe", "\u0131": "i", "-": " ",
+}  # fmt: skip
+_DROPPED: Final = re.compile(r"[^A-Za-z0-9_\s$*+~.()'\"!\-:@]+")
+
+
+def slug_of(name: str) -> str:
+    """Return the slug of a name: lowercase, without accents and unusual characters, its words joined by hyphens."""
+    spelt = "".join(_WORDS.get(sign, sign) for sign in unicodedata.normalize("NFC", name.lower()))
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", spelt) if not unicodedata.combining(sign))
+    return re.sub(r"\s+", "-", _DROPPED.sub("", plain).strip())

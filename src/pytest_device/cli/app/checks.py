@@ -1,0 +1,54 @@
+"""``pytest-device app check``: what is wrong with a project."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Final, cast
+
+from pytest_device.cli.app.formats import add_format, report
+from pytest_device.cli.app.options import add_project, project_of, statuses
+from pytest_device.cli.command import Command
+from pytest_device.errors import ConfigError
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_project(parser)
+    add_format(parser)
+    parser.add_argument("--sdk", type=int, metavar="MAJOR", help="reference to check against (default: the project's)")
+    parser.add_argument("--versions", type=Path, metavar="FILE", help="JSON: expected versions of libraries, by name")
+    parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: what speaks against libraries, by name")
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from pytest_device.app import check
+
+    project = project_of(parsed)
+    versions, directory = _table(parsed.versions), _table(parsed.directory)
+    return report(check(project, sdk=parsed.sdk, versions=versions, directory=directory), parsed.format)
+
+
+def _table(path: Path | None) -> dict[str, str] | None:
+    if path is None:
+        return None
+    try:
+        table: object = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    known = cast("dict[str, object]", table) if isinstance(table, dict) else {"": None}
+    if not all(isinstance(value, str) for value in known.values()):
+        raise ConfigError(f"{path} must be an object of texts")
+    return cast("dict[str, str]", known)
+
+
+CHECK: Final = Command(
+    name="check",
+    summary="check the app config, packages, sources and routes",
+    description="Check a project. Each finding has an ID, a place and a fix.",
+    examples={
+        "app check": "check the project in the current directory",
+        "app check ../app --format github": "check another one, with annotations for GitHub",
+    },
+    statuses=statuses("findings that are errors"),
+    add_options=_add_options,
+    run=_run,
+)

@@ -1,0 +1,112 @@
+"""Findings as text, JSON, SARIF and annotations of GitHub."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from pytest_device.escape import escaped
+
+if TYPE_CHECKING:
+    from pytest_device.app import Finding
+
+_LEVELS: Final = {"error": "error", "warning": "warning", "note": "note"}
+_ANNOTATIONS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format", choices=tuple(FORMATS), default="text", help="how to print findings (default: text)"
+    )
+
+
+def report(findings: "Iterable[Finding]", format: str, **facts: object) -> int:  # noqa: A002  # the option
+    """Print findings, and facts where the format has a place for them; return 1 if there are errors."""
+    known = list(findings)
+    FORMATS[format](known, facts)
+    return int(any(one.status == "failed" and one.severity == "error" for one in known))
+
+
+def _failed(findings: "Sequence[Finding]") -> "list[Finding]":
+    return [one for one in findings if one.status == "failed"]
+
+
+def _place(finding: "Finding") -> str:
+    return ":".join(map(str, filter(None, (_shown(finding.path), finding.line, finding.column))))
+
+
+def _shown(path: Path) -> str:
+    try:
+        return path.absolute().relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
+    for name, value in facts.items():
+        print(f"{name.replace('_', ' ')}: {_listed(value)}")
+    for one in _failed(findings):
+        print(f"{_place(one)}: {one.severity}: {one.rule} [{one.id}]\n    fix: {one.fix}")
+    for one in findings:
+        if one.status == "skipped":
+            print(f"skipped: {one.rule} [{one.id}]: {one.fix}")
+    passed = sum(one.status == "passed" for one in findings)
+    counts = [(severity, sum(one.severity == severity for one in _failed(findings))) for severity in _LEVELS]
+    print(", ".join([*(f"{count} {severity}s" for severity, count in counts), f"{passed} rules passed"]))
+
+
+def _listed(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {one}" for name, one in cast("Mapping[str, object]", value).items()) or "none"
+    return ", ".join(cast("tuple[str, ...]", value)) or "none" if isinstance(value, tuple) else str(value)
+
+
+def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
+    listed = [
+        {name: _shown(one.path) if name == "path" else getattr(one, name) for name in one.__slots__} for one in findings
+    ]
+    print(json.dumps({**facts, "findings": listed}, default=dict))
+
+
+def _sarif(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
+    failed = _failed(findings)
+    rules = [{"id": name} for name in dict.fromkeys(one.id for one in failed)]
+    driver = {"name": "pytest-device", "rules": rules}
+    run = {"tool": {"driver": driver}, "results": [_result(one) for one in failed], "properties": dict(facts)}
+    print(json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, default=dict))
+
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def _result(finding: "Finding") -> dict[str, object]:
+    region = {"startLine": finding.line, "startColumn": finding.column} if finding.line else None
+    place = {"artifactLocation": {"uri": _shown(finding.path)}} | ({"region": region} if region else {})
+    return {
+        "ruleId": finding.id,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": f"{finding.rule}. Fix: {finding.fix}"},
+        "locations": [{"physicalLocation": place}],
+    }
+
+
+def _github(findings: "Sequence[Finding]", _: Mapping[str, object]) -> None:
+    for one in _failed(findings):
+        place = f"file={_property(_shown(one.path))}" + (f",line={one.line},col={one.column}" if one.line else "")
+        message = escaped(f"{one.rule}. Fix: {one.fix} [{one.id}]").replace("%", "%25").replace("\n", "%0A")
+        # Printed past the escaping of other output: a command of the service is what this format is for.
+        sys.__stdout__.write(f"::{_ANNOTATIONS[one.severity]} {place}::{message}\n") if sys.__stdout__ else None
+
+
+def _property(text: str) -> str:
+    return escaped(text).replace("%", "%25").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C")
+
+
+FORMATS: Final[Mapping[str, "Callable[[Sequence[Finding], Mapping[str, object]], None]"]] = {
+    "text": _text,
+    "json": _json,
+    "sarif": _sarif,
+    "github": _github,
+}

@@ -1,0 +1,42 @@
+"""What the commands of ``pytest-device app`` share: the project and how to read it."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from pytest_device.app.project import Dynamic, Project
+
+
+def statuses(failed: str = "") -> dict[int, str]:
+    """Return the exit statuses of a command, 1 if it can fail."""
+    return {0: "success", **({1: failed} if failed else {}), 2: "usage error, or a project that cannot be read"}
+
+
+def add_project(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
+    """Add the options that load a project."""
+    if positional:
+        parser.add_argument("path", nargs="?", default=".", help="directory of the project (default: the current one)")
+    else:
+        parser.add_argument(
+            "--root", dest="path", default=".", help="directory of the project (default: the current one)"
+        )
+    parser.add_argument("--mode", help="mode of the environment files (default: NODE_ENV, else development)")
+    parser.add_argument("--vendor", default="vendor", help="the maker's word in the project's files (default: vendor)")
+    parser.add_argument(
+        "--dynamic",
+        choices=("auto", "never", "node"),
+        default="auto",
+        help="app.config.js and .ts: run them with limits (auto), not at all (never), without limits (node)",
+    )
+
+
+def project_of(parsed: argparse.Namespace) -> "Project":
+    """Load the project, and report on standard error what was done for it. Raises ConfigError."""
+    from pytest_device.app import load_project
+
+    how = cast("Dynamic", parsed.dynamic)
+    project = load_project(parsed.path, mode=parsed.mode, vendor=parsed.vendor, dynamic=how)
+    for line in (*project.notes, *project.warnings, *project.env.warnings):
+        print(f"note: {line}", file=sys.stderr)
+    return project

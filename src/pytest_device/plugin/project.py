@@ -1,0 +1,106 @@
+"""The app's project in a run: what it adds to settings, requests and capabilities."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+
+from pytest_device.errors import ConfigError
+from pytest_device.options import Options
+from pytest_device.spec import Platform
+
+if TYPE_CHECKING:
+    from pytest_device.app.link import Links
+    from pytest_device.app.project import Project
+    from pytest_device.settings import Settings
+
+_PROJECT: Final = pytest.StashKey["Project"]()
+_INSTALLED: Final = {Platform.IOS: "appium:bundleId", Platform.ANDROID: "appium:appPackage"}
+_CHOSEN: Final = frozenset(("app", "bundleId", "appPackage", "browserName"))
+
+
+def completed(config: pytest.Config, settings: "Settings") -> "Settings":
+    """Load the project of ``device_app_root``, and return settings with its project identifier; raises ConfigError."""
+    if settings.app_root is None:
+        return settings
+    from pytest_device.app.project import load_project
+
+    project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor)
+    identifier = project.project_id(settings.project_id_path or "")
+    if identifier is None or settings.app_id is not None:
+        return settings
+    try:
+        return settings.but("app_root", app_id=Options.app_id.parse(identifier))
+    except ValueError as error:
+        raise ConfigError(f"{project.root}: the project identifier {identifier!r} must be {error}") from None
+
+
+def project_of(config: pytest.Config) -> "Project | None":
+    """Return the project, None without ``device_app_root``."""
+    return config.stash.get(_PROJECT, None)
+
+
+def needed_project(config: pytest.Config, what: str) -> "Project":
+    """Return the project; raise ConfigError with the fix if there is none."""
+    if project := project_of(config):
+        return project
+    raise ConfigError(f"{what} needs the app's project: set {Options.app_root.spellings}")
+
+
+def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
+    """Return arguments with what the project says: the link of ``open_route``, the SDK version of ``vendor_go``.
+
+    Raises ConfigError for a link that opens nothing.
+    """
+    arguments, project = dict(given), project_of(config)
+    route, params = arguments.pop("open_route", None), arguments.pop("route_params", None)
+    if route is not None:
+        arguments["open_url"] = _link(config, arguments, route, params)
+    elif params is not None:
+        raise ConfigError("route_params needs open_route: the route that has them")
+    elif project and isinstance(arguments.get("open_url"), str):
+        _check_url(project, arguments)
+    if project and project.sdk_major and arguments.get("vendor_go") is True:
+        arguments.setdefault("sdk_version", str(project.sdk_major))
+    return arguments
+
+
+def _link(config: pytest.Config, arguments: Mapping[str, Any], route: object, params: object) -> str:
+    if "open_url" in arguments:
+        raise ConfigError("open_route and open_url exclude each other: choose one")
+    if not isinstance(route, str) or not isinstance(params, Mapping | None):
+        raise ConfigError("open_route must be the name of a route, and route_params a mapping of its parameters")
+    project = needed_project(config, "open_route")
+    return _links(project, arguments.get("platform"), go=arguments.get("vendor_go"))(
+        route, cast("Mapping[str, Any] | None", params)
+    )
+
+
+def _links(project: "Project", platform: str | None, *, go: object) -> "Links":
+    from pytest_device.app.link import Links
+
+    return Links(project, platform and str(platform), development_client=go is True)
+
+
+def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
+    from pytest_device.app.link import check_url
+
+    platform = arguments.get("platform")
+    go = arguments.get("vendor_go") is True
+    check_url(arguments["open_url"], project, platform=platform and str(platform), development_client=go)
+
+
+def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> "Links":
+    """Return the links of a test, for its platform if its devices have one."""
+    platforms = {str(one["platform"]) for one in arguments.values() if "platform" in one}
+    go = any(one.get("vendor_go") is True for one in arguments.values())
+    return _links(project, platforms.pop() if len(platforms) == 1 else None, go=go)
+
+
+def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platform: str) -> dict[str, str]:
+    """Return the capability that names the project's app, unless the suite's name an app or a browser."""
+    project = project_of(config)
+    if project is None or {name.rpartition(":")[2] for name in capabilities} & _CHOSEN:
+        return {}
+    identifier = project.identifier(platform)
+    return {_INSTALLED[Platform(platform)]: identifier} if identifier else {}

@@ -1,0 +1,69 @@
+"""What forked children learn of failed attempts, for their parent and its later children."""
+
+import json
+import os
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from pytest_device.sessions.breaker import Answer, Breaker, Cause, Ticket
+
+_CHUNK_BYTES: Final = 64 * 1024
+
+
+class ForkedJudge:
+    """Decides in children by what the parent knew at the fork; through a pipe the parent learns what they have met.
+
+    Not through their reports, which are lost when a child dies.
+    """
+
+    def __init__(self, attempts: int) -> None:
+        self._breaker = Breaker(attempts, time.monotonic)
+        self._ends = os.pipe()
+        for end in self._ends:
+            os.set_blocking(end, False)  # what does not fit is lost, and met again
+
+    def ask(self, key: str, ticket: Ticket) -> Answer:
+        return self._breaker.ask(key, ticket)
+
+    def ready(self, key: str, ticket: Ticket) -> None:
+        self._breaker.ready(key, ticket)
+        self._send("ready", key)
+
+    def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None:
+        self._breaker.failed(key, ticket, cause, is_final=is_final)
+        self._send("failed", key, *cause, is_final)
+
+    def released(self, key: str, ticket: Ticket) -> None:
+        self._breaker.released(key, ticket)
+
+    def met(self, key: str, test: str) -> None:
+        self._breaker.met(key, test)
+        self._send("met", key, test)
+
+    def learn(self) -> None:
+        """Note in the parent what children have met."""
+        with suppress(OSError):  # there is nothing more
+            while data := os.read(self._ends[0], _CHUNK_BYTES):
+                for line in data.splitlines():
+                    with suppress(ValueError):  # cut off where the pipe was full
+                        self._note(json.loads(line))
+
+    def close(self) -> None:
+        for end in self._ends:
+            os.close(end)
+
+    def _send(self, *message: Any) -> None:
+        with suppress(OSError):
+            os.write(self._ends[1], json.dumps(message).encode() + b"\n")
+
+    def _note(self, message: list[Any]) -> None:
+        match message:
+            case ["failed", key, *cause, is_final]:
+                self._breaker.failed(key, ("", -1), Cause(*cause), is_final=is_final)
+            case ["met", key, test]:
+                self._breaker.met(key, test)
+            case [_, key]:
+                self._breaker.ready(key, ("", -1))
+            case _:
+                raise ValueError(f"a message {message!r} of a child")

@@ -1,0 +1,112 @@
+"""What a build carries, and must not."""
+
+import base64
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from pytest_device.app import debug_id, load_project
+from pytest_device.app.bundle import Bundle, inspect_bundle
+from pytest_device.errors import ProjectError
+from tests.app.rows import project_files, put
+
+SECRET: Final = 'hunter2"${x}ü'
+ENV: Final = """\
+API_SECRET='hunter2"${x}ü'
+PIN=1234
+VENDOR_PUBLIC_API=https://api.example
+VENDOR_PUBLIC_OTHER=not-in-there
+"""
+
+
+def _inspect(
+    root: Path, content: bytes | None = None, name: str = "bundle.js", *, allowed: tuple[str, ...] = ()
+) -> Bundle:
+    project = load_project(put(root / "app", project_files({}, **{".env": ENV.replace("$", "\\$")})))
+    if content is not None:
+        (root / "dist").mkdir()
+        (root / "dist" / name).write_bytes(content)
+    return inspect_bundle(root / "dist", project, allowed=allowed)
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        lambda secret: secret.encode(),
+        lambda secret: secret.encode("utf-16-le"),
+        lambda secret: secret.encode("utf-16-be"),
+        lambda secret: json.dumps(secret).encode(),
+        lambda secret: "".join(f"\\u{ord(sign):04x}" for sign in secret).encode(),
+        *(lambda secret, n=n: base64.b64encode(b"abc"[:n] + secret.encode() + b"zz") for n in range(3)),
+    ],
+)
+@pytest.mark.parametrize("name", ["bundle.js", "bundle.hbc", "bundle.js.map"])
+def test_a_secret_is_found_however_it_is_spelt(spelt: Callable[[str], bytes], name: str, tmp_path: Path) -> None:
+    bundle = _inspect(tmp_path, b"x" * 1000 + spelt(SECRET) + b"y" * 1000, name)
+    [finding] = bundle.findings
+    assert (finding.id, finding.severity, finding.path) == ("bundle-secret", "error", tmp_path / "dist" / name)
+    assert "API_SECRET" in finding.rule
+    assert "hunter2" not in repr(bundle) + repr(finding)
+
+
+def test_a_secret_on_the_border_of_two_chunks_is_found(tmp_path: Path) -> None:
+    assert _inspect(tmp_path, b"x" * (4 * 1024 * 1024 - 5) + SECRET.encode()).findings
+
+
+def _zipped(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("assets/index.bundle", content)
+    return packed.getvalue()
+
+
+def _tarred(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("a/index.bundle")
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [("a.apk", _zipped), ("a.ipa", _zipped), ("a.tar.gz", _tarred), ("a.zip", lambda text: _zipped(_zipped(text)))],
+)
+def test_archives_are_searched_also_within_each_other(
+    name: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    [finding] = _inspect(tmp_path, pack(b"var a = '" + SECRET.encode() + b"'"), name).findings
+    assert "index.bundle" in finding.path.as_posix()
+
+
+def test_public_values_addresses_and_short_secrets_are_reported(tmp_path: Path) -> None:
+    bundle = _inspect(tmp_path, b"fetch('https://api.example'); 1234")
+    assert (bundle.public, bundle.addresses) == (("VENDOR_PUBLIC_API",), ("https://api.example",))
+    assert (bundle.findings, bundle.unchecked, bundle.files) == ((), ("PIN",), 1)
+
+
+def test_a_secret_can_be_allowed(tmp_path: Path) -> None:
+    assert not _inspect(tmp_path, SECRET.encode(), allowed=("API_SECRET",)).findings
+
+
+def test_a_bundle_and_its_map_have_one_debug_id(tmp_path: Path) -> None:
+    mine, other = debug_id("a"), debug_id("b")
+    put(tmp_path / "dist", {"a.js": f"x\n//# debugId={mine}", "a.js.map": {"debugId": mine}})
+    bundle = _inspect(tmp_path)
+    assert (bundle.findings, bundle.debug_ids) == ((), {"a.js": mine, "a.js.map": mine})
+    put(tmp_path / "dist", {"a.js.map": {"debugId": other}})
+    assert [one.id for one in _inspect(tmp_path).findings] == ["bundle-debug-id"]
+
+
+def test_what_cannot_be_searched_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match="dist: does not exist"):
+        _inspect(tmp_path)
+    with pytest.raises(ProjectError, match=r"a\.tgz: cannot be searched"):
+        _inspect(tmp_path, b"no archive", "a.tgz")

@@ -1,0 +1,161 @@
+"""What the bundler makes of names, packages and reads of the environment."""
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.app import css_module_name, debug_id, inlined_public
+from pytest_device.app.bundler import CssModule, check_resolution, export_target, needs_clear, style_candidates
+from tests.app.rows import rows
+
+ENV = {"VENDOR_PUBLIC_API": "https://api.example", "SECRET": "s"}
+
+
+@pytest.mark.parametrize("row", rows("bundler", "debug_id"))
+def test_a_debug_id_is_that_of_the_reference_case(row: Any) -> None:
+    assert list(map(debug_id, row["input"]["strings"])) == row["output"]["uuids"]
+    assert debug_id(b"x" * 10_000) == "b567fcb6-8d85-4522-b123-ab87e255872e"
+
+
+@pytest.mark.parametrize("row", rows("bundler", "is_css_module"))
+def test_a_css_module_is_one_as_in_the_reference_case(row: Any) -> None:
+    assert [css_module_name(name) is not None for name in row["input"]["files"]] == row["output"]["is_module"]
+
+
+def test_a_css_module_has_a_platform_behind_module_only() -> None:
+    assert css_module_name("src/a.module.ios.css") == CssModule("a", "ios")
+    assert css_module_name("src/a.ios.module.css") == CssModule("a.ios", None)
+
+
+@pytest.mark.parametrize("row", rows("bundler", "inline_env"))
+def test_a_read_is_inlined_as_in_the_reference_case(row: Any) -> None:
+    given, caller = row["input"], row["input"]["caller"]
+    reads = inlined_public(
+        given["code"], given["env"], server=caller["isServer"], node_module=caller.get("isNodeModule", False)
+    )
+    [read] = reads
+    if "[" in given["code"]:  # the document: an inlined variable cannot be read with brackets
+        assert read.kind == "kept"
+    elif "process.env" in row["output"]["code"]:
+        assert (read.kind, read.value) == ("kept", None)
+    elif row["output"]["code"].endswith("=undefined;"):
+        assert (read.kind, read.value) == ("undefined", None)
+    else:
+        assert (read.kind, f'"{read.value}"') == ("inlined", row["output"]["code"].partition("=")[2].rstrip(";"))
+
+
+@pytest.mark.parametrize("row", rows("bundler", "inspect_export"))
+def test_inlining_can_be_turned_off_except_for_the_base_url(row: Any) -> None:
+    reads = inlined_public(row["input"]["source"], ENV | row["input"]["env"])
+    assert [(one.name, one.kind, one.value) for one in reads] == [
+        ("VENDOR_PUBLIC_API", "kept", None), ("SECRET", "kept", None), ("VENDOR_BASE_URL", "inlined", ""),
+    ]  # fmt: skip
+
+
+API = "process.env.VENDOR_PUBLIC_API"
+
+
+@pytest.mark.parametrize(
+    ("source", "kinds"),
+    [
+        (f"// {API}\n/* {API} */ `{API}` + '{API}' + \"{API}\"", []),
+        (f"`a ${{ {API} + `${{ {API} }}` }} {API}`", ["inlined", "inlined"]),
+        (f"x = {API}?.length ?? {API}!;", ["inlined", "inlined"]),
+        ("process.env?.VENDOR_PUBLIC_API; process?.env.VENDOR_PUBLIC_API", ["kept", "kept"]),
+        (f"{API} = 'x'; {API} === 'x'; {API}++", ["kept", "inlined", "kept"]),
+        ("process.env['VENDOR_PUBLIC_API']; process.env[name]; f(process.env)", ["kept"] * 3),
+        ("const {VENDOR_PUBLIC_API, SECRET: s = 1, ...rest} = process.env", ["kept"] * 3),
+        (f"globalThis.{API}; myprocess.env.X; process.environment", []),
+        ("process\n  .env\n  .VENDOR_PUBLIC_API; process/* c */.env.VENDOR_PUBLIC_API", ["inlined", "inlined"]),
+        (f"a = b / c / {API}; d = /{API}['\"`]/g.test(e); return /'/", ["inlined"]),
+        (f"return <A b='{API}' c={{{API}}}>Don't {API} {{{API}}}<br/> it's</A> + {API}", ["inlined"] * 3),
+        (f"const f = <T,>(x: T) => {API}; const g = <T>(x: T): Array<T> => [{API}]", ["inlined", "inlined"]),
+        (f"if (a < b && c > d) {{ {API} }}", ["inlined"]),
+        (f"() => <>{API}{{() => <b>{API}</b>}}</>; {API}", ["inlined"]),
+        (f"const a: Record<string, string> = {{ b: {API} }} as const;", ["inlined"]),
+        (f"const s = {API} satisfies string; type X = typeof {API}", ["inlined", "inlined"]),
+    ],
+)
+def test_only_code_is_read(source: str, kinds: list[str]) -> None:
+    assert [one.kind for one in inlined_public(source, ENV)] == kinds
+
+
+def test_a_read_has_its_place_and_name() -> None:
+    [first, second] = inlined_public("\n  x(process.env.A,\n process.env['B'])", {})
+    assert (first.expression, first.name, first.line, first.column) == ("process.env.A", "A", 2, 5)
+    assert (second.expression, second.name, second.line, second.column) == ("process.env['B']", "B", 3, 2)
+
+
+def test_where_nothing_is_inlined() -> None:
+    def kind(**where: Any) -> str:
+        return inlined_public(API, ENV, **where)[0].kind
+
+    assert [kind(), kind(server=True), kind(node_module=True), kind(mode="development"), kind(mode="test")] == [
+        "inlined", "kept", "kept", "kept", "undefined",
+    ]  # fmt: skip
+    base = inlined_public("process.env.VENDOR_BASE_URL", ENV, base_url="/b")[0]
+    assert (base.kind, base.value) == ("inlined", "/b")
+    assert inlined_public("process.env.VENDOR_BASE_URL", ENV, mode="test")[0].kind == "undefined"
+    assert inlined_public("process.env.ACME_PUBLIC_X", {"ACME_PUBLIC_X": "1"}, vendor="acme")[0].value == "1"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"var a={API};x(`${{b}}`,/[/]/,'\\'');" * 5_000,
+        "process" + "<a" * 100_000,
+        "process" + "`${" * 70_000,
+        "process" + "/*" * 130_000,
+        "process" + "({[" * 70_000,
+        "process.env.A;" + "'\\" * 100_000,
+    ],
+)
+def test_a_minified_line_is_read_in_bounded_time(source: str) -> None:
+    started = time.perf_counter()
+    inlined_public(source, ENV)
+    assert time.perf_counter() - started < 20
+
+
+def test_styles_without_an_extension_are_looked_for_in_order() -> None:
+    assert style_candidates("./theme") == ["./theme.scss", "./theme.sass", "./theme.css"]
+    assert style_candidates("./theme.css") == ["./theme.css"]
+
+
+@pytest.mark.parametrize(
+    ("exports", "platform", "target"),
+    [
+        ({".": {"browser": "./b.js", "default": "./d.js"}}, "web", "./b.js"),
+        ({".": {"default": "./d.js", "browser": "./b.js"}}, "web", "./d.js"),
+        ({".": {"browser": "./b.js", "react-native": "./n.js"}}, "ios", "./n.js"),
+        ({"react-server": "./r.js", "default": "./d.js"}, "server", "./r.js"),
+        ({".": {"browser": {"require": "./r.js", "import": "./i.js"}}}, "web", "./i.js"),
+        ({"./x": "./x.js"}, "web", None),
+        ("./only.js", "android", "./only.js"),
+        ({".": [{"node": "./n.js"}, "./fallback.js"]}, "web", "./fallback.js"),
+    ],
+)
+def test_exports_are_read_in_the_order_of_the_map(exports: Any, platform: str, target: str | None) -> None:
+    assert export_target(exports, platform=platform) == target
+    assert export_target(exports, platform=platform, sdk=52) is None
+
+
+def test_results_of_a_resolver_have_two_shapes() -> None:
+    check_resolution({"type": "empty"})
+    check_resolution({"type": "sourceFile", "filePath": "/x.js"})
+    for wrong in ({"type": "virtual"}, {"type": "sourceFile"}, None):
+        with pytest.raises(ConfigError, match="virtual modules are not supported"):
+            check_resolution(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=re.escape("must be one of ios, android, web, server")):
+        export_target({}, platform="tv")
+
+
+def test_some_files_need_a_cleared_cache() -> None:
+    assert [needs_clear(Path(name)) for name in ("postcss.config.js", "postcss.config.json", "app.json")] == [
+        True,
+        True,
+        False,
+    ]

@@ -1,0 +1,203 @@
+"""Findings: each ID with a project that breaks its rule, and one that keeps it."""
+
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from pytest_device.app import app_config_fields_not_synced, check, install_check, load_project
+from pytest_device.app.checks.finding import RULES
+from tests.app.rows import project_files, put, rows
+
+KEY: Final = "-----BEGIN PRIVATE KEY-----"
+GOOD_UPDATES: Final = {"updates": {"url": "https://u.example"}, "runtimeVersion": "1.0.0"}
+TYPED: Final = {"experiments": {"typedRoutes": True}}
+INCLUDED: Final = {"include": [".vendor/types/**/*.ts", "vendor-env.d.ts"]}
+SIGNED: Final = {"alg": "rsa-v1_5-sha256", "keyid": "main"}
+
+
+def _package(**section: Any) -> dict[str, Any]:
+    return {"package.json": {"name": "pkg", "version": "9.9.9", "dependencies": {"lib": "^1.0.0"}, **section}}
+
+
+Files: TypeAlias = dict[str, Any]
+Made: TypeAlias = tuple[Files, Files]
+"""The app config of a project, and its other files."""
+
+WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
+    "config-type": (({"name": 1}, {}), ({"name": "a"}, {})),
+    "config-value": (({"orientation": "up"}, {}), ({"orientation": "portrait"}, {})),
+    "config-unknown-key": (({"orientatoin": "x"}, {}), ({"somethingElse": 1}, {})),
+    "config-duplicate-key": (({}, {"app.json": '{"vendor": {"name": "a",\n"name": "b"}}'}), ({}, {})),
+    "config-generated-key": (({"currentFullName": "@a/b"}, {}), ({"owner": "a"}, {})),
+    "config-deprecated-key": (({"androidStatusBar": {}}, {}), ({}, {})),
+    "config-removed-key": (({"notification": {}}, {}), ({"notification": {}, "sdkVersion": "54.0.0"}, {})),
+    "config-older-key": (({"splash": {}}, {}), ({}, {})),
+    "config-ignored-key": (({}, {"app.json": {"vendor": {}, "name": "x"}}), ({}, {})),
+    "config-sdk-version": (({"sdkVersion": "55.0.0"}, {}), ({"sdkVersion": "57.0.0"}, {})),
+    "config-project-id": (
+        ({"extra": {"vendor": {"projectId": "x"}}}, {}),
+        ({"extra": {"vendor": {"projectId": "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"}}}, {}),
+    ),
+    "config-missing-file": (({"icon": "./i.png"}, {}), ({"icon": "./i.png"}, {"i.png": ""})),
+    "config-missing-library": (
+        ({"userInterfaceStyle": "dark"}, {}),
+        ({"userInterfaceStyle": "dark"}, _package(dependencies={"vendor-system-ui": "1"})),
+    ),
+    "runtime-version": (({"runtimeVersion": "-1"}, {}), ({"runtimeVersion": {"policy": "appVersion"}}, {})),
+    "updates-required": (({"updates": {"enabled": True}}, {}), (GOOD_UPDATES, {})),
+    "updates-embedded": (
+        ({**GOOD_UPDATES, "updates": {"url": "https://u", "useEmbeddedUpdate": False}}, {}),
+        (
+            {**GOOD_UPDATES, "updates": {"url": "u", "useEmbeddedUpdate": False, "fallbackToCacheTimeout": 9}},
+            {},
+        ),
+    ),
+    "updates-not-for-production": (
+        ({**GOOD_UPDATES, "updates": {"url": "https://u", "useNativeDebug": True}}, {}),
+        (GOOD_UPDATES, {}),
+    ),
+    "updates-code-signing": (
+        ({**GOOD_UPDATES, "updates": {"url": "https://u", "codeSigningCertificate": "./c.pem"}}, {}),
+        (
+            {**GOOD_UPDATES, "updates": {"codeSigningCertificate": "./c.pem", "codeSigningMetadata": SIGNED}},
+            {"c.pem": ""},
+        ),
+    ),
+    "env-not-inlined": (
+        ({}, {"app/a.tsx": "process.env['VENDOR_PUBLIC_A']"}),
+        ({}, {"app/a.tsx": "process.env.VENDOR_PUBLIC_A; process.env.OTHER", "app/b+api.ts": "f(process.env)"}),
+    ),
+    "env-undefined": (
+        ({}, {"app/a.tsx": "process.env.VENDOR_PUBLIC_A"}),
+        ({}, {"app/a.tsx": "process.env.VENDOR_PUBLIC_A", ".env": "VENDOR_PUBLIC_A=1"}),
+    ),
+    "secret-in-config": (({"extra": {"a": [{"clientSecret": "hunter2"}]}}, {}), ({"extra": {"apiKey": "k"}}, {})),
+    "secret-in-public-variable": (
+        ({}, {".env": "VENDOR_PUBLIC_CLIENT_SECRET=hunter2"}),
+        ({}, {".env": "CLIENT_SECRET=hunter2\nVENDOR_PUBLIC_URL=x"}),
+    ),
+    "secret-in-source": (({}, {"src/a.ts": f"const k = `{KEY}`"}), ({}, {"src/a.ts": "clientSecret: env.secret"})),
+    "bundler-css-order": (({}, {"a.ios.module.css": ""}), ({}, {"a.module.ios.css": ""})),
+    "bundler-sass-missing": (({}, {"a.scss": ""}), ({}, {"a.scss": "", **_package(devDependencies={"sass": "1"})})),
+    "bundler-sass-import": (({}, {"a.scss": "@use 'b';"}), ({}, {"a.scss": "a { color: red }"})),
+    "bundler-postcss-config": (({}, {"postcss.config.js": ""}), ({}, {"postcss.config.json": ""})),
+    "routes-file": (({}, {"app/(group).tsx": ""}), ({}, {"app/(group)/index.tsx": ""})),
+    "routes-parameter": (({}, {"app/[id]/[id].tsx": ""}), ({}, {"app/[id]/[other].tsx": ""})),
+    "typed-routes-ignored": (
+        (TYPED, {"app/index.tsx": ""}),
+        (TYPED, {"app/index.tsx": "", ".gitignore": "vendor-env.d.ts\n"}),
+    ),
+    "typed-routes-included": (
+        (TYPED, {"app/index.tsx": "", "tsconfig.json": {"include": ["vendor-env.d.ts"]}}),
+        (TYPED, {"app/index.tsx": "", "tsconfig.json": INCLUDED}),
+    ),
+    "native-not-synced": (({"scheme": "a"}, {"ios/Podfile": ""}), ({"scheme": "a"}, {})),
+    "install-version": (({}, _package(dependencies={"lib": "^2.0.0"})), ({}, _package())),
+    "library-directory": (({}, _package(dependencies={"bad": "1"})), ({}, _package())),
+}  # fmt: skip
+TABLES: Final[Any] = {"versions": {"lib": "~1.0.0", "absent": "3"}, "directory": {"lib": "", "bad": "is unmaintained"}}
+
+
+def _statuses(root: Path, project: tuple[dict[str, Any], dict[str, Any]], rule: str) -> list[str]:
+    config, files = project
+    loaded = load_project(put(root, project_files(config, **files)))
+    return [finding.status for finding in check(loaded, **TABLES) if finding.id == rule]
+
+
+@pytest.mark.parametrize("rule", WRONG_AND_RIGHT)
+def test_a_rule_is_broken_by_a_wrong_project_and_kept_by_a_right_one(rule: str, tmp_path: Path) -> None:
+    wrong, right = WRONG_AND_RIGHT[rule]
+    assert _statuses(tmp_path / "wrong", wrong, rule).count("failed") >= 1
+    assert _statuses(tmp_path / "right", right, rule) == ["passed"]
+
+
+def test_each_rule_has_a_wrong_and_a_right_project() -> None:
+    assert set(RULES) - set(WRONG_AND_RIGHT) == {"config-unused-static"}  # it needs Node.js: test_dynamic
+
+
+STATIC: Final = [
+    row
+    for row in rows("package_config", "app_config_fields_not_synced")
+    if "app.config.js" not in row.values[0]["input"]["files"]  # it is in test_dynamic
+]
+
+
+@pytest.mark.parametrize("row", STATIC)
+def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Path) -> None:
+    given = row["input"]
+    put(
+        tmp_path,
+        {**given["files"], **dict.fromkeys(given["native_files"], ""), ".gitignore": "\n".join(given["gitignore"])},
+    )
+    [finding] = app_config_fields_not_synced(load_project(tmp_path))
+    assert finding.status == ("passed" if row["output"]["passed"] else "failed")
+
+
+@pytest.mark.parametrize("row", rows("package_config", "install_check"))
+def test_versions_are_compared_as_in_the_reference_case(row: Any, tmp_path: Path) -> None:
+    project = load_project(put(tmp_path, {"package.json": row["input"]["package_json"]}))
+    versions = {"react-native-safe-area-context": "~5.8.0", "react-native": "0.86.3", "vendor": "~57.0.0"}
+    assert [one.status for one in install_check(project, versions)] == ["passed"]
+
+
+def test_checks_without_data_are_skipped_never_passed(tmp_path: Path) -> None:
+    project = load_project(put(tmp_path, project_files({})))
+    skipped = {finding.id for finding in check(project) if finding.status == "skipped"}
+    assert skipped == {"install-version", "library-directory"}
+
+
+def test_checks_can_be_turned_off_in_the_package_config(tmp_path: Path) -> None:
+    section = {
+        "doctor": {name: {"enabled": False} for name in ("reactNativeDirectoryCheck", "appConfigFieldsNotSyncedCheck")}
+    }
+    files = {**_package(vendor=section), "ios/Podfile": ""}
+    project = load_project(put(tmp_path, project_files({"scheme": "a"}, **files)))
+    assert [one.status for one in app_config_fields_not_synced(project)] == ["skipped"]
+    assert [one.status for one in check(project, **TABLES) if one.id == "library-directory"] == ["skipped"]
+
+
+@pytest.mark.parametrize(
+    ("section", "failed"),
+    [
+        ({}, ["a-lib", "b-lib"]),
+        ({"exclude": ["a-lib"]}, ["b-lib"]),
+        ({"exclude": ["/^a-/"]}, ["b-lib"]),
+        ({"exclude": ["/[/"]}, ["a-lib", "b-lib"]),
+        ({"listUnknownPackages": False}, []),
+    ],
+)
+def test_unknown_libraries_are_listed_unless_excluded(
+    section: dict[str, Any], failed: list[str], tmp_path: Path
+) -> None:
+    package = _package(
+        dependencies={"a-lib": "1", "b-lib": "1"}, vendor={"doctor": {"reactNativeDirectoryCheck": section}}
+    )
+    project = load_project(put(tmp_path, project_files({}, **package)))
+    found = [one.rule.split()[0] for one in check(project, directory={}) if one.id == "library-directory" and one.line]
+    assert found == failed
+
+
+def test_a_finding_has_its_place_and_fix_but_no_secret(tmp_path: Path) -> None:
+    text = '{\n  // JSON5\n  vendor: {\n    extra: { clientSecret: "hunter2hunter2" },\n    orientation: "up",\n  },\n}'
+    project = load_project(put(tmp_path, project_files({}, **{"app.json": text})))
+    found = {one.id: one for one in check(project) if one.status == "failed"}
+    assert (found["config-value"].line, found["config-value"].column) == (5, 5)
+    assert found["config-value"].path == tmp_path / "app.json"
+    assert (found["secret-in-config"].line, found["secret-in-config"].column) == (4, 14)
+    assert "hunter2" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "fits"),
+    [
+        ("5.8.3", "~5.8.0", True), ("5.9.0", "~5.8.0", False), ("5.9.0", "^5.8.0", True), ("6.0.0", "^5.8.0", False),
+        ("0.86.3", "0.86.3", True), ("0.86.4", "0.86.3", False), ("^57.0.1", "~57.0.0", True),
+        ("0.2.9", "^0.2.3", True), ("0.3.0", "^0.2.3", False), ("1.5.0", "1.x", True), ("latest", "1.0.0", False),
+        ("2.0.0", ">=1.0.0 <2.0.0", False), ("3.1.0", "^1 || ^3", True),
+    ],
+)  # fmt: skip
+def test_versions_fit_ranges(version: str, wanted: str, fits: bool) -> None:  # noqa: FBT001
+    from pytest_device.app.checks.versions import fits as does_fit
+
+    assert does_fit(version, wanted) is fits

@@ -1,0 +1,112 @@
+"""The command line of the app under test, as a program."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.rows import project_files, put
+
+FILES = {
+    "app/index.tsx": "",
+    "app/notes/[id].tsx": "",
+    ".env": "API_SECRET=hunter2hunter2\nVENDOR_PUBLIC_URL=https://x.example",
+}
+
+
+def _run(*arguments: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("DEVICE_", "VENDOR_"))}
+    code = "import sys; from pytest_device.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "app", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, check=False)
+
+
+def _project(root: Path, config: dict[str, Any] | None = None) -> Path:
+    return put(root, project_files(config or {"scheme": "one", "version": "1.0.0"}, **FILES))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (["show"], '"scheme": "one"'),
+        (["show", "--platform", "ios"], '"one"\n  ]'),
+        (["env", "--mode", "test"], ".env.test.local: absent\n.env.test: absent\n.env\n"),
+        (["env"], "VENDOR_PUBLIC_URL (public: ships with the app)"),
+        (["routes"], "html      /notes/[id]  ./notes/[id].tsx"),
+        (["check"], "rules passed"),
+        ([], "runtime-version"),
+    ],
+)
+def test_a_command_prints_what_the_project_says(arguments: list[str], printed: str, tmp_path: Path) -> None:
+    done = _run(*arguments, cwd=_project(tmp_path))
+    assert printed in done.stdout + done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    assert done.returncode == (0 if arguments else 2)
+
+
+def test_the_configuration_is_printed_without_its_secrets(tmp_path: Path) -> None:
+    _project(tmp_path, {"extra": {"clientSecret": "hunter2", "other": 1}, "ios": {"config": {"a": 1}}})
+    printed = json.loads(_run("show", cwd=tmp_path).stdout)
+    assert printed["extra"] == {"clientSecret": "***", "other": 1}
+    assert json.loads(_run("show", "--public", cwd=tmp_path).stdout)["ios"] == {}
+
+
+def test_a_runtime_version_is_printed(tmp_path: Path) -> None:
+    _project(tmp_path, {"version": "2.0.0", "runtimeVersion": {"policy": "appVersion"}})
+    assert _run("runtime-version", "--platform", "ios", cwd=tmp_path).stdout == "2.0.0\n"
+    _project(tmp_path)
+    assert _run("runtime-version", "--platform", "ios", cwd=tmp_path).returncode == 1
+
+
+def test_findings_have_four_formats_and_the_status_of_errors(tmp_path: Path) -> None:
+    root = _project(tmp_path, {"orientation": "up"})
+    done = {name: _run("check", "--format", name, cwd=root) for name in ("text", "json", "sarif", "github")}
+    assert {one.returncode for one in done.values()} == {1}
+    assert "app.json:1:13: error: orientation must be" in done["text"].stdout
+    [found] = [one for one in json.loads(done["json"].stdout)["findings"] if one["status"] == "failed"]
+    assert (found["id"], found["path"], found["line"]) == ("config-value", "app.json", 1)
+    [result] = json.loads(done["sarif"].stdout)["runs"][0]["results"]
+    assert result["ruleId"] == "config-value"
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 1, "startColumn": 13}
+    assert done["github"].stdout.startswith("::error file=app.json,line=1,col=13::orientation must be")
+
+
+def test_tables_make_checks_that_are_skipped_without_them(tmp_path: Path) -> None:
+    root = put(_project(tmp_path), {"versions.json": {"vendor": "~58.0.0"}, "bad.json": "[1]"})
+    assert "skipped: a library has the version" in _run("check", cwd=root).stdout
+    assert "vendor is 57.0.26, expected is ~58.0.0" in _run("check", "--versions", "versions.json", cwd=root).stdout
+    assert _run("check", "--versions", "bad.json", cwd=root).returncode == 2
+    assert _run("check", "--versions", "none.json", cwd=root).returncode == 2
+
+
+def test_typed_links_are_written_and_fail_when_stale(tmp_path: Path) -> None:
+    root = _project(tmp_path)
+    arguments = ("routes", "--write", "app_routes.py", "--typescript", "routes.d.ts")
+    assert _run(*arguments, "--check", cwd=root).returncode == 1
+    assert _run(*arguments, cwd=root).returncode == 0
+    assert _run(*arguments, "--check", cwd=root).returncode == 0
+    put(root, {"app/new.tsx": ""})
+    done = _run(*arguments, "--check", cwd=root)
+    assert (done.returncode, "app_routes.py is stale" in done.stderr) == (1, True)
+    assert _run("routes", "--check", cwd=root).returncode == 2
+    assert _run("routes", "--write", "none/x.py", cwd=root).returncode == 2
+
+
+def test_a_secret_in_a_build_fails_without_being_printed(tmp_path: Path) -> None:
+    root = put(_project(tmp_path), {"dist/a.js": "x = 'hunter2hunter2'; y = 'https://x.example'"})
+    done = _run("bundle", "dist", cwd=root)
+    assert done.returncode == 1
+    assert "addresses: https://x.example" in done.stdout
+    assert "has the value of API_SECRET" in done.stdout
+    assert "hunter2" not in done.stdout + done.stderr
+    assert _run("bundle", "dist", "--allow", "API_SECRET", cwd=root).returncode == 0
+
+
+def test_a_directory_that_is_no_project_is_a_usage_error(tmp_path: Path) -> None:
+    done = _run("check", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is not the directory of a vendor app: it has no package.json" in done.stderr

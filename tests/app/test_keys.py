@@ -1,0 +1,64 @@
+"""The keys of the app config: each row of the document's table, with good and bad values."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from pytest_device.app import check, load_project
+from pytest_device.app.keys import KEYS, setting
+from tests.app.rows import DATA, project_files, put
+
+ROWS: Final = json.loads((DATA / "keys.json").read_text())
+VALUES: Final = {"config-type", "config-value", "config-generated-key", "runtime-version"}
+"""The findings on a value."""
+
+
+def _nested(name: str, value: object) -> Any:
+    for part in reversed(name.split(".")):
+        value = {part: value}
+    return value
+
+
+def _found(root: Path, name: str, value: object, sdk: int | None = None) -> set[str]:
+    project = load_project(put(root, project_files(_nested(name, value))))
+    return {one.id for one in check(project, sdk=sdk) if one.status == "failed"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["key"]))
+def test_a_key_takes_its_values_and_no_others(row: Any, tmp_path: Path) -> None:
+    for value in row["good"]:
+        assert not _found(tmp_path, row["key"], value) & VALUES, value
+    for value in row["bad"]:
+        assert _found(tmp_path, row["key"], value) & VALUES, value
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["key"]))
+def test_a_key_has_its_default_and_its_references(row: Any, tmp_path: Path) -> None:
+    key = KEYS[row["key"]]
+    assert setting({}, key.name) == row.get("default")
+    assert key.first == row.get("first", 54)
+    assert key.older == row.get("older", False)
+    if row.get("first"):
+        assert "config-removed-key" in _found(tmp_path, key.name, row["good"][0], sdk=57)
+        assert "config-removed-key" not in _found(tmp_path, key.name, row["good"][0], sdk=58)
+
+
+def test_some_defaults_depend_on_other_values() -> None:
+    assert (
+        setting({"androidStatusBar": {"barStyle": "light-content"}}, "androidStatusBar.backgroundColor") == "#00000088"
+    )
+    assert [setting({}, "updates.enableBsdiffPatchSupport", sdk) for sdk in (54, 58)] == [False, True]
+
+
+@pytest.mark.parametrize(("sdk", "finding"), [(54, "config-deprecated-key"), (55, "config-removed-key")])
+def test_notification_is_deprecated_and_then_removed(sdk: int, finding: str, tmp_path: Path) -> None:
+    assert finding in _found(tmp_path, "notification", {}, sdk)
+
+
+def test_unknown_keys_are_kept_and_the_android_section_passes_through(tmp_path: Path) -> None:
+    config = {"android": {"package": "com.a", "versionCode": 7, "anything": [1]}, "newKey": {"a": 1}}
+    project = load_project(put(tmp_path, project_files(config)))
+    assert {key: project.to_dict()[key] for key in config} == config
+    assert [one.id for one in check(project) if one.status == "failed"] == []

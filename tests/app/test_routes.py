@@ -1,0 +1,171 @@
+"""Routes: which files are some, what a URL opens, what a link may say."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.app import Routes
+from tests.app.rows import put, rows
+
+DEVIATIONS: Final = {
+    "'./about'", "'../about'", "'https://example.com/x'", "'mailto:a@b.c'",  # relative and external
+    "{pathname:'/about',params:{q:'1'}}",  # a parameter that the route does not have
+    "'/docs/a'", "'/docs/a/b/c'", "'/docs/'", "'/mix/f/c/a/b'", "'/(home)/item/x'", "'/item/x'",  # concrete paths
+}  # fmt: skip
+"""Links that the existing declaration takes and the document refuses."""
+
+
+def routes_of(*files: str) -> Routes:
+    return Routes.of_files(files)
+
+
+def routes_of_row(row: Any) -> Routes:
+    return routes_of(*(file.removeprefix("app/") for file in row["input"]["files"]))
+
+
+@pytest.mark.parametrize("row", rows("typed_routes", "match_url"))
+def test_a_url_opens_the_route_of_the_reference_case(row: Any) -> None:
+    routes = routes_of_row(row)
+    for url in row["output"]["matches"]:
+        match = routes.match(url["url"])
+        found = match and (match.kind, match.page, match.file, dict(match.raw_params))
+        assert found == (url["kind"] and (url["kind"], url["page"], url["file"], url["raw_params"])), url
+    assert [one.page for one in routes.all] == [one["page"] for one in row["output"]["routes"]]
+
+
+def _arguments(link: str) -> tuple[str, dict[str, Any]]:
+    if not link.startswith("{"):
+        return link[1:-1], {}
+    import re
+
+    given = eval(re.sub(r"([{,])(\w+):", r"\1'\2':", link))  # an object of the table
+    return given["pathname"], given.get("params", {})
+
+
+VERDICTS: Final = [
+    pytest.param(row.values[0], verdict, id=f"{row.id}-{verdict['href']}")
+    for row in rows("typed_routes")
+    for verdict in row.values[0]["output"].get("href_verdicts", ())
+]
+
+
+@pytest.mark.parametrize(("row", "verdict"), VERDICTS)
+def test_a_link_is_taken_or_refused_as_the_document_says(row: Any, verdict: Any) -> None:
+    routes, (route, params) = routes_of_row(row), _arguments(verdict["href"])
+    if verdict["accepted"] and verdict["href"] not in DEVIATIONS:
+        assert routes.match(routes.href(route, params))
+    else:
+        with pytest.raises(ConfigError):
+            routes.href(route, params)
+
+
+def test_parameters_are_decoded_and_those_of_a_catch_all_are_lists() -> None:
+    match = routes_of("[id]/[...rest].tsx").match("myapp://a%20b/c%2Fd/e?x=1#f")
+    assert match
+    assert match.params == {"id": "a b", "rest": ["c/d", "e"]}
+    assert match.raw_params == {"id": "a%20b", "rest": "c%2Fd/e"}
+
+
+def test_a_url_of_the_web_names_a_host_before_the_path() -> None:
+    routes = routes_of("notes/index.tsx")
+    assert [bool(routes.match(url)) for url in ("https://example.com/notes", "myapp://notes/", "myapp:///notes")] == [
+        True
+    ] * 3
+    with pytest.raises(ConfigError, match="is no URL"):
+        routes.match("//[x/notes")
+
+
+def test_special_files_are_no_links_and_match_after_pages() -> None:
+    routes = routes_of("_layout.tsx", "+html.tsx", "+not-found.tsx", "index.tsx", "hello+api.ts", "notes/_layout.tsx")
+    assert list(routes.linkable) == ["/"]
+    assert routes.layouts == ("_layout", "notes/_layout")
+    found = [routes.match(url) for url in ("/hello", "/nowhere", "/")]
+    assert [match and (match.kind, match.page) for match in found] == [
+        ("api", "/hello"), ("not_found", "/+not-found"), ("html", "/index"),
+    ]  # fmt: skip
+    for name in ("/hello", "/+not-found", "/_layout", "/_sitemap"):
+        with pytest.raises(ConfigError, match="special file"):
+            routes.href(name)
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        (["a.tsx", "a.js"], "is the same route as a.js"),
+        (["(group).tsx"], "a file cannot be a group"),
+        (["+odd.tsx"], "rename it to odd"),
+        (["x.ios.tsx"], "needs a file of the same name without a platform"),
+        (["x+api.ios.ts"], ""),
+    ],
+)
+def test_a_file_that_cannot_be_a_route_is_a_problem(files: list[str], problem: str) -> None:
+    problems = [one.problem for one in routes_of(*files).problems]
+    assert any(problem in one for one in problems) or not problem
+
+
+def test_files_of_a_platform_replace_those_of_all() -> None:
+    files = ("a.tsx", "a.native.tsx", "a.ios.tsx", "a.web.tsx")
+    used = {
+        platform: Routes.of_files(files, platform=platform).all[0].file for platform in ("ios", "android", "web", None)
+    }
+    assert used == {"ios": "./a.ios.tsx", "android": "./a.native.tsx", "web": "./a.web.tsx", None: "./a.tsx"}
+
+
+@pytest.mark.parametrize(
+    ("route", "params", "written"),
+    [
+        ("/notes/[id]", {"id": 7}, "/notes/7"),
+        ("/notes/[id]", {"id": "ä/ö ü"}, "/notes/%C3%A4%2F%C3%B6%20%C3%BC"),
+        ("/docs/[...rest]", {"rest": ["a", 1]}, "/docs/a/1"),
+        ("/docs/[...rest]", {"rest": []}, "/docs"),
+    ],
+)
+def test_a_route_is_written_with_its_parameters(route: str, params: dict[str, object], written: str) -> None:
+    assert routes_of("notes/[id].tsx", "docs/[...rest].tsx").href(route, params) == written
+
+
+def test_a_query_is_added_to_that_of_the_route() -> None:
+    routes = routes_of("index.tsx")
+    assert routes.href("/?a=1#f", query={"b": [True, "x y"]}) == "/?a=1&b=true&b=x%20y#f"
+    assert routes.href("/", query={"b": 2}) == "/?b=2"
+
+
+@pytest.mark.parametrize(
+    ("route", "params", "fix"),
+    [
+        ("/notes/7", {}, r"use '/notes/\[id\]' with params=\{'id': …\}"),
+        ("/notes/[id]", {}, "lacks the parameter 'id'"),
+        ("/notes/[id]", {"id": "1", "x": "1"}, "has no parameter 'x'"),
+        ("/notes/[id]", {"id": True}, "must be a text or a number"),
+        ("/notes/[id]", {"id": ".."}, "a URL has no such segment"),
+        ("/notes/[id]", {"id": "\ud800"}, "no text that a URL can hold"),
+        ("/note/[id]", {"id": "1"}, r"did you mean '/notes/\[id\]'"),
+        ("notes", {}, "must be an absolute path"),
+        ("https://example.com", {}, "external address"),
+    ],
+)
+def test_a_wrong_link_is_refused_with_the_fix(route: str, params: dict[str, object], fix: str) -> None:
+    with pytest.raises(ConfigError, match=fix):
+        routes_of("notes/[id].tsx", "index.tsx").href(route, params)
+
+
+def test_a_directory_is_scanned_without_following_links(tmp_path: Path) -> None:
+    put(tmp_path, {"app/index.tsx": "", "app/a/b.tsx": "", "app/style.css": "", "app/node_modules/x.tsx": ""})
+    (tmp_path / "app/a/loop").symlink_to(tmp_path / "app")
+    assert list(Routes.scan(tmp_path / "app").linkable) == ["/", "/a/b"]
+
+
+def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_place(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nowhere: cannot be read: No such file"):
+        Routes.scan(tmp_path / "nowhere")
+    deep = tmp_path.joinpath("app", *["d"] * 60)
+    deep.mkdir(parents=True)
+    with pytest.raises(ConfigError, match="more than 50 directories within each other"):
+        Routes.scan(tmp_path / "app")
+
+
+def test_a_url_without_end_is_refused() -> None:
+    with pytest.raises(ConfigError, match="8192 are the maximum"):
+        routes_of("[...all].tsx").match("/" + "a/" * 10_000)

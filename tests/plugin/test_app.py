@@ -1,0 +1,113 @@
+"""The app's project in a run: settings, links and marker arguments."""
+
+import pytest
+
+from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.project import installed_app
+from tests.app.rows import project_files, put
+
+UUID = "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"
+CONFIG = {
+    "scheme": "myapp",
+    "extra": {"vendor": {"projectId": UUID}},
+    "ios": {"bundleIdentifier": "com.acme.app", "scheme": "apple"},
+}
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    put(pytester.path / "app", project_files(CONFIG, **{"app/index.tsx": "", "app/notes/[id].tsx": ""}))
+    pytester.makeini("[pytest]\ndevice_app_root = app\ndevice_platform = ios\n")
+    return pytester
+
+
+def test_links_and_the_project_are_fixtures_that_need_no_device(project: pytest.Pytester) -> None:
+    project.makepyfile("""
+        import pytest
+        from pytest_device import ConfigError
+
+        def test_link(device_link, device_app):
+            assert device_link("/notes/[id]", id="7") == "myapp://notes/7"
+            assert device_app.identifier("ios") == "com.acme.app"
+            with pytest.raises(ConfigError, match="did you mean '/notes/"):
+                device_link("/note/[id]", id="7")
+    """)
+    project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_without_a_project_the_fixtures_name_the_setting(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_link(device_link): pass")
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*device_app needs the app's project: set --device-app-root, DEVICE_APP_ROOT*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mistake"),
+    [
+        ("open_route='/nope'", "route '/nope' is unknown"),
+        ("open_route='/notes/[[]id]'", "lacks the parameter 'id'"),
+        ("open_route='/', open_url='myapp://x'", "open_route and open_url exclude each other"),
+        ("route_params={'id': 1}", "route_params needs open_route"),
+        ("open_route=1", "open_route must be the name of a route"),
+        ("open_url='other://x'", "scheme 'other' is not declared by the project (it has myapp, apple)"),
+        ("open_url='myapp://x', vendor_go=True", "has no effect in the development client"),
+        ("open_rout='/'", "did you mean open_route"),
+    ],
+)
+def test_a_link_that_opens_nothing_is_a_mistake_at_collection(
+    arguments: str, mistake: str, project: pytest.Pytester
+) -> None:
+    source = "" if "vendor_go" in arguments else ", build_id='4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11'"
+    project.makepyfile(f"""
+        import pytest
+
+        @pytest.mark.device({arguments.replace("[[]", "[")}{source})
+        def test_it(device_session): pass
+    """)
+    result = project.runpytest_inprocess("--device-local", "--device-dry-run")
+    result.stderr.fnmatch_lines([f"*test_it: *{mistake.replace('[', '[[]')}*"])
+
+
+def test_a_dry_run_shows_what_the_project_adds_to_a_request(project: pytest.Pytester) -> None:
+    put(project.path, {"build/index.html": "<title>app</title>"})
+    project.makepyfile("""
+        import pytest
+
+        @pytest.mark.device(open_route="/notes/[id]", route_params={"id": 7}, vendor_go=False,
+                            build_id="4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11")
+        def test_route(device_session): pass
+
+        @pytest.mark.device(vendor_go=True)
+        def test_client(device_session): pass
+    """)
+    result = project.runpytest_inprocess("--device-url=https://device.example", "--device-dry-run", "-v")
+    result.stdout.fnmatch_lines(["device app id: 3b2b1f6e-* (device_app_root in the ini file)"])
+    assert "sdk" in result.stdout.str()
+    assert "57" in result.stdout.str()
+
+
+def test_a_project_that_cannot_be_read_is_a_mistake(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(device_session): pass")
+    result = pytester.runpytest_inprocess("--device-local", "--device-platform=ios", "--device-app-root=nowhere")
+    result.stderr.fnmatch_lines(["*nowhere: is not a directory*"])
+
+
+def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("""
+        import sys
+
+        def pytest_unconfigure():
+            print("imported", [name for name in sys.modules if name.startswith("pytest_device.app")])
+    """)
+    pytester.makepyfile("def test_it(): pass")
+    pytester.runpytest_subprocess("-s").stdout.fnmatch_lines(["imported [[]]"])
+
+
+def test_appium_is_given_the_installed_app_unless_the_suite_names_one(project: pytest.Pytester) -> None:
+    config = project.parseconfig()
+    settings_of(config)  # loads the project
+    assert installed_app(config, {}, "ios") == {"appium:bundleId": "com.acme.app"}
+    assert installed_app(config, {}, "android") == {}
+    for chosen in ("appium:app", "appium:bundleId", "browserName"):
+        assert installed_app(config, {chosen: "x"}, "ios") == {}
