@@ -61,6 +61,8 @@ class IdentityProvider:
         self.clock = ProviderClock()
         self._journal = Journal()
         self._socket = socket.create_server(("127.0.0.1", port))
+        # asyncio sets it only on sockets that name their protocol: each reply would wait 40 ms for an acknowledgement.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.local_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._settings = Settings(
             issuer=issuer or self.local_url,
