@@ -9,7 +9,17 @@ from pytest_device.auth import DiscoveryDocument, fetch_discovery
 from pytest_device.auth.provider import Client, IdentityProvider, User
 from tests.auth.app import App
 
-ADA = User("ada", {"name": "Ada Lovelace", "email": "ada@example.com", "tier": "gold"}, password="analytical")
+ADA = User(
+    "ada",
+    {
+        "name": "Ada Lovelace",
+        "email": "ada@example.com",
+        "address": {"country": "GB"},
+        "phone_number": "+44 20 7946 0000",
+        "tier": "gold",
+    },
+    password="analytical",
+)
 
 
 @pytest.fixture

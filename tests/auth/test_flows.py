@@ -224,6 +224,14 @@ def test_a_hanging_endpoint_ends_with_the_clients_time_out(app: App, provider: I
     assert raised.value.sent
 
 
+def test_a_reply_that_trickles_ends_with_the_clients_time_out(app: App, provider: IdentityProvider) -> None:
+    provider.fail("token", "trickle")
+    app.http.timeout = httpx.Timeout(0.2)
+
+    with pytest.raises(TransportError, match=r"took more than 0\.2 s"):
+        app.sign_in()
+
+
 def test_a_slow_reply_is_waited_for(app: App, provider: IdentityProvider) -> None:
     provider.fail("token", "delay", seconds=0.2)
 

@@ -4,7 +4,7 @@ import inspect
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast, get_arg
 from pytest_device.auth.urls import is_redirect
 from pytest_device.errors import AuthConfigError
 
-BrowserOutcome: TypeAlias = Literal["success", "cancel", "dismiss"]
+BrowserOutcome: TypeAlias = Literal["success", "cancel", "dismiss", "locked"]
 
 POLL_SECONDS: Final = 0.05
 
@@ -187,7 +187,7 @@ class SessionLock:
         self._open: BrowserSession | None = None
 
     @contextmanager
-    def opened(self, session: BrowserSession) -> Iterator[bool]:
+    def opened(self, session: BrowserSession) -> Generator[bool]:
         """Yield whether the session could be opened: False while another one is."""
         if not self._lock.acquire(blocking=False):
             yield False

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from pytest_device.errors import AuthConfigError
 
@@ -105,7 +105,7 @@ def read(kind: type[_T], given: object) -> _T:
         return given
     if not isinstance(given, Mapping):
         raise AuthConfigError(f"{kind.__name__} must be a mapping, not {type(given).__name__}")
-    pairs: Mapping[object, Any] = given
+    pairs = cast("Mapping[object, Any]", given)
     values = {_python_name(str(name)): value for name, value in pairs.items() if value is not None}
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # all kinds here are dataclasses
     if unknown := sorted(values.keys() - set(known)):

@@ -1,7 +1,7 @@
 """The metadata of an identity provider (OpenID Connect Discovery 1.0, RFC 8414)."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_device.auth.config import DiscoveryDocument, read
 from pytest_device.auth.http import FORM_TYPE, get_json
@@ -74,6 +74,6 @@ def fetch_user_info(
 
 def _access_token(config: object) -> str:
     if isinstance(config, Mapping):
-        pairs: Mapping[str, Any] = config
+        pairs = cast("Mapping[str, Any]", config)
         return pairs.get("accessToken") or pairs.get("access_token") or ""
     return getattr(config, "access_token", "")

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 1024 * 1024
 """No token, key set or metadata comes near it."""
 TIMEOUT_SECONDS: Final = 30.0
-"""For a whole exchange: a reply that trickles would never meet a limit for each read."""
+"""For a whole reply, unless the given client has a read timeout: a trickle would never meet a limit per read."""
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 ACCEPT_JSON: Final = "application/json, text/javascript; q=0.01"
@@ -66,13 +66,12 @@ def send(
 
     check_secure(url, "endpoint")
     content = None if form is None else form_encoded(form)
-    deadline = time.monotonic() + TIMEOUT_SECONDS
     try:
         with (
             _client(client) as used,
             used.stream(method, url, headers=dict(headers), content=content, follow_redirects=False) as response,
         ):
-            body = b"".join(_bounded(response, url, deadline))
+            body = b"".join(_bounded(response, url, used.timeout.read or TIMEOUT_SECONDS))
     except httpx.TransportError as error:
         sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         raise TransportError(f"no reply from {shown(url)}: {str(error) or type(error).__name__}", sent=sent) from None
@@ -82,7 +81,7 @@ def send(
 
 
 @contextmanager
-def _client(given: "httpx.Client | None") -> "Iterator[httpx.Client]":
+def _client(given: "httpx.Client | None") -> "Generator[httpx.Client]":
     import httpx
 
     if given:
@@ -92,12 +91,12 @@ def _client(given: "httpx.Client | None") -> "Iterator[httpx.Client]":
         yield own
 
 
-def _bounded(response: "httpx.Response", url: str, deadline: float) -> Iterator[bytes]:
-    size = 0
+def _bounded(response: "httpx.Response", url: str, seconds: float) -> Iterator[bytes]:
+    size, deadline = 0, time.monotonic() + seconds
     for chunk in response.iter_bytes():
         size += len(chunk)
         if size > MAX_BYTES:
             raise UnexpectedReplyError(f"the reply of {shown(url)} is larger than {MAX_BYTES // 1024 // 1024} MB")
         if time.monotonic() > deadline:
-            raise TransportError(f"the reply of {shown(url)} took more than {TIMEOUT_SECONDS:g} s", sent=True)
+            raise TransportError(f"the reply of {shown(url)} took more than {seconds:g} s", sent=True)
         yield chunk

@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from pytest_device.auth.config import Environment, RedirectUriOptions, read
@@ -91,21 +91,21 @@ class _App:
             return STORE_CLIENT_SCHEME
         if not self.config:
             raise AuthConfigError("the redirect URI needs the app config: pass it as config")
-        scheme = wanted or next(self._schemes(), None)
-        if scheme is None:
-            raise AuthConfigError("the app config has no scheme, which a built app needs: set scheme, such as 'myapp'")
-        if not _SCHEME.fullmatch(scheme):
-            raise AuthConfigError(f"scheme {scheme!r} must be a lowercase letter, then these, digits, '+', '.' and '-'")
-        return scheme
-
-    def _schemes(self) -> Iterator[str]:
-        """Yield what the build registers, the app's identifier last."""
         native: Mapping[str, Any] = self.config.get(self.platform) or {}
-        for found in (self.config.get("scheme"), native.get("scheme")):
-            yield from [found] if isinstance(found, str) else [one for one in found or () if isinstance(one, str)]
+        scheme = wanted or next(_texts(self.config.get("scheme"), native.get("scheme")), None)
+        if scheme is not None and not _SCHEME.fullmatch(scheme):
+            raise AuthConfigError(f"scheme {scheme!r} must be a lowercase letter, then these, digits, '+', '.' and '-'")
+        # A build registers its identifier, too.
         identifier = native.get("bundleIdentifier" if self.platform == "ios" else "package")
-        if isinstance(identifier, str):
-            yield identifier
+        if found := scheme or next(_texts(identifier), None):
+            return found
+        raise AuthConfigError("the app config has no scheme, which a built app needs: set scheme, such as 'myapp'")
+
+
+def _texts(*values: object) -> Iterator[str]:
+    for value in values:
+        many = cast("list[object]", value) if isinstance(value, list) else [value]
+        yield from (one for one in many if isinstance(one, str))
 
 
 def _encoded(address: str, query: Mapping[str, str]) -> str:

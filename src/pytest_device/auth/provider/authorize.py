@@ -3,7 +3,7 @@
 import hmac
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -126,10 +126,9 @@ def _scopes(client: Client, params: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(scope for scope in dict.fromkeys(params.get("scope", "").split()) if scope in client.scopes)
 
 
-def _is_registered(redirect_uri: str, registered: object) -> bool:
+def _is_registered(redirect_uri: str, registered: Sequence[str]) -> bool:
     """Return whether a redirect URI is registered, exactly; on loopback with any port (RFC 8252 section 7.3)."""
-    known = [str(one) for one in registered] if isinstance(registered, list | tuple) else []
-    return redirect_uri in known or any(_is_same_loopback(redirect_uri, one) for one in known)
+    return redirect_uri in registered or any(_is_same_loopback(redirect_uri, one) for one in registered)
 
 
 def _is_same_loopback(given: str, registered: str) -> bool:

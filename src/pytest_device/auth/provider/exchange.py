@@ -1,21 +1,22 @@
 """One request to the provider: read, failed where the test wants so, noted and answered."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from pytest_device.auth.provider.grants import OAuthError
 from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.model import Endpoint, Failure, FailureKind, SeenRequest
 
 MAX_BODY_BYTES: Final = 64 * 1024
+_TRICKLE_SECONDS: Final = 0.02
 _OVERSIZED: Final = b" " * (10 * 1024 * 1024)
-_EVERYWHERE: Final[tuple[FailureKind, ...]] = ("delay", "hang", "server_error", "redirect", "oversized")
+_EVERYWHERE: Final[tuple[FailureKind, ...]] = ("delay", "hang", "server_error", "redirect", "oversized", "trickle")
 NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
@@ -74,18 +75,25 @@ async def _failed(failure: Failure | None) -> Response | None:
     match failure:
         case Failure(kind="delay"):
             await asyncio.sleep(failure.seconds)
-            return None
         case Failure(kind="hang"):
             await asyncio.Event().wait()  # until the client or the provider goes
-            return None
         case Failure(kind="server_error"):
             return PlainTextResponse("the test wants this failure", 500)
         case Failure(kind="redirect"):
             return Response(status_code=307, headers={"Location": "attacker:/collect"})
         case Failure(kind="oversized"):
             return Response(_OVERSIZED, media_type="application/json")
+        case Failure(kind="trickle"):
+            return StreamingResponse(_trickle(), media_type="application/json")
         case _:
-            return None
+            pass
+    return None
+
+
+async def _trickle() -> AsyncIterator[bytes]:
+    while True:
+        yield b" "
+        await asyncio.sleep(_TRICKLE_SECONDS)
 
 
 def _refusal(error: OAuthError) -> Response:

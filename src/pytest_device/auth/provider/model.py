@@ -15,6 +15,7 @@ FailureKind: TypeAlias = Literal[
     "server_error",
     "redirect",
     "oversized",
+    "trickle",
     "wrong_state",
     "wrong_issuer",
     "expired_code",
