@@ -56,6 +56,7 @@ def started(
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
+        starts = item.stash.setdefault(STARTS, {})
         for one in taken.values():
             check_type(one.session, "an Appium driver", SessionType.APPIUM)
         for name, one in taken.items():
@@ -71,7 +72,7 @@ def started(
                 lost=partial(spend, {name: one}),  # a hanging driver must not disturb the next test
             )
             key = key_of(request, capabilities_of(known))  # as it is known before there is a session
-            with devices.gate.attempting(key, item.nodeid, item.stash.get(STARTS, {}).pop(key, None)):
+            with devices.gate.attempting(key, item.nodeid, starts.pop(key, None)):
                 drivers[name] = stack.enter_context(started_one)
             _hide_address(item, one.session, drivers[name])
         starting.close()
