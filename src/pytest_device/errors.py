@@ -67,8 +67,7 @@ class ProjectError(ConfigError):
         super().__init__(*(f"{place}: {problem}" if place else problem for problem in problems))
         self.code = code
         self.path = path
-        self.line = line
-        self.column = column
+        self.line, self.column = line, column
 
 
 class AuthConfigError(ConfigError, ValueError):
@@ -296,11 +295,6 @@ class ArgentError(ControllerError):
         self.issues: Sequence[str] = issues
 
 
-def _show_as_imported() -> None:
-    """Let tracebacks name the errors as suites import them."""
-    for value in tuple(globals().values()):
-        if isinstance(value, type) and issubclass(value, DeviceError):
-            value.__module__ = "pytest_device"
-
-
-_show_as_imported()
+for _error in tuple(globals().values()):
+    if isinstance(_error, type) and issubclass(_error, DeviceError):
+        _error.__module__ = "pytest_device"  # tracebacks name it as suites import it
