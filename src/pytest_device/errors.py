@@ -217,9 +217,7 @@ class ResponseError(DeviceError):
     def __init__(self, params: Mapping[str, str]) -> None:
         code, detail = params.get("error", ""), params.get("error_description")
         meaning = self.meanings.get(code)
-        super().__init__(
-            "\nMore info: ".join(filter(None, (meaning, detail))) or f"unknown error {code!r} of the identity provider"
-        )
+        super().__init__("\nMore info: ".join(filter(None, (meaning, detail))) or f"unknown error {code!r}")
         self.code = code
         self.description = meaning if detail is None else detail
         self.uri = params.get("error_uri")
