@@ -22,6 +22,7 @@ PROGRAMS: Final = (
     "contract/test_any_service.py",
     "controllers/test_agent_device.py",
     "controllers/test_argent.py",
+    "plugin/test_local_app.py",
     "plugin/test_local_appium.py",
     "plugin/test_local_controllers.py",
     "plugin/test_local_reasons.py",

@@ -68,7 +68,7 @@ def test_elsewhere(device_environment):
     assert ran.stdout == "<app\\n"
 
 @pytest.mark.device(platform="android", type="appium", device_identifier="fake")
-@pytest.mark.parametrize("device_appium_options", [{{"app": None}}], indirect=True)
+@pytest.mark.parametrize("device_appium_options", [{{"appPackage": "org.example.notes"}}], indirect=True)
 def test_asks_the_fake_device_for_another_driver(device_driver): pass
 """
 
