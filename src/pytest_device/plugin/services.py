@@ -53,18 +53,8 @@ def device_sign_in(
     request: pytest.FixtureRequest, device_identity_provider: "IdentityProvider"
 ) -> "Generator[Callable[..., TokenResponse]]":
     """Provide a function that returns a user's tokens, signed in without a browser: ``device_sign_in("ada")``."""
-    import httpx
-
-    from pytest_device.auth.provider.sign_in import SignIn
+    from pytest_device.auth.provider.sign_in import signing_in
     from pytest_device.plugin.output.secrets import redactor_of
 
-    with httpx.Client() as client:
-        sign_in = SignIn(device_identity_provider, client)
-
-        def signed_in(user: str, **more: Any) -> "TokenResponse":
-            tokens = sign_in(user, **more)
-            secrets = (tokens.access_token, tokens.refresh_token, tokens.id_token)
-            redactor_of(request.config).add(*filter(None, secrets))
-            return tokens
-
-        yield signed_in
+    with signing_in(device_identity_provider, lambda *secrets: redactor_of(request.config).add(*secrets)) as sign_in:
+        yield sign_in
