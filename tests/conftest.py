@@ -16,11 +16,13 @@ pytest_plugins = ["pytester"]
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
     "app/test_dynamic.py",
+    "auth/test_foreign.py",
     "app/test_typescript.py",
     "bare",
     "contract/test_any_service.py",
     "controllers/test_agent_device.py",
     "controllers/test_argent.py",
+    "plugin/test_local_app.py",
     "plugin/test_local_appium.py",
     "plugin/test_local_controllers.py",
     "plugin/test_local_reasons.py",

@@ -201,3 +201,12 @@ def test_versions_fit_ranges(version: str, wanted: str, fits: bool) -> None:  # 
     from pytest_device.app.checks.versions import fits as does_fit
 
     assert does_fit(version, wanted) is fits
+
+
+def test_the_declaration_and_its_entries_can_have_other_names(tmp_path: Path) -> None:
+    files = {"app/index.tsx": "", ".gitignore": "/routes.d.ts\n", "tsconfig.json": {"include": ["types/*.ts"]}}
+    project = load_project(put(tmp_path, project_files(TYPED, **files)))
+    typed = {"typed-routes-ignored", "typed-routes-included"}
+    assert typed <= {one.id for one in check(project) if one.status == "failed"}
+    findings = check(project, declaration="routes.d.ts", include=["types/*.ts"])
+    assert typed <= {one.id for one in findings if one.status == "passed"}

@@ -8,6 +8,8 @@ import pytest
 
 from pytest_device.app import check, load_project
 from pytest_device.app.keys import KEYS, setting
+from pytest_device.app.sections import IosIcon, RuntimePolicy
+from pytest_device.errors import ProjectError
 from tests.app.rows import DATA, project_files, put
 
 ROWS: Final = json.loads((DATA / "keys.json").read_text())
@@ -62,3 +64,45 @@ def test_unknown_keys_are_kept_and_the_android_section_passes_through(tmp_path: 
     project = load_project(put(tmp_path, project_files(config)))
     assert {key: project.to_dict()[key] for key in config} == config
     assert [one.id for one in check(project) if one.status == "failed"] == []
+
+
+def test_a_configuration_is_read_as_typed_values(tmp_path: Path) -> None:
+    config = {
+        "orientation": "portrait", "scheme": ["one", "two"], "newKey": 1, "extra": {"a": [{"b": "hunter2"}]},
+        "ios": {"bundleIdentifier": "com.a", "icon": {"dark": "d.png"}, "backgroundColor": "#000000"},
+        "android": {"package": "com.b"}, "runtimeVersion": {"policy": "appVersion"},
+        "androidStatusBar": {"barStyle": "light-content"}, "experiments": {"supportsTVOnly": True},
+    }  # fmt: skip
+    project = load_project(put(tmp_path, project_files(config)))
+    typed = project.app_config()
+    assert (typed.orientation, typed.scheme, typed.platforms) == ("portrait", ("one", "two"), ("ios", "android"))
+    assert (typed.updates.check_automatically, typed.updates.max_updates_to_keep) == ("ON_LOAD", 2)
+    assert (typed.ios.bundle_identifier, typed.ios.icon, typed.ios.config.maps_api_key) == (
+        "com.a", IosIcon(dark="d.png"), None,
+    )  # fmt: skip
+    assert typed.runtime_version == RuntimePolicy("appVersion")
+    assert typed.android_status_bar.background_color == "#00000088"
+    assert typed.experiments.supports_tv_only is True
+    assert (typed.background_color, typed.ios.background_color) == ("#ffffff", "#000000")
+    assert typed.extra == {"a": ({"b": "hunter2"},)}
+    assert "hunter2" not in repr(typed)
+    assert {key: project.to_dict()[key] for key in config} == config
+
+
+def test_typed_values_are_frozen(tmp_path: Path) -> None:
+    typed = load_project(put(tmp_path, project_files({"extra": {"a": 1}}))).app_config()
+    with pytest.raises(AttributeError):
+        typed.ios.version = "1"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        typed.extra["a"] = 2  # type: ignore[index]
+
+
+def test_values_that_break_their_rules_are_all_named_and_never_quoted(tmp_path: Path) -> None:
+    config = {"orientation": "hunter2", "ios": {"supportsTablet": "hunter2"}, "platforms": [1]}
+    with pytest.raises(ProjectError) as caught:
+        load_project(put(tmp_path, project_files(config))).app_config()
+    assert str(caught.value).splitlines() == [
+        "platforms must have elements of type string",
+        "orientation must be 'default', 'portrait' or 'landscape'",
+        "ios.supportsTablet must be of type boolean",
+    ]

@@ -20,3 +20,4 @@ from pytest_device.app.routes.scan import Routes as Routes
 from pytest_device.app.runtime import is_valid_runtime_version as is_valid_runtime_version
 from pytest_device.app.runtime import is_valid_scheme as is_valid_scheme
 from pytest_device.app.runtime import resolve_runtime_version as resolve_runtime_version
+from pytest_device.app.sections import AppConfig as AppConfig

@@ -10,8 +10,11 @@ from typing import Final, Literal, TypeAlias
 from pytest_device.app.document import Document, Json, Object, at, first, frozen_copy, object_at, text_at
 from pytest_device.app.dynamic import LIMIT_SECONDS, UNLIMITED_SECONDS, Evaluation
 from pytest_device.app.env import EnvResult, load_env
+from pytest_device.app.key import NEWEST_SDK
+from pytest_device.app.keys import typed_config
 from pytest_device.app.package import PackageConfig, read_package, workspace_root
 from pytest_device.app.routes.scan import Routes
+from pytest_device.app.sections import AppConfig
 from pytest_device.app.slug import slug_of
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ConfigError, ProjectError
@@ -64,6 +67,10 @@ class Project:
         if schemes := self.schemes(platform):
             config["scheme"] = list(schemes)
         return config
+
+    def app_config(self) -> AppConfig:
+        """Return the configuration as typed values. Raises ProjectError with each key that breaks its rule."""
+        return typed_config(self.config, self.sdk_major or NEWEST_SDK)
 
     def schemes(self, platform: str | None = None) -> tuple[str, ...]:
         """Return the declared schemes, those of a platform after those of all; without a platform, all of them."""

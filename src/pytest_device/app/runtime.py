@@ -4,22 +4,22 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from pytest_device.app.document import Json, at, text_at
+from pytest_device.app.key import SCHEME, SDK
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
+from pytest_device.app.sections import Policy
 from pytest_device.app.vendor import Vendor
 from pytest_device.errors import ProjectError
 
 Workflow: TypeAlias = Literal["managed", "generic"]
 
-POLICIES: Final = ("nativeVersion", "sdkVersion", "appVersion", "fingerprint")
+POLICIES: Final[tuple[Policy, ...]] = get_args(Policy)
 FINGERPRINT_SECONDS: Final = 120.0
 
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+()-]{0,254}")
-_SDK_VERSION: Final = re.compile(r"\d+\.\d+\.\d+|UNVERSIONED", re.ASCII)
-_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _DEFAULTS: Final[Mapping[str, tuple[str, Json]]] = {"ios": ("buildNumber", "1"), "android": ("versionCode", 1)}
 
 
@@ -27,13 +27,13 @@ def is_valid_runtime_version(text: str, *, vendor: str = "vendor") -> bool:
     """Return whether a text is a runtime version: up to 255 characters, or ``vendorsdk:`` with a version."""
     prefix = Vendor(vendor).sdk_runtime_prefix
     if text.startswith(prefix):
-        return bool(_SDK_VERSION.fullmatch(text.removeprefix(prefix)))
+        return bool(re.fullmatch(SDK.pattern, text.removeprefix(prefix), re.ASCII))
     return bool(_VERSION.fullmatch(text))
 
 
 def is_valid_scheme(text: str) -> bool:
     """Return whether a text is a scheme: a lowercase letter, then lowercase letters, digits, ``+``, ``.`` and ``-``."""
-    return bool(_SCHEME.fullmatch(text))
+    return bool(re.fullmatch(SCHEME.pattern, text))
 
 
 def resolve_runtime_version(project: Project, platform: str, *, workflow: Workflow | None = None) -> str | None:

@@ -15,15 +15,15 @@ class Token(NamedTuple):
 
 _CODE: Final = re.compile(
     r"""(?P<blank>\s++|//[^\n]*+|/\*(?:.*?\*/|.*+)|\#![^\n]*+)
-    |(?P<string>"(?:[^"\\\n]++|\\.)*+"?|'(?:[^'\\\n]++|\\.)*+'?)
+    |(?P<string>"(?:[^"\\\n]++|\\.)*"?|'(?:[^'\\\n]++|\\.)*'?)
     |(?P<value>\.?\d[\w.]*+)
     |(?P<name>[\w$]++)
     |(?P<mark>\?\.(?!\d)|=>|\.\.\.|[=!]==?|[<>]=|\+\+|--|.)""",
     re.VERBOSE | re.DOTALL,
 )
-_EXPRESSION: Final = re.compile(r"/(?:[^/\\\n\[]++|\\.|\[(?:[^\]\\\n]++|\\.)*+\])++/\w*+")
-_TEMPLATE: Final = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*+(`|\$\{|\Z)", re.DOTALL)
-_TAG: Final = re.compile(r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*+(\{|/>|>|\Z)""", re.DOTALL)
+_EXPRESSION: Final = re.compile(r"/(?:[^/\\\n\[]++|\\.|\[(?:[^\]\\\n]++|\\.)*\])+/\w*+")
+_TEMPLATE: Final = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*(`|\$\{|\Z)", re.DOTALL)
+_TAG: Final = re.compile(r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*(\{|/>|>|\Z)""", re.DOTALL)
 _TEXT: Final = re.compile(r"[^<{]*+(\{|</|<|\Z)", re.DOTALL)
 _CLOSING: Final = re.compile(r"</\s*([\w$.:-]*)\s*>")
 _OPENING: Final = re.compile(r"<([\w$.:-]*)[^<>{}()=;]*?(/?>)|<([\w$.:-]+)[\s/]")

@@ -1,6 +1,6 @@
 """The fixtures: each joins two steps of the flow."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
+    from pytest_device.auth.provider import IdentityProvider
+    from pytest_device.auth.token import TokenResponse
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.appium.connection import DriverPolicy
     from pytest_device.controllers.argent import Argent
@@ -236,6 +238,45 @@ def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links
     from pytest_device.plugin.state import ARGUMENTS
 
     return links_of(device_app, request.node.stash.get(ARGUMENTS, {}))
+
+
+@pytest.fixture(scope="session")
+def device_identity_settings() -> "Mapping[str, Any]":
+    """Return the arguments of the run's identity provider: ``users``, ``clients``, …; override it in a conftest."""
+    from pytest_device.auth.provider import Client
+
+    return {"clients": [Client("app", ["http://127.0.0.1/callback"])]}
+
+
+@pytest.fixture(scope="session")
+def device_identity_provider(device_identity_settings: "Mapping[str, Any]") -> "Generator[IdentityProvider]":
+    """Provide an OpenID Connect provider on this machine, one for each process of the run."""
+    from pytest_device.auth.provider import IdentityProvider
+
+    with IdentityProvider(**device_identity_settings) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="session")
+def device_sign_in(
+    request: pytest.FixtureRequest, device_identity_provider: "IdentityProvider"
+) -> "Generator[Callable[..., TokenResponse]]":
+    """Provide a function that returns a user's tokens, signed in without a browser: ``device_sign_in("ada")``."""
+    import httpx
+
+    from pytest_device.auth.provider.sign_in import SignIn
+    from pytest_device.plugin.output.secrets import redactor_of
+
+    with httpx.Client() as client:
+        sign_in = SignIn(device_identity_provider, client)
+
+        def signed_in(user: str, **more: Any) -> "TokenResponse":
+            tokens = sign_in(user, **more)
+            secrets = (tokens.access_token, tokens.refresh_token, tokens.id_token)
+            redactor_of(request.config).add(*filter(None, secrets))
+            return tokens
+
+        yield signed_in
 
 
 @pytest.fixture(scope="session")

@@ -24,10 +24,11 @@ def completed(config: pytest.Config, settings: "Settings") -> "Settings":
     if settings.app_root is None:
         return settings
     from pytest_device.app.project import load_project
+    from pytest_device.settings import LOCAL_APP_ID
 
     project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor)
     identifier = project.project_id(settings.project_id_path or "")
-    if identifier is None or settings.app_id is not None:
+    if identifier is None or settings.app_id not in (None, LOCAL_APP_ID):
         return settings
     try:
         return settings.but("app_root", app_id=Options.app_id.parse(identifier))

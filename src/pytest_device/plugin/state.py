@@ -101,7 +101,7 @@ def several_devices(fixture: str, instead: str, names: Collection[str]) -> str:
 
 def release_starts(item: pytest.Item) -> None:
     """Give up the starts of drivers that a test has not come to."""
-    for start in item.stash.get(STARTS, {}).values():
+    for start in item.stash.setdefault(STARTS, {}).values():
         start.release()
 
 

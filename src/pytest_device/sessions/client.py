@@ -208,11 +208,11 @@ class DeviceClient:
                 check_sent(reply, self.base_url)
             self._http.cookies.clear()  # the document knows no cookies
             asked = retry_policy.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
-            answer = body_of(operation, reply)
+            answer, arrived = body_of(operation, reply)
             try:
                 return read_session(operation, reply.status_code, answer, asked)
             except NoCapacityError:  # which lets the call be sent again
-                check_whole(operation, reply)
+                check_whole(operation, reply, arrived)
                 raise
 
     @contextmanager

@@ -1,6 +1,6 @@
 """Checks of a project before a device is paid for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pytest_device.app.checks.configuration import check_configuration
 from pytest_device.app.checks.finding import RULES, Finding, settled
@@ -17,11 +17,15 @@ def check(
     versions: Mapping[str, str] | None = None,
     directory: Mapping[str, str] | None = None,
     project_id_path: str = "",
+    declaration: str | None = None,
+    include: Sequence[str] | None = None,
 ) -> list[Finding]:
     """Return the findings of all checks; each rule that nothing breaks has passed, or was skipped for want of data.
 
     ``sdk`` selects the reference, by default that of the project. ``versions`` are the expected versions of libraries,
-    ``directory`` what speaks against each known library: without them, these checks are skipped.
+    ``directory`` what speaks against each known library: without them, these checks are skipped. ``declaration`` is the
+    name of the generated TypeScript declaration, by default ``vendor-env.d.ts``, ``include`` the entries that
+    ``tsconfig.json`` needs for it.
     """
     findings = [
         *check_configuration(project, sdk, project_id_path),
@@ -30,7 +34,7 @@ def check(
         *directory_check(project, directory),
         *check_secrets(project),
         *check_sources(project),
-        *check_routes(project),
+        *check_routes(project, declaration, include),
     ]
     known = {finding.id for finding in findings}
     return [*findings, *(settled(rule, project, "passed") for rule in RULES if rule not in known)]

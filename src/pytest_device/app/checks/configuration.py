@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, in_config
 from pytest_device.app.document import Json, Object, at, object_at, text_at
-from pytest_device.app.keys import KEYS, NEWEST_SDK, OPEN, Key, setting
+from pytest_device.app.key import NEWEST_SDK, Key
+from pytest_device.app.keys import KEYS, setting
 from pytest_device.app.project import Project
 from pytest_device.app.runtime import POLICIES, is_valid_runtime_version
 
@@ -32,7 +33,7 @@ def _keys(project: Project, section: Object, above: tuple[str, ...], sdk: int) -
             yield from _unknown(project, trail)
             continue
         yield from _known(project, key, value, sdk)
-        if isinstance(value, dict) and key.name not in OPEN:
+        if isinstance(value, dict):
             yield from _keys(project, value, trail, sdk)
 
 
@@ -100,8 +101,8 @@ def _runtime_versions(project: Project) -> Iterator[Finding]:
         if isinstance(value, str) and not is_valid_runtime_version(value, vendor=project.vendor.word):
             what = "must have 1 to 255 letters, digits, '.', '_', '+', '(', ')' and '-', a letter or digit first"
             yield in_config(project, "runtime-version", trail, what, 'for example "1.0.0"')
-        elif isinstance(value, dict) and value.get("policy") not in POLICIES:
-            yield in_config(project, "runtime-version", trail, "has no known policy", f"use {', '.join(POLICIES)}")
+        elif isinstance(value, dict) and "policy" not in value:
+            yield in_config(project, "runtime-version", trail, "has no policy", f"use {', '.join(POLICIES)}")
 
 
 def _updates(project: Project, sdk: int) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """Checks of the routes, and of the entries that their types need."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,18 +12,11 @@ from pytest_device.app.project import Project
 TSCONFIG: Final = "tsconfig.json"
 
 
-def declaration_name(project: Project) -> str:
-    """Return the name of the generated declaration, which is also what git ignores and TypeScript includes."""
-    return f"{project.vendor.word}-env.d.ts"
+def check_routes(project: Project, declaration: str | None, include: Sequence[str] | None) -> Iterator[Finding]:
+    """Yield the files that are no routes, and what keeps the types of routes from working.
 
-
-def includes(project: Project) -> tuple[str, str]:
-    """Return the entries that the TypeScript configuration has to include."""
-    return f".{project.vendor.word}/types/**/*.ts", declaration_name(project)
-
-
-def check_routes(project: Project) -> Iterator[Finding]:
-    """Yield the files that are no routes, and what keeps the types of routes from working."""
+    ``declaration`` is the name of the generated declaration, ``include`` what the TypeScript configuration includes.
+    """
     directory = project.app_directory
     if directory is None:
         return
@@ -34,22 +27,23 @@ def check_routes(project: Project) -> Iterator[Finding]:
         if len(set(names)) < len(names):
             yield failed("routes-parameter", directory / route.file, route.page, "rename one of the parameters")
     if at(project.config, "experiments", "typedRoutes") is True:
-        yield from _typed(project)
+        name = declaration or f"{project.vendor.word}-env.d.ts"
+        yield from _typed(project, name, include or (f".{project.vendor.word}/types/**/*.ts", name))
 
 
-def _typed(project: Project) -> Iterator[Finding]:
-    name, ignore = declaration_name(project), project.root / ".gitignore"
+def _typed(project: Project, name: str, include: Sequence[str]) -> Iterator[Finding]:
+    ignore = project.root / ".gitignore"
     if name not in _lines(ignore):
         yield failed("typed-routes-ignored", ignore, name, f"add the line {name}")
     path = project.root / TSCONFIG
     try:
         document = Document.read(path)
     except FileNotFoundError:
-        yield failed("typed-routes-included", path, "no file", f"add it with include: {list(includes(project))}")
+        yield failed("typed-routes-included", path, "no file", f"add it with include: {list(include)}")
         return
-    include = at(document.value, "include")
-    for entry in includes(project):
-        if not isinstance(include, list) or entry not in include:
+    included = at(document.value, "include")
+    for entry in include:
+        if not isinstance(included, list) or entry not in included:
             yield failed("typed-routes-included", path, entry, f"add {entry!r} to include", document.place("include"))
 
 

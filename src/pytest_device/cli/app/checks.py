@@ -17,14 +17,28 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sdk", type=int, metavar="MAJOR", help="reference to check against (default: the project's)")
     parser.add_argument("--versions", type=Path, metavar="FILE", help="JSON: expected versions of libraries, by name")
     parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: what speaks against libraries, by name")
+    parser.add_argument("--declaration", metavar="NAME", help="generated declaration (default: vendor-env.d.ts)")
+    parser.add_argument(
+        "--include",
+        action="append",
+        metavar="ENTRY",
+        help="what tsconfig.json has to include for it; repeat for more (default: .vendor/types/**/*.ts and its name)",
+    )
 
 
 def _run(parsed: argparse.Namespace) -> int:
     from pytest_device.app import check
 
     project = project_of(parsed)
-    versions, directory = _table(parsed.versions), _table(parsed.directory)
-    return report(check(project, sdk=parsed.sdk, versions=versions, directory=directory), parsed.format)
+    findings = check(
+        project,
+        sdk=parsed.sdk,
+        versions=_table(parsed.versions),
+        directory=_table(parsed.directory),
+        declaration=parsed.declaration,
+        include=parsed.include,
+    )
+    return report(findings, parsed.format)
 
 
 def _table(path: Path | None) -> dict[str, str] | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
+    from pytest_device.sessions.request import SessionRequest
     from pytest_device.sessions.requirement import DeviceRequirement
 
     Options = AppiumOptions | Mapping[str, Any]
@@ -55,13 +56,12 @@ def started(
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
+        starts = item.stash.setdefault(STARTS, {})
         for one in taken.values():
             check_type(one.session, "an Appium driver", SessionType.APPIUM)
         for name, one in taken.items():
             known, request = _options_of(name, taken, options), one.requirement.request
-            mine = known
-            if isinstance(mine, Mapping) and one.session.application_archive_url is None and not request.vendor_go:
-                mine = {**installed_app(item.config, mine, request.platform), **mine}
+            mine = _with_app(item, known, request, one.session.application_archive_url)
             check_options(mine, request)
             started_one = driver(
                 one.session,
@@ -72,7 +72,7 @@ def started(
                 lost=partial(spend, {name: one}),  # a hanging driver must not disturb the next test
             )
             key = key_of(request, capabilities_of(known))  # as it is known before there is a session
-            with devices.gate.attempting(key, item.nodeid, item.stash.get(STARTS, {}).pop(key, None)):
+            with devices.gate.attempting(key, item.nodeid, starts.pop(key, None)):
                 drivers[name] = stack.enter_context(started_one)
             _hide_address(item, one.session, drivers[name])
         starting.close()
@@ -100,7 +100,7 @@ def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, Device
     keys: set[str] = set()
     for name, need in needs.items() if _OPTIONS in known else ():
         mine = _options_of(name, needs, known[_OPTIONS])
-        check_options(mine, need.request)
+        check_options(_with_app(item, mine, need.request, need.request.application_archive_url), need.request)
         keys.add(key_of(need.request, capabilities_of(mine)))
     item.stash[STARTS] = dict(devices.gate.begin(keys))
     if _DRIVING.isdisjoint(getattr(item, "fixturenames", ())):  # it may start some later, or none
@@ -112,3 +112,10 @@ def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapp
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])
     return options
+
+
+def _with_app(item: pytest.Item, options: "Options", request: "SessionRequest", archive_url: str | None) -> "Options":
+    """Return options with the installed app of the project, where neither an archive nor the suite names another."""
+    if not isinstance(options, Mapping) or archive_url or request.vendor_go:
+        return options
+    return {**installed_app(item.config, options, request.platform), **options}

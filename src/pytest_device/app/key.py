@@ -1,0 +1,106 @@
+"""The rules of one key of the app config: its type, values, default, limits and the references that have it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+from pytest_device.app.document import Json
+
+OLDEST_SDK: Final = 54
+NEWEST_SDK: Final = 58
+"""The SDK versions whose references the document knows."""
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "number": (int, float),
+    "integer": (int,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+class Form(NamedTuple):
+    """The form of a text: its pattern, and what to say of it."""
+
+    pattern: str
+    rule: str
+
+
+HEX: Final = Form("#[0-9A-Fa-f]{6}", "a color of six digits, such as #000000")
+HEX8: Final = Form("#([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})", "a color of six or eight digits, such as #00000088")
+URL: Final = Form(r"https?://\S+", "a URL with http or https")
+SDK: Final = Form(r"\d+\.\d+\.\d+|UNVERSIONED", "MAJOR.MINOR.PATCH")
+TARGET: Final = Form(r"\d+(\.\d+)?", "MAJOR.MINOR or MAJOR")
+SCHEME: Final = Form(r"[a-z][a-z0-9+.-]*", "a lowercase letter, then lowercase letters, digits, +, . and -")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: ``first`` is the first reference that has it, ``removed`` the SDK version that removed it.
+
+    Without ``kinds``, it takes any value; ``items`` are the kinds of an array's elements.
+    """
+
+    name: str = ""
+    kinds: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    default: Json = None
+    form: Form | None = None
+    low: float | None = None
+    high: float | None = None
+    first: int = OLDEST_SDK
+    removed: int | None = None
+    older: bool = False
+    """Whether the older reference alone has it."""
+    deprecated: str = ""
+    generated: bool = False
+
+    @property
+    def trail(self) -> tuple[str, ...]:
+        return tuple(self.name.split("."))
+
+    def problem(self, value: Json) -> str | None:
+        """Return the rule that a value breaks."""
+        if not _is_any(value, self.kinds):
+            return f"must be of type {' or '.join(self.kinds)}"
+        if not isinstance(value, list):
+            return self._limit(value)
+        for one in value:
+            if not _is_any(one, self.items):
+                return f"must have elements of type {' or '.join(self.items)}"
+            if problem := self._limit(one):
+                return problem
+        return None
+
+    def _limit(self, value: Json) -> str | None:
+        if self.values and value not in self.values:
+            return f"must be {_listed(self.values)}"
+        if self.form and isinstance(value, str) and not re.fullmatch(self.form.pattern, value, re.ASCII):
+            return f"must be {self.form.rule}"
+        is_number = isinstance(value, float) or type(value) is int
+        return self._bounds(cast("float", value)) if is_number else None
+
+    def _bounds(self, value: float) -> str | None:
+        if self.high is not None and not (self.low or 0) <= value <= self.high:
+            return f"must be {self.low:g} to {self.high:g}"
+        return f"must be at least {self.low:g}" if self.low is not None and value < self.low else None
+
+
+def _is_any(value: Json, kinds: tuple[str, ...]) -> bool:
+    return not kinds or any(_is(value, kind) for kind in kinds)
+
+
+def _is(value: Json, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _TYPES[kind])
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    *most, last = (repr(value) for value in values)
+    return f"{', '.join(most)} or {last}" if most else last

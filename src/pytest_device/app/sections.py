@@ -1,0 +1,203 @@
+"""The sections of the app config as typed values: the types and annotations are the table of its keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from pytest_device.app.key import HEX, HEX8, SCHEME, SDK, TARGET, URL, Key
+
+Policy: TypeAlias = Literal["nativeVersion", "sdkVersion", "appVersion", "fingerprint"]
+Style: TypeAlias = Literal["light", "dark", "automatic"]
+
+Text: TypeAlias = str | None
+Flag: TypeAlias = bool | None
+Object: TypeAlias = Mapping[str, object] | None
+"""An object whose keys are the project's own, or not shown."""
+Schemes: TypeAlias = Annotated[str | tuple[str, ...] | None, Key(form=SCHEME)]
+Color: TypeAlias = Annotated[str | None, Key(form=HEX)]
+Link: TypeAlias = Annotated[str | None, Key(form=URL)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Section:
+    """Some keys: None where one is absent and has no default. Their values never reach a ``repr``."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RuntimePolicy(Section):
+    policy: Policy | None = None
+
+
+Runtime: TypeAlias = str | RuntimePolicy | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StatusBar(Section):
+    bar_style: Literal["light-content", "dark-content"] = "dark-content"
+    background_color: Annotated[str, Key(form=HEX8)] = "#00000000"
+    hidden: bool = False
+    translucent: bool = True
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DevelopmentClient(Section):
+    silent_launch: Flag = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CodeSigning(Section):
+    alg: Literal["rsa-v1_5-sha256"] | None = None
+    keyid: Text = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Updates(Section):
+    enabled: bool = True
+    url: Link = None
+    request_headers: Object = None
+    check_automatically: Literal["ON_LOAD", "ON_ERROR_RECOVERY", "WIFI_ONLY", "NEVER"] = "ON_LOAD"
+    fallback_to_cache_timeout: Annotated[float, Key(low=0, high=300_000)] = 0
+    """In milliseconds."""
+    use_embedded_update: bool = True
+    code_signing_certificate: Text = None
+    code_signing_metadata: CodeSigning = CodeSigning()
+    asset_patterns_to_be_bundled: tuple[str, ...] | None = None
+    disable_anti_bricking_measures: bool = False
+    use_native_debug: bool = False
+    enable_bsdiff_patch_support: bool = True
+    exclude_from_backup: Annotated[bool, Key(first=58)] = False
+    max_updates_to_keep: Annotated[int, Key(low=1, first=58)] = 2
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IosIcon(Section):
+    light: Text = None
+    dark: Text = None
+    tinted: Text = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IosConfig(Section):
+    uses_non_exempt_encryption: Flag = None
+    maps_api_key: Text = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ios(Section):
+    apple_team_id: Text = None
+    publish_manifest_path: Text = None
+    publish_bundle_path: Text = None
+    build_number: Text = None
+    bundle_identifier: Text = None
+    services_file: Text = None
+    version: Text = None
+    deployment_target: Annotated[str | None, Key(form=TARGET, first=58)] = None
+    background_color: Color = None
+    scheme: Schemes = None
+    icon: str | IosIcon | None = None
+    user_interface_style: Style | None = None
+    app_store_url: Link = None
+    bitcode: object = None
+    config: IosConfig = IosConfig()
+    supports_tablet: bool = False
+    is_tablet_only: Flag = None
+    require_full_screen: bool = False
+    info_plist: Object = None
+    entitlements: Object = None
+    runtime_version: Runtime = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Notification(Section):
+    icon: Text = None
+    color: str = "#ffffff"
+    ios_display_in_foreground: bool = False
+    android_mode: Literal["default", "collapse"] | None = None
+    android_collapsed_title: Text = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NavigationBar(Section):
+    visible: Literal["leanback", "immersive", "sticky-immersive"] | None = None
+    bar_style: Text = None
+    background_color: Text = None
+    enforce_contrast: bool = True
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Splash(Section):
+    background_color: Text = None
+    resize_mode: Literal["cover", "contain"] = "contain"
+    image: Text = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Web(Section):
+    prefer_related_applications: object = None
+    dangerous: object = None
+    splash: object = None
+    config: object = None
+    bundler: Literal["webpack", "metro"] | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Experiments(Section):
+    base_url: str = ""
+    typed_routes: Flag = None
+    autolinking_module_resolution: object = None
+    supports_tv_only: Annotated[object, Key("supportsTVOnly")] = None
+    tsconfig_paths: object = None
+    turbo_modules: object = None
+    react_canary: object = None
+    react_compiler: object = None
+    react_server_component_routes: object = None
+    react_server_functions: object = None
+    build_cache_provider: Annotated[object, Key(deprecated="use the key at the top")] = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Internal(Section):
+    plugin_history: Object = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AppConfig(Section):
+    """The app config. The keys of the older reference alone come last."""
+
+    name: Text = None
+    description: Text = None
+    slug: Text = None
+    owner: Text = None
+    version: Text = None
+    icon: Text = None
+    current_full_name: Annotated[str | None, Key(generated=True)] = None
+    original_full_name: Annotated[str | None, Key(generated=True)] = None
+    sdk_version: Annotated[str | None, Key(form=SDK)] = None
+    runtime_version: Runtime = None
+    platforms: tuple[Literal["ios", "android", "web"], ...] = ("ios", "android")
+    github_url: Link = None
+    orientation: Literal["default", "portrait", "landscape"] | None = None
+    user_interface_style: Style = "light"
+    background_color: Annotated[str, Key(form=HEX)] = "#ffffff"
+    primary_color: Color = None
+    android_status_bar: Annotated[StatusBar, Key(deprecated="since the reference of SDK 58")] = StatusBar()
+    development_client: DevelopmentClient = DevelopmentClient()
+    scheme: Schemes = None
+    extra: Object = None
+    locales: Object = None
+    plugins: tuple[object, ...] | None = None
+    build_cache_provider: object = None
+    updates: Updates = Updates()
+    ios: Ios = Ios()
+    android: Object = None
+
+    notification: Annotated[Notification, Key(older=True, removed=55, deprecated="and removed in SDK 55")] = (
+        Notification()
+    )
+    android_navigation_bar: Annotated[NavigationBar, Key(older=True)] = NavigationBar()
+    splash: Annotated[Splash, Key(older=True)] = Splash()
+    js_engine: Annotated[Literal["hermes", "jsc"], Key(older=True, deprecated="there is one engine")] = "hermes"
+    new_arch_enabled: Annotated[bool, Key(older=True)] = True
+    web: Annotated[Web, Key(older=True)] = Web()
+    experiments: Annotated[Experiments, Key(older=True)] = Experiments()
+    internal: Annotated[Internal, Key("_internal", older=True)] = Internal()
