@@ -16,6 +16,7 @@ pytest_plugins = ["pytester"]
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
     "app/test_dynamic.py",
+    "auth/test_foreign.py",
     "app/test_typescript.py",
     "bare",
     "contract/test_any_service.py",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pytest_device.errors import AgentDeviceError as AgentDeviceError
     from pytest_device.errors import AppError as AppError
     from pytest_device.errors import ArgentError as ArgentError
+    from pytest_device.errors import AuthConfigError as AuthConfigError
+    from pytest_device.errors import AuthError as AuthError
     from pytest_device.errors import ConfigError as ConfigError
     from pytest_device.errors import ControllerError as ControllerError
     from pytest_device.errors import ControllerLostError as ControllerLostError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import NotAttemptedError as NotAttemptedError
     from pytest_device.errors import NotFoundError as NotFoundError
     from pytest_device.errors import ProjectError as ProjectError
+    from pytest_device.errors import ResponseError as ResponseError
     from pytest_device.errors import ServiceError as ServiceError
     from pytest_device.errors import SessionError as SessionError
     from pytest_device.errors import SessionFailedError as SessionFailedError
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from pytest_device.errors import StatusError as StatusError
     from pytest_device.errors import StopDelayedError as StopDelayedError
     from pytest_device.errors import StopFailedError as StopFailedError
+    from pytest_device.errors import TokenError as TokenError
     from pytest_device.errors import TransportError as TransportError
     from pytest_device.errors import UnauthorizedError as UnauthorizedError
     from pytest_device.errors import UnexpectedReplyError as UnexpectedReplyError
@@ -60,11 +64,11 @@ _NAMES_OF: Final = {
     "controllers.argent": "Argent Tool",
     "controllers.snapshot": "Node Snapshot",
     "errors": (
-        "AgentDeviceError AppError ArgentError ConfigError ControllerError ControllerLostError DeviceError "
-        "ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError NotAttemptedError NotFoundError "
-        "ProjectError ServiceError SessionError SessionFailedError SessionGoneError SessionStoppedError "
-        "SessionTimeoutError StatusError StopDelayedError StopFailedError TransportError UnauthorizedError "
-        "UnexpectedReplyError"
+        "AgentDeviceError AppError ArgentError AuthConfigError AuthError ConfigError ControllerError "
+        "ControllerLostError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError "
+        "NotAttemptedError NotFoundError ProjectError ResponseError ServiceError SessionError SessionFailedError "
+        "SessionGoneError SessionStoppedError SessionTimeoutError StatusError StopDelayedError StopFailedError "
+        "TokenError TransportError UnauthorizedError UnexpectedReplyError"
     ),
     "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",

@@ -2,6 +2,7 @@
 
 DeviceError
 ├── ConfigError                 found before anything is sent
+│   ├── AuthConfigError         found in a call of the sign-in library; a ValueError, too
 │   └── ProjectError            found in the files of the app under test
 ├── ServiceError
 │   ├── TransportError          no answer
@@ -25,12 +26,15 @@ DeviceError
 │   ├── ControllerLostError     no answer of the controller's own
 │   ├── AgentDeviceError        a refusal by agent-device
 │   └── ArgentError             a refusal by argent
+├── ResponseError               an error response of an identity provider
+│   ├── AuthError               to an authorization request
+│   └── TokenError              to a token request
 └── AppError                    both are fine, but the app under test failed
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pytest_device.escape import escaped
 
@@ -63,8 +67,11 @@ class ProjectError(ConfigError):
         super().__init__(*(f"{place}: {problem}" if place else problem for problem in problems))
         self.code = code
         self.path = path
-        self.line = line
-        self.column = column
+        self.line, self.column = line, column
+
+
+class AuthConfigError(ConfigError, ValueError):
+    """An argument of the sign-in library that cannot work. Nothing was sent."""
 
 
 class ServiceError(DeviceError):
@@ -198,6 +205,61 @@ class AppError(DeviceError):
     """The app under test could not be installed, started or opened, or it crashed. Device and controller are fine."""
 
 
+class ResponseError(DeviceError):
+    """An error response of an identity provider (RFC 6749).
+
+    ``code`` is its ``error``, ``description`` and ``uri`` explain it, ``params`` are the whole of it, ``info`` is None.
+    """
+
+    meanings: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, params: Mapping[str, str]) -> None:
+        code, detail = params.get("error", ""), params.get("error_description")
+        meaning = self.meanings.get(code)
+        super().__init__("\nMore info: ".join(filter(None, (meaning, detail))) or f"unknown error {code!r}")
+        self.code = code
+        self.description = meaning if detail is None else detail
+        self.uri = params.get("error_uri")
+        self.info: object = None
+        self.params: Mapping[str, str] = dict(params)
+
+
+class AuthError(ResponseError):
+    """An error response to an authorization request: ``state`` is the one it returned."""
+
+    meanings: ClassVar[Mapping[str, str]] = {  # RFC 6749 section 4.1.2.1, OpenID Connect Core section 3.1.2.6
+        "access_denied": "the user or the identity provider denied the request",
+        "account_selection_required": "the user must select an account",
+        "consent_required": "the user must consent",
+        "invalid_request": "the request lacks a parameter, repeats one or is malformed",
+        **{f"invalid_request_{part}": f"the request {part} is invalid" for part in ("object", "uri")},
+        "invalid_scope": "the scope is invalid, unknown or malformed",
+        **dict.fromkeys(("interaction_required", "login_required"), "the user must sign in on a page"),
+        **{f"{part}_not_supported": f"{part} is not supported" for part in ("registration", "request", "request_uri")},
+        "server_error": "the identity provider failed",
+        "temporarily_unavailable": "the identity provider is overloaded or down for maintenance",
+        "unauthorized_client": "the client may not make this request",
+        "unsupported_response_type": "the identity provider does not support the response type",
+    }
+
+    def __init__(self, params: Mapping[str, str]) -> None:
+        super().__init__(params)
+        self.state = params.get("state")
+
+
+class TokenError(ResponseError):
+    """An error response to a token request."""
+
+    meanings: ClassVar[Mapping[str, str]] = {  # RFC 6749 section 5.2
+        "invalid_client": "the client could not be authenticated",
+        "invalid_grant": "the code or refresh token is invalid, expired, revoked or was issued to another client",
+        "invalid_request": "the request lacks a parameter, repeats one or is malformed",
+        "invalid_scope": "the scope is invalid, unknown, malformed or exceeds what was granted",
+        "unauthorized_client": "the client may not use this grant type",
+        "unsupported_grant_type": "the identity provider does not support the grant type",
+    }
+
+
 class ControllerError(DeviceError):
     """The controller of a session in progress did not answer or refused."""
 
@@ -227,11 +289,6 @@ class ArgentError(ControllerError):
         self.issues: Sequence[str] = issues
 
 
-def _show_as_imported() -> None:
-    """Let tracebacks name the errors as suites import them."""
-    for value in tuple(globals().values()):
-        if isinstance(value, type) and issubclass(value, DeviceError):
-            value.__module__ = "pytest_device"
-
-
-_show_as_imported()
+for _error in tuple(globals().values()):
+    if isinstance(_error, type) and issubclass(_error, DeviceError):
+        _error.__module__ = "pytest_device"  # tracebacks name it as suites import it

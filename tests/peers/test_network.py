@@ -43,6 +43,22 @@ def test_a_device_is_provided_or_the_culprit_is_named_at_once(
 
         def test_respx(mocked, device_session): pass
 
+        @pytest.fixture
+        def passed():
+            with respx.mock as router:
+                router.route(host="127.0.0.1").pass_through()
+                yield
+
+        def test_respx_passes(passed, device_session): pass
+
+        @pytest.fixture
+        def answered():
+            with respx.mock(assert_all_called=False) as router:
+                router.route().respond(json={"data": []})
+                yield
+
+        def test_respx_answers(answered, device_session): pass
+
         @pytest.mark.disable_socket
         def test_socket(device_session): pass
         """
@@ -50,11 +66,11 @@ def test_a_device_is_provided_or_the_culprit_is_named_at_once(
 
     result = pytester.runpytest_subprocess("-Wignore", *options)
 
-    result.assert_outcomes(passed=2, errors=2)
+    result.assert_outcomes(passed=3, errors=3)
     result.stdout.fnmatch_lines(
         [
-            'infrastructure: respx intercepts calls to 127.0.0.1: let it pass with respx.route(host="127.0.0.1")*',
             f"infrastructure: {blocked}",
+            'infrastructure: respx intercepts calls to 127.0.0.1: let it pass with *(host="127.0.0.1")*: 2 tests *',
         ]
     )
     assert set(service.statuses()) == {"stopped"}

@@ -37,7 +37,7 @@ def test_the_live_line_counts_from_the_beginning_of_a_boot_behind_other_tests(
     seen = TerminalRun().finish().drawn()
 
     assert seen
-    assert all(re.search(r"new, [1-9] s", line) for line in seen)
+    assert all(re.search(r"starting, [1-9] s", line) for line in seen)
 
 
 def test_a_session_that_booted_behind_another_test_belongs_to_the_one_that_has_it(

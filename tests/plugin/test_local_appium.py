@@ -19,6 +19,8 @@ const say = (label, text) => { document.querySelector(`[aria-label=${label}]`).t
 say("where", location.pathname); say("reported", (window.launchArguments || []).join(" "));
 </script>
 """
+CACHE = cache_directory(os.environ, Path.home()).parent
+"""Found before the tests have homes of their own: what is installed there is not installed by each."""
 SUITE = """
 import json, os, subprocess, sys, pytest
 from appium.options.android import UiAutomator2Options
@@ -66,6 +68,7 @@ def test_elsewhere(device_environment):
     assert ran.stdout == "<app\\n"
 
 @pytest.mark.device(platform="android", type="appium", device_identifier="fake")
+@pytest.mark.parametrize("device_appium_options", [{{"appPackage": "org.example.notes"}}], indirect=True)
 def test_asks_the_fake_device_for_another_driver(device_driver): pass
 """
 
@@ -90,7 +93,7 @@ def builds(tmp_path: Path) -> Generator[str]:
 def test_suites_for_android_and_in_another_language_run_as_they_are(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, builds: str
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_directory(os.environ, Path.home()).parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     pytester.makepyfile(test_it=SUITE.format(url=builds))
 
     result = pytester.runpytest_subprocess("--device-local")

@@ -21,7 +21,7 @@ def test_a_service_without_capacity_is_waited_for_and_the_run_says_so(
     service.add_fault("create", "reply", status=status, body=FULL, headers={"Retry-After": "0"}, times=2)
     pytester.makepyfile(ONE)
 
-    result = pytester.runpytest()
+    result = pytester.runpytest("-v")  # a wait of less than five seconds has no line without
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(

@@ -338,6 +338,19 @@ def test_a_client_of_appium_reads_a_refusal_as_one(stage: Stage) -> None:
     assert reply.json()["value"]["error"] == "invalid session id"
 
 
+@pytest.mark.parametrize("capability", ["webSocketUrl", "appium:webSocketUrl"])
+@pytest.mark.parametrize("part", ["alwaysMatch", "appium:options"])
+def test_webdriver_bidi_is_refused_by_its_capability_on_every_device(stage: Stage, capability: str, part: str) -> None:
+    url = stage.keys.url("appium", ID)
+    bodies = [{"capabilities": {part: {"platformName": "Android", capability: value}}} for value in (True, False)]
+
+    refused, passed = (stage.ask("POST", "/session", url=url, json=body) for body in bodies)
+
+    assert refused.json()["value"]["error"] == "session not created"
+    assert "the capability webSocketUrl is refused: " in refused.json()["value"]["message"]
+    assert json.loads(passed.json()["body"]) == bodies[1]
+
+
 def test_the_key_of_a_daemon_does_not_open_appium(stage: Stage) -> None:
     key = stage.url.rpartition("/")[2]
 

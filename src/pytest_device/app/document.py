@@ -26,7 +26,7 @@ MAX_JSON5_LENGTH: Final = 256 * 1024
 # An unfinished string or comment takes the rest: looking for its end from each quote would take quadratic time.
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[\s\ufeff]++|//[^\n]*+|/\*(?:.*?\*/|.*+))
-    |(?P<string>"(?:[^"\\]++|\\.)*+"?|'(?:[^'\\]++|\\.)*+'?)
+    |(?P<string>"(?:[^"\\]++|\\.)*"?|'(?:[^'\\]++|\\.)*'?)
     |(?P<mark>[\[\]{}:,])
     |(?P<word>[^\s\[\]{}:,"'/]++|.)""",
     re.VERBOSE | re.DOTALL,

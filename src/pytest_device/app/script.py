@@ -15,17 +15,17 @@ class Token(NamedTuple):
 
 _CODE: Final = re.compile(
     r"""(?P<blank>\s++|//[^\n]*+|/\*(?:.*?\*/|.*+)|\#![^\n]*+)
-    |(?P<string>"(?:[^"\\\n]++|\\.)*+"?|'(?:[^'\\\n]++|\\.)*+'?)
+    |(?P<string>"(?:[^"\\\n]++|\\.)*"?|'(?:[^'\\\n]++|\\.)*'?)
     |(?P<value>\.?\d[\w.]*+)
     |(?P<name>[\w$]++)
     |(?P<mark>\?\.(?!\d)|=>|\.\.\.|[=!]==?|[<>]=|\+\+|--|.)""",
     re.VERBOSE | re.DOTALL,
 )
-_EXPRESSION: Final = re.compile(r"/(?:[^/\\\n\[]++|\\.|\[(?:[^\]\\\n]++|\\.)*+\])++/\w*+")
+_EXPRESSION: Final = re.compile(r"/(?:[^/\\\n\[]++|\\.|\[(?:[^\]\\\n]++|\\.)*\])+/\w*+")
 _LONGEST_EXPRESSION: Final = 2_000
 """A longer one is none: looking for its end from each slash of a long line would take quadratic time."""
-_TEMPLATE: Final = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*+(`|\$\{|\Z)", re.DOTALL)
-_TAG: Final = re.compile(r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*+(\{|/>|>|\Z)""", re.DOTALL)
+_TEMPLATE: Final = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*(`|\$\{|\Z)", re.DOTALL)
+_TAG: Final = re.compile(r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*(\{|/>|>|\Z)""", re.DOTALL)
 _TEXT: Final = re.compile(r"[^<{]*+(\{|</|<|\Z)", re.DOTALL)
 _CLOSING: Final = re.compile(r"</\s*([\w$.:-]*)\s*>")
 _OPENING: Final = re.compile(r"<([\w$.:-]*)[^<>{}()=;]*?(/?>)|<([\w$.:-]+)[\s/]")

@@ -12,7 +12,7 @@ import httpx
 
 from pytest_device.controllers.transport import OK, access_of, address_of, reason_of, refusal_of
 from pytest_device.redact import is_loopback
-from pytest_device.sessions.interference import culprit_named, shielded
+from pytest_device.sessions.interference import check_sent, culprit_named, shielded
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
 
@@ -124,6 +124,7 @@ def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
 
 def _answer(client: httpx.Client, address: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
     with client.stream("GET", address, extensions={"trace": deadline.note}) as reply:
+        check_sent(reply, probe.base_url)
         if reply.status_code != OK:
             return refusal_of(reply.status_code)
         body = bytearray()

@@ -1,4 +1,4 @@
-"""The fixtures: each joins two steps of the flow."""
+"""The fixtures of devices: each joins two steps of the flow."""
 
 from collections.abc import Generator, Mapping
 from functools import partial
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
-    from pytest_device.app.link import Links
-    from pytest_device.app.project import Project
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.appium.connection import DriverPolicy
     from pytest_device.controllers.argent import Argent
@@ -217,25 +215,6 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
     directory = tmp_path if settings.is_default("artifacts_dir") else directory_of(request.node, settings)
     directory.mkdir(parents=True, exist_ok=True)
     return directory
-
-
-@pytest.fixture(scope="session")
-def device_app(request: pytest.FixtureRequest) -> "Project":
-    """Provide the project of the app under test, of ``device_app_root``."""
-    from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.project import needed_project
-
-    settings_of(request.config)  # loads it
-    return needed_project(request.config, "device_app")
-
-
-@pytest.fixture
-def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links":
-    """Provide a function that returns the deep link of a route: ``device_link("/notes/[id]", id="7")``."""
-    from pytest_device.plugin.project import links_of
-    from pytest_device.plugin.state import ARGUMENTS
-
-    return links_of(device_app, request.node.stash.get(ARGUMENTS, {}))
 
 
 @pytest.fixture(scope="session")

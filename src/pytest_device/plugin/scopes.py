@@ -66,7 +66,7 @@ class DriverSharing:
         shares, share = _SHARES.get(OF_SCOPE[fixture], (Share.RUN,)), need.share
         if share not in shares:
             rule = " or ".join(repr(str(one)) for one in shares)
-            yield f"share={share!r} gives the device back before {fixture} does: it must be {rule}"
+            yield f"share={str(share)!r} gives the device back before {fixture} does: it must be {rule}"
             return
         scope = _NODES.get(OF_SCOPE[fixture], pytest.Session)
         node = item.getparent(scope) or item

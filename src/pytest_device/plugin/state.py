@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.argent import Argent
     from pytest_device.controllers.environment import ControllerEnvironment
+    from pytest_device.sessions.breaker import Attempted
     from pytest_device.sessions.events import SessionRef
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.requirement import DeviceRequirement
@@ -43,6 +44,8 @@ NOT_LEFT: Final = pytest.StashKey[bool]()
 """Whether a test does not count as remaining: it is done, or did not request its device at collection."""
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """The Appium drivers that a test has, by its devices' names."""
+STARTS: Final = pytest.StashKey[dict[str, "Attempted"]]()
+"""The starts of drivers that a test is about to come to."""
 USES: Final = pytest.StashKey[dict[str, "Use"]]()
 """The agent-device or argent access of a test, by its devices' names."""
 PROVIDING: Final = pytest.StashKey[DeviceError]()
@@ -94,6 +97,12 @@ def only(values: Mapping[str, T], fixture: str, instead: str) -> T:
 def several_devices(fixture: str, instead: str, names: Collection[str]) -> str:
     """Return the error of a test with several devices that uses a fixture of one."""
     return f"{fixture} can't be used with several devices ({', '.join(names)}); use {instead}[{json.dumps(min(names))}]"
+
+
+def release_starts(item: pytest.Item) -> None:
+    """Give up the starts of drivers that a test has not come to."""
+    for start in item.stash.setdefault(STARTS, {}).values():
+        start.release()
 
 
 def check_type(session: "Session", fixture: str, needed: SessionType) -> None:

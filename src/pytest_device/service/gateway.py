@@ -5,9 +5,10 @@ key grants access to the program; agent-device and argent check their own tokens
 ever logged.
 """
 
+import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, Literal, Protocol
 
 import httpx
@@ -26,6 +27,12 @@ from pytest_device.service.runners.journal import Activity
 
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"
+NO_BIDI: Final = "NO_BIDI"
+
+_ERRORS: Final = {NOT_FOUND: "invalid session id", NO_BIDI: "session not created"}
+"""What Appium's clients know as these; all others are unknown errors."""
+_BIDI: Final = "webSocketUrl"
+"""The capability that asks for WebDriver BiDi, by which Appium would name an address of its own."""
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 900.0
@@ -37,6 +44,7 @@ _PURPOSES: Final[tuple[_Purpose, ...]] = ("controllers", "appium")
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _HEALTH_CHECKS: Final = frozenset((("GET", "health"), ("GET", "tools"), ("GET", "status")))
 """Requests that check whether a controller is alive: they do not count as use."""
+_NEW_SESSION: Final = ("POST", "session")
 _HOP_BY_HOP: Final = frozenset(
     (
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer"),
@@ -121,10 +129,16 @@ class _Gateway:
         """Return a refusal in the format that the program's clients read: Appium's take any other for success."""
         if self._purpose == "controllers":
             return refusal(status, code, [(message, None)])
-        error = "invalid session id" if code == NOT_FOUND else "unknown error"
-        return JSONResponse({"value": {"error": error, "message": message, "stacktrace": ""}}, status)
+        error = {"error": _ERRORS.get(code, "unknown error"), "message": message, "stacktrace": ""}
+        return JSONResponse({"value": error}, status)
 
     async def _translated(self, request: Request, controller: Controller) -> Response:
+        if self._purpose == "appium" and (request.method, request.path_params["path"].strip("/")) == _NEW_SESSION:
+            body = await request.body()
+            if _asks_for_bidi(body):
+                why = f"the capability {_BIDI} is refused: it would name a port of the machine that runs the service"
+                return self._refusal(500, NO_BIDI, f"{why}. Leave it out.")
+            return await self._forwarded(request, controller, body)
         device = self._runner.device(request.path_params["session_id"])
         if device is None or not rpc.concerns(request.method, request.path_params["path"], device):
             return await self._forwarded(request, controller, _body(request))
@@ -166,6 +180,18 @@ class _Gateway:
         path = path.removeprefix(f"/{self._purpose}/{session_id}/{key}")
         query = request.scope["query_string"].decode("latin-1")
         return f"http://{HOST}{path}{f'?{query}' if query else ''}"
+
+
+def _asks_for_bidi(body: bytes) -> bool:
+    """Return whether capabilities in a body ask for WebDriver BiDi, wherever they are nested."""
+    found: list[object] = []
+
+    def note(pairs: list[tuple[str, object]]) -> None:
+        found.extend(value for name, value in pairs if name.rpartition(":")[2] == _BIDI)
+
+    with suppress(ValueError, RecursionError):  # Appium itself refuses what is no JSON
+        json.loads(body, object_pairs_hook=note)
+    return any(found)
 
 
 def _body(request: Request) -> AsyncIterable[bytes] | None:

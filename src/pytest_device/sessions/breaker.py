@@ -12,7 +12,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -30,8 +30,8 @@ SLOTS: Final = "slots"
 """The key of waiting for a store of slots that does not answer: one wait in vain opens its circuit."""
 ASK_AGAIN_SECONDS: Final = 0.2
 """Until then nothing has come of the attempts of others, which take many times as long."""
-_LONGEST_SECONDS: Final = 600.0
-"""No start of a driver takes longer."""
+OTHERS_SECONDS: Final = 120.0
+"""So long drivers of others are waited for, as long as most boots take: they may wait for this process's device."""
 PASSING: Final = "infrastructure"
 """The verdict on what may pass by itself."""
 PAUSE_SECONDS: Final = 300.0
@@ -117,19 +117,20 @@ class Breaker:
     def ask(self, key: str, ticket: Ticket) -> Answer:
         with self._lock:
             for_all, circuit = self._of(EVERY), self._of(key)
-            answer = (for_all.cause if for_all.is_final else None) or self._answer(circuit)
+            answer = (for_all.cause if for_all.is_final else None) or self._answer(circuit, ticket)
             if answer is Turn.GO:
                 circuit.under_way.add(ticket)
             return answer
 
-    def _answer(self, circuit: _Circuit) -> Answer:
+    def _answer(self, circuit: _Circuit, ticket: Ticket) -> Answer:
+        others = circuit.under_way - {ticket}
         if circuit.cause is None:
             return Turn.GO
         if circuit.is_final:
             return circuit.cause
         if circuit.failures < circuit.limit:
-            return Turn.GO if circuit.failures + len(circuit.under_way) < circuit.limit else Turn.WAIT
-        is_half_open = self._clock() - circuit.since >= self._pause and not circuit.under_way
+            return Turn.GO if circuit.failures + len(others) < circuit.limit else Turn.WAIT
+        is_half_open = self._clock() - circuit.since >= self._pause and not others
         return Turn.GO if is_half_open else circuit.cause
 
     def ready(self, key: str, ticket: Ticket) -> None:
@@ -195,15 +196,33 @@ class Gate:
     def attempt(self, key: str) -> "Attempted":
         return Attempted(self, key, ("", next(self._numbers)))
 
-    @contextmanager
-    def attempting(self, key: str, test: str) -> Generator[None]:
-        """Make an attempt of a test in the block; raises NotAttemptedError before it where equal ones have failed."""
-        attempt, began = self.attempt(key), time.monotonic()
-        while not attempt.may_begin(time.monotonic() - began, _LONGEST_SECONDS):
-            time.sleep(ASK_AGAIN_SECONDS)
+    def begin(self, keys: Iterable[str]) -> "Mapping[str, Attempted]":
+        """Return attempts under way, once those of others leave room for them; raises NotAttemptedError.
+
+        All of them begin together: whoever waits holds none that another one waits for.
+        """
+        attempts, began = {key: self.attempt(key) for key in keys}, time.monotonic()
         try:
+            while not all(one.may_begin() for one in attempts.values()):
+                if time.monotonic() - began >= OTHERS_SECONDS:
+                    break
+                _release(attempts)
+                time.sleep(ASK_AGAIN_SECONDS)
+        except BaseException:
+            _release(attempts)
+            raise
+        return attempts
+
+    @contextmanager
+    def attempting(self, key: str, test: str, begun: "Attempted | None" = None) -> Generator[None]:
+        """Make an attempt of a test in the block; raises NotAttemptedError before it where equal ones have failed."""
+        attempt = begun or self.begin([key])[key]
+        try:
+            attempt.may_begin()  # others may have failed since it has begun
             yield
             attempt.ready()
+        except NotAttemptedError:
+            raise
         except DeviceError as error:
             attempt.failed(error)
             self.met(key, test)
@@ -236,7 +255,7 @@ class Attempted:
         answer = self._gate.judge.ask(self._key, self._ticket)
         if isinstance(answer, Cause):
             raise self._failure or NotAttemptedError(answer.text, verdict=answer.verdict, test=answer.test)
-        self._is_under_way = answer is Turn.GO
+        self._is_under_way |= answer is Turn.GO
         if not self._is_under_way and waited_seconds >= limit_seconds:
             raise LeaseTimeoutError(
                 f"equal attempts of other workers have neither succeeded nor failed for {waited_seconds:.0f} s"
@@ -270,6 +289,11 @@ class Attempted:
         if self._is_under_way:
             self._is_under_way = False
             self._gate.judge.released(self._key, self._ticket)
+
+
+def _release(attempts: Mapping[str, Attempted]) -> None:
+    for one in attempts.values():
+        one.release()
 
 
 def key_of(request: "BaseModel | None", more: object = None) -> str:

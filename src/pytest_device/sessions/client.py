@@ -24,7 +24,7 @@ from pytest_device.errors import (
 )
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
-from pytest_device.sessions.interference import culprit_named, shielded
+from pytest_device.sessions.interference import check_sent, culprit_named, shielded
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same, path_of
 from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
@@ -90,7 +90,7 @@ class DeviceClient:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.base_url = checked_url(base_url)
-        self._vendor = vendor
+        self._vendor, self._is_networked = vendor, transport is None
         self._sleep = sleep
         self._reply_seconds = reply_seconds
         self._now = now
@@ -204,13 +204,15 @@ class DeviceClient:
         # JSON is promised by the header even where there is no body ("Endpoints", common to all).
         headers, extensions = {"Content-Type": "application/json"}, {"trace": self._note_socket}
         with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
+            if self._is_networked:
+                check_sent(reply, self.base_url)
             self._http.cookies.clear()  # the document knows no cookies
             asked = retry_policy.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
-            answer = body_of(operation, reply)
+            answer, arrived = body_of(operation, reply)
             try:
                 return read_session(operation, reply.status_code, answer, asked)
             except NoCapacityError:  # which lets the call be sent again
-                check_whole(operation, reply)
+                check_whole(operation, reply, arrived)
                 raise
 
     @contextmanager

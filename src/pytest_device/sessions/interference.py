@@ -34,8 +34,21 @@ def culprit_named(url: str) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        package, host = type(error).__module__.partition(".")[0], urlsplit(url).hostname or ""
+        package = type(error).__module__.partition(".")[0]
         if package not in _FIXES:
             raise
-        name, fix = package.replace("_", "-"), _FIXES[package].format(host=host)
-        raise ServiceError(f"{name} intercepts calls to {host}: {fix}") from None
+        raise _intercepted(package, url) from None
+
+
+def check_sent(reply: httpx.Response, url: str) -> None:
+    """Raise ServiceError with the plugin's name and the fix for a reply that came over no connection."""
+    if "network_stream" not in reply.extensions:
+        import httpcore
+
+        raise _intercepted(httpcore.ConnectionPool.handle_request.__module__.partition(".")[0], url)
+
+
+def _intercepted(package: str, url: str) -> ServiceError:
+    host = urlsplit(url).hostname or ""
+    fix = _FIXES.get(package, "let them pass").format(host=host)
+    return ServiceError(f"{package.replace('_', '-')} intercepts calls to {host}: {fix}")

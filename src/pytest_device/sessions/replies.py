@@ -29,6 +29,7 @@ _MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error
 
 _REDIRECT: Final = range(300, 400)
 _REFUSED: Final = range(300, 600)
+_CLIENT_ERRORS: Final = range(400, 500)
 _REFUSALS: Final[dict[int, tuple[type[StatusError], str]]] = {
     400: (InvalidRequestError, "the request breaks a rule, or the account has no simulator access"),
     401: (UnauthorizedError, "the access token is not valid: check DEVICE_TOKEN"),
@@ -124,6 +125,8 @@ def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: floa
         kind, meaning = UnauthorizedError, "the access token did not reach the service: check DEVICE_TOKEN"
     if operation == "create" and has_no_capacity(status, body, retry_after_seconds):
         kind, meaning = NoCapacityError, "the service has no capacity"
+    if status in _CLIENT_ERRORS and is_page(body):
+        meaning = "refused by something on the way to the service, such as a firewall or a login page"
     message = f"{operation}: {meaning} (status {status}): {detail}"
     return kind(message, status=status, detail=detail, retry_after_seconds=retry_after_seconds, is_page=is_page(body))
 

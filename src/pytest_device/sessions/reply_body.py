@@ -1,6 +1,6 @@
 """The bytes of an answer: all of them, within bounds."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import httpx
 
@@ -11,8 +11,15 @@ from pytest_device.sessions.partial import session_id_in
 MAX_REPLY_BYTES: Final = 1024 * 1024
 
 
-def body_of(operation: str, reply: httpx.Response) -> bytes:
-    """Return the body, unpacked; raises UnexpectedReplyError for one that is too large or, of a create, cut off."""
+class Body(NamedTuple):
+    """The body of an answer, unpacked, and how many bytes of it arrived."""
+
+    content: bytes
+    arrived: int
+
+
+def body_of(operation: str, reply: httpx.Response) -> Body:
+    """Return the body; raises UnexpectedReplyError for one that is too large or, of a create, cut off."""
     encoding = reply.headers.pop("content-encoding", "")  # by which httpx would unpack it without bounds
     body = bytearray()
     try:
@@ -29,14 +36,13 @@ def body_of(operation: str, reply: httpx.Response) -> bytes:
             ) from None
         raise
     try:
-        return unpacked(bytes(body), encoding, MAX_REPLY_BYTES)
+        return Body(unpacked(bytes(body), encoding, MAX_REPLY_BYTES), len(body))
     except CompressionError as error:
         raise UnexpectedReplyError(f"{operation}: {error}", session_id=session_id_in(error.part)) from None
 
 
-def check_whole(operation: str, reply: httpx.Response) -> None:
+def check_whole(operation: str, reply: httpx.Response, arrived: int) -> None:
     """Raise TransportError for a part of an answer that the transport took for the whole."""
     length = reply.headers.get("content-length", "")
-    arrived = reply.num_bytes_downloaded
     if length not in {"", str(arrived)}:
         raise TransportError(f"{operation}: {arrived} of {length} bytes arrived of a refusal", sent=True)

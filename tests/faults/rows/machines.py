@@ -1,5 +1,6 @@
 """Rows: the machine of the run: disk, clock, home directory."""
 
+import resource
 import shutil
 import subprocess
 from typing import Final
@@ -38,6 +39,13 @@ def _through_a_pipe(room: Room) -> None:
     assert reader.stdin
     with reader.stdin as pipe:
         room.start("-s", stdout=pipe)
+
+
+def _fill_disk(room: Room) -> None:
+    """Let no file of the reapers grow any more."""
+    room.strike()
+    for reaper in room.wait_reapers():
+        resource.prlimit(reaper.pid, resource.RLIMIT_FSIZE, (0, 0))
 
 
 def _remove_state(room: Room) -> None:
@@ -107,19 +115,27 @@ ROWS: Final = (
     ),
     Row(
         "the disk is full",
-        "As above.",
-        suite("reached()", conftest=_FULL),
+        "No session is created that no later run could find, and the error names the fix.",
+        suite(conftest=_FULL),
         start=_through_a_pipe,
-        reported="the ledger cannot be written",
-        status=0,
+        promise=Promise.NONE,
+        reported="config: .*cannot be written.*--device-state-dir",
+        sessions=0,
+        status=1,
     ),
     Row(
-        "the disk is full, and SIGKILL",
-        "As above.",
-        suite("hold()", conftest=_FULL),
-        start=_through_a_pipe,
+        "the disk becomes full in a test",
+        "The session is stopped.",
+        _UNTIL_GO,
         when=in_test,
-        fault=sends(KILL),
+        fault=at_once(_fill_disk, touches("go")),
+    ),
+    Row(
+        "the disk becomes full in a test, and SIGKILL",
+        "Stopped: the reaper doesn't need the disk.",
+        HOLDS,
+        when=in_test,
+        fault=at_once(_fill_disk, sends(KILL)),
         reported=NOBODY,
     ),
     Row(

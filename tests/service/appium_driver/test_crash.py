@@ -15,6 +15,8 @@ from pytest_device.spec import Platform
 from tests.service.appium_driver.conftest import APP, APP_ID, booted, driven, fresh, seen
 
 CRASHED: Final = f"The application under test with bundle id '{APP_ID}' is not running, possibly crashed"
+CACHE: Final = cache_directory(os.environ, Path.home()).parent
+"""Found before the tests have homes of their own: what is installed there is not installed by each."""
 SUITE: Final = """
 import pytest
 pytestmark = pytest.mark.device(platform="{platform}", type="appium", share="run")
@@ -81,13 +83,11 @@ def test_a_crash_in_the_background_is_noticed_when_the_app_is_back(phone: Remote
 def test_the_verdict_on_a_crash_is_the_app_and_the_next_test_has_the_same_device(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, platform: str, id_: str
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_directory(os.environ, Path.home()).parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     pytester.makepyfile(SUITE.format(platform=platform, app=str(APP), id=id_, app_id=APP_ID))
 
     result = pytester.runpytest_subprocess("--device-local")
 
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(
-        ["app: the app crashed: * (session page: http*)", "devices: 1 created, 1 stopped (confirmed); *"]
-    )
+    result.stdout.fnmatch_lines(["app: the app crashed: *", "devices: 1 created, 1 stopped (confirmed); *"])
     assert "infrastructure:" not in result.stdout.str()

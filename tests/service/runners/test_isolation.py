@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(isolated.refusal() != "", reason=f"no network na
 LISTEN = """
 import socket, sys
 with socket.create_server(("127.0.0.1", 0)) as own, socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as far:
-    print(own.getsockname()[1], far.recv(100).decode())
+    print(own.getsockname()[1], far.recv(100).decode(), flush=True)
     far.sendall(b"up")
     own.accept()
 """

@@ -18,7 +18,7 @@ from pytest_device.plugin.provider.holds import TAKEN, Holds, Sessions, taken_by
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_again
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
-from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing
+from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing, release_starts
 from pytest_device.sessions.breaker import Judge
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
@@ -94,7 +94,8 @@ class Devices:
                 plan = self._plan
                 if not plan or plan.item is not item or not plan.needs or defaults != {}:
                     plan = self._requirements.plan(item, self._requirements.of(item, defaults), self._lookahead)
-                check(item, plan.needs)
+                with timer_paused(item):
+                    check(item, plan.needs)
                 if defaults:
                     self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
                 self._boot_ahead(plan, policy)
@@ -159,6 +160,7 @@ class Devices:
 
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Take the test's sessions back: stop those that no test will need, or leave them running if it keeps them."""
+        release_starts(item)
         keep = self._keeps(item)
         taken = self.holds.released(taken_by(item), keep=keep)
         item.stash[TAKEN] = {}

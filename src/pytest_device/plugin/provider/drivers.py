@@ -12,11 +12,12 @@ from pytest_device.controllers.appium.connection import DriverPolicy, address_of
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.controllers.appium.options import capabilities_of, check_options
 from pytest_device.plugin.markers import ONLY
+from pytest_device.plugin.names import OF_SCOPE
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.devices import Devices
 from pytest_device.plugin.provider.holds import spend, taken_by
-from pytest_device.plugin.state import DRIVERS, check_type, providing
+from pytest_device.plugin.state import DRIVERS, STARTS, check_type, providing, release_starts
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     Options = AppiumOptions | Mapping[str, Any]
 
 _OPTIONS: Final = "device_appium_options"
+_DRIVING: Final = {"device_driver", "device_drivers", *OF_SCOPE}
 
 
 @contextmanager
@@ -54,11 +56,12 @@ def started(
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
+        starts = item.stash.setdefault(STARTS, {})
         for one in taken.values():
             check_type(one.session, "an Appium driver", SessionType.APPIUM)
         for name, one in taken.items():
-            mine, request = _options_of(name, taken, options), one.requirement.request
-            mine = _with_app(item, mine, request, one.session.application_archive_url)
+            known, request = _options_of(name, taken, options), one.requirement.request
+            mine = _with_app(item, known, request, one.session.application_archive_url)
             check_options(mine, request)
             started_one = driver(
                 one.session,
@@ -68,7 +71,8 @@ def started(
                 leave=partial(devices.leaves, one),
                 lost=partial(spend, {name: one}),  # a hanging driver must not disturb the next test
             )
-            with devices.gate.attempting(key_of(request, capabilities_of(mine)), item.nodeid):
+            key = key_of(request, capabilities_of(known))  # as it is known before there is a session
+            with devices.gate.attempting(key, item.nodeid, starts.pop(key, None)):
                 drivers[name] = stack.enter_context(started_one)
             _hide_address(item, one.session, drivers[name])
         starting.close()
@@ -89,16 +93,18 @@ def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None
 def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
     """Raise an error for drivers of a test that cannot start, if their options are known before its sessions.
 
-    That is ConfigError for a mistake in the options, NotAttemptedError where equal drivers have not started.
+    That is ConfigError for a mistake in the options, NotAttemptedError where equal drivers have not started. From now
+    on until they start they count as under way: a worker whose drivers are refused waits for what comes of them.
     """
     known: Mapping[str, Any] = getattr(item, "funcargs", {})
+    keys: set[str] = set()
     for name, need in needs.items() if _OPTIONS in known else ():
         mine = _options_of(name, needs, known[_OPTIONS])
-        mine = _with_app(item, mine, need.request, need.request.application_archive_url)
-        check_options(mine, need.request)
-        attempt = devices.gate.attempt(key_of(need.request, capabilities_of(mine)))
-        attempt.may_begin()
-        attempt.release()
+        check_options(_with_app(item, mine, need.request, need.request.application_archive_url), need.request)
+        keys.add(key_of(need.request, capabilities_of(mine)))
+    item.stash[STARTS] = dict(devices.gate.begin(keys))
+    if _DRIVING.isdisjoint(getattr(item, "fixturenames", ())):  # it may start some later, or none
+        release_starts(item)
 
 
 def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapping[str, Options]") -> "Options":

@@ -18,7 +18,6 @@ const REFUSED = {
   chromedriverArgs: PROGRAMS,
   chromedriverPort: PORTS,
   chromedriverPorts: PORTS,
-  webSocketUrl: PORTS,
 };
 /** The same within the options of a browser. */
 const REFUSED_OPTIONS = {

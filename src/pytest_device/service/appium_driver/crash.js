@@ -8,15 +8,21 @@ const CRASHED = /tab crashed|page crash/;
 /** Let the errors of chromedriver name the app that has crashed, also where they are forwarded as they are. */
 export function explain(driver, proxy) {
   const forward = proxy.proxyCommand.bind(proxy);
-  proxy.proxyCommand = async (...args) => {
+  const crashed = () =>
+    new errors.UnknownError(
+      `The application under test with bundle id '${driver.application}' is not running, possibly crashed`,
+    );
+  proxy.proxyCommand = async (url, ...more) => {
+    let answer;
     try {
-      return await forward(...args);
+      answer = await forward(url, ...more);
     } catch (error) {
       const { error: code, message } = error.getActualError?.() ?? error;
       const isCrash = CRASHED.test(message) || (GONE.includes(code) && (await driver.device.crash()));
-      if (!isCrash) throw error;
-      const id = driver.application;
-      throw new errors.UnknownError(`The application under test with bundle id '${id}' is not running, possibly crashed`);
+      throw isCrash ? crashed() : error;
     }
+    // Of a page that crashes meanwhile chromedriver may return a screenshot that is null.
+    if (url.endsWith('/screenshot') && !answer[1]?.value && (await driver.device.crash())) throw crashed();
+    return answer;
   };
 }

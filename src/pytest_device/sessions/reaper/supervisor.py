@@ -3,11 +3,10 @@
 The ledger is written before anything is reported, so a report can be relied on.
 """
 
-import errno
 import time
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Final, assert_never
+from typing import assert_never
 
 from pytest_device.sessions.ledger import GONE, KEPT, LIVE, LOST, STOPPED, Entry, Ledger
 from pytest_device.sessions.partial import says_stopped, session_id_in, url_in
@@ -15,9 +14,6 @@ from pytest_device.sessions.reaper import messages
 from pytest_device.sessions.reaper.warm_registry import WarmRegistry
 from pytest_device.sessions.reaper.watched import LOOKUP_SECONDS, WatchedSession
 from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_success, pause_after
-
-_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""A full disk stops no run: the reaper stops its sessions all the same. A directory that is gone has a fix."""
 
 
 class Supervisor:
@@ -134,10 +130,8 @@ class Supervisor:
                     if not ledger.holds(session.entry.intent):
                         ledger.write(session.entry)
         except OSError as error:
-            if error.errno not in _NO_SPACE:
-                self._report(messages.NotSent(entry.intent, self._problem(error)))
-                return
-            self._report(messages.LedgerFailed(self._problem(error)))
+            self._report(messages.NotSent(entry.intent, self._problem(error)))
+            return
         self._begin(entry, body, due=time.monotonic())
 
     def _begin(self, entry: Entry, body: str | None = None, due: float | None = None) -> WatchedSession:
@@ -253,14 +247,15 @@ class Supervisor:
         entry, ledger = session.entry, self._ledger
         del self._sessions[entry.intent]
         leaves_tombstone = (self._is_alone or self._leaves_tombstones) and not session.is_due
-        if ledger and leaves_tombstone and entry.session_id and ledger.holds(entry.intent):
-            self._record(entry._replace(state=state))
-        elif ledger:
+        is_noted = bool(ledger and leaves_tombstone and entry.session_id and ledger.holds(entry.intent)) and (
+            self._record(entry._replace(state=state)) or not self._is_alone
+        )  # where a full disk takes no tombstone, who reconciles the run stops it once more
+        if ledger and not is_noted:
             self._is_written(lambda: ledger.remove(entry.intent))
 
-    def _record(self, entry: Entry) -> None:
-        if ledger := self._ledger:
-            self._is_written(lambda: ledger.write(entry))
+    def _record(self, entry: Entry) -> bool:
+        ledger = self._ledger
+        return ledger is None or self._is_written(lambda: ledger.write(entry))
 
     def _is_written(self, write: Callable[[], None]) -> bool:
         """Write to the ledger; return False, and report it, when that fails."""

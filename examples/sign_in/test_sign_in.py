@@ -1,0 +1,82 @@
+"""An app that signs users in by code and PKCE: success, cancel, denied, expired, revoked."""
+
+import pytest
+from appium.webdriver.common.appiumby import AppiumBy
+from appium.webdriver.webdriver import WebDriver
+from selenium.webdriver.support import expected_conditions
+from selenium.webdriver.support.wait import WebDriverWait
+
+from pytest_device.auth.provider import IdentityProvider
+
+pytestmark = pytest.mark.device(platform=["android", "ios"], type="appium", device_identifier="chromium")
+
+STATUS = (AppiumBy.ACCESSIBILITY_ID, "status")
+
+
+def fill_in(driver: WebDriver) -> None:
+    """Sign in on the provider's page."""
+    driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Sign in").click()
+    wait = WebDriverWait(driver, 10)
+    wait.until(expected_conditions.presence_of_element_located((AppiumBy.ID, "user"))).send_keys("ada")
+    driver.find_element(AppiumBy.ID, "password").send_keys("analytical engine")
+    driver.find_element(AppiumBy.ID, "allow").click()
+
+
+def wait_for_status(driver: WebDriver, text: str) -> None:
+    WebDriverWait(driver, 10).until(expected_conditions.text_to_be_present_in_element(STATUS, text))
+
+
+def test_a_user_signs_in(device_driver: WebDriver, device_identity_provider: IdentityProvider) -> None:
+    fill_in(device_driver)
+
+    assert device_identity_provider.wait_for_sign_in("ada").scopes == ("openid", "profile")
+    wait_for_status(device_driver, "Hello Ada Lovelace")
+
+
+def test_a_user_cancels(device_driver: WebDriver) -> None:
+    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Sign in").click()
+    WebDriverWait(device_driver, 10).until(expected_conditions.presence_of_element_located((AppiumBy.ID, "deny")))
+
+    device_driver.back()
+
+    wait_for_status(device_driver, "Signed out")
+
+
+def test_a_user_denies(device_driver: WebDriver) -> None:
+    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Sign in").click()
+    deny = expected_conditions.presence_of_element_located((AppiumBy.ID, "deny"))
+    WebDriverWait(device_driver, 10).until(deny).click()
+
+    wait_for_status(device_driver, "You denied the sign-in")
+
+
+def test_an_expired_session_is_refreshed(device_driver: WebDriver, device_identity_provider: IdentityProvider) -> None:
+    fill_in(device_driver)
+    wait_for_status(device_driver, "Hello Ada Lovelace")
+
+    device_identity_provider.clock.advance(3601)
+    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Profile").click()
+
+    def is_refreshed(_driver: WebDriver) -> bool:
+        return device_identity_provider.tokens[-1].grant_type == "refresh_token"
+
+    WebDriverWait(device_driver, 10).until(is_refreshed)
+    wait_for_status(device_driver, "Hello Ada Lovelace")
+
+
+def test_a_revoked_session_ends(device_driver: WebDriver, device_identity_provider: IdentityProvider) -> None:
+    fill_in(device_driver)
+    wait_for_status(device_driver, "Hello Ada Lovelace")
+
+    device_identity_provider.revoke_user("ada")
+    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Profile").click()
+
+    wait_for_status(device_driver, "Please sign in again")
+
+
+def test_a_failing_provider_is_reported(device_driver: WebDriver, device_identity_provider: IdentityProvider) -> None:
+    device_identity_provider.fail("token", "server_error")
+
+    fill_in(device_driver)
+
+    wait_for_status(device_driver, "The sign-in failed")

@@ -1,0 +1,205 @@
+"""Browsers that a sign-in can use: a callable, the test's driver, or the person's own with a loopback redirect."""
+
+import inspect
+import threading
+import time
+import webbrowser
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import TracebackType
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias, cast, get_args
+
+from pytest_device.auth.urls import is_redirect
+from pytest_device.errors import AuthConfigError
+
+BrowserOutcome: TypeAlias = Literal["success", "cancel", "dismiss", "locked"]
+
+POLL_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserResult:
+    """How a browser session ended, with the returned ``url`` on success."""
+
+    type: BrowserOutcome
+    url: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSession:
+    """One open page: where it starts, which redirect ends it, until when, and whether it was dismissed."""
+
+    url: str = field(repr=False)
+    return_url: str
+    deadline: float
+    dismissed: threading.Event = field(default_factory=threading.Event, compare=False)
+
+    def wait(self, seconds: float = POLL_SECONDS) -> bool:
+        """Wait a moment and return whether the session is still open. Raises TimeoutError at its deadline."""
+        if self.remaining() <= 0:
+            raise TimeoutError("the user did not finish signing in before timeout_seconds")
+        return not self.dismissed.wait(seconds)
+
+    def remaining(self) -> float:
+        """Return the seconds until the deadline."""
+        return self.deadline - time.monotonic()
+
+
+class Driver(Protocol):
+    """What a sign-in needs of an Appium or Selenium driver."""
+
+    current_url: Any
+
+    def get(self, url: str) -> None:
+        """Open a page."""
+
+
+class Browser(Protocol):
+    """A browser that opens a page and returns when the page has redirected."""
+
+    def open(self, session: BrowserSession) -> BrowserResult:
+        """Open ``session.url`` until it redirects to ``session.return_url`` or the session ends."""
+        ...
+
+
+AnyBrowser: TypeAlias = Browser | Driver | Callable[..., object]
+
+
+def browser_of(given: AnyBrowser) -> Browser:
+    """Return a browser for whatever a caller has. Raises AuthConfigError for another type."""
+    if hasattr(given, "get") and hasattr(given, "current_url"):
+        return DriverBrowser(cast("Driver", given))
+    if hasattr(given, "open"):
+        return cast("Browser", given)
+    if callable(given):
+        return _CallableBrowser(given)
+    raise AuthConfigError(f"browser {given!r} must be a driver, a LoopbackBrowser or a callable")
+
+
+@dataclass(frozen=True, slots=True)
+class _CallableBrowser:
+    function: Callable[..., object]
+
+    def open(self, session: BrowserSession) -> BrowserResult:
+        """Call the function with the URL, and with the redirect URI if it takes two arguments."""
+        arguments: tuple[str, ...] = (session.url, session.return_url)
+        try:
+            inspect.signature(self.function).bind(*arguments)
+        except TypeError:
+            arguments = arguments[:1]
+        return _result(self.function(*arguments))
+
+
+def _result(found: object) -> BrowserResult:
+    if isinstance(found, BrowserResult):
+        return found
+    if found is None:
+        return BrowserResult("cancel")
+    if isinstance(found, str):
+        return BrowserResult("success", found)
+    pairs: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    if pairs.get("type") not in get_args(BrowserOutcome):
+        raise AuthConfigError("a browser must return a URL, None if canceled, or a mapping with type and url")
+    return BrowserResult(pairs["type"], pairs.get("url"))
+
+
+@dataclass(frozen=True, slots=True)
+class DriverBrowser:
+    """The driver of a test: opens the page in the device's browser; ``act`` signs the user in on it."""
+
+    driver: Driver
+    act: Callable[[], object] | None = None
+
+    def open(self, session: BrowserSession) -> BrowserResult:
+        """Poll the address until it is the redirect URI."""
+        self.driver.get(session.url)
+        if self.act:
+            self.act()
+        while not is_redirect(url := str(self.driver.current_url), session.return_url):
+            if not session.wait():
+                return BrowserResult("dismiss")
+        return BrowserResult("success", url)
+
+
+class LoopbackBrowser:
+    """The person's own browser, and a server on this machine for its redirect (RFC 8252 section 7.3)."""
+
+    def __init__(self, *, path: str = "/callback", open_url: Callable[[str], object] = webbrowser.open) -> None:
+        self._open_url = open_url
+        self._server = _RedirectServer(("127.0.0.1", 0), _RedirectHandler)
+        self._server.timeout = POLL_SECONDS
+        self.redirect_uri = f"http://127.0.0.1:{self._server.server_address[1]}{path}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.server_close()
+
+    def open(self, session: BrowserSession) -> BrowserResult:
+        """Open the page and answer requests until one is for the redirect URI; others get 404."""
+        if session.return_url != self.redirect_uri:
+            raise AuthConfigError(f"redirect_uri {session.return_url!r} must be the browser's own: {self.redirect_uri}")
+        self._server.expected, self._server.found = self.redirect_uri, None
+        self._open_url(session.url)
+        while self._server.found is None:
+            self._server.handle_request()
+            if not session.wait(0):
+                return BrowserResult("dismiss")
+        return BrowserResult("success", self._server.found)
+
+
+class _RedirectServer(HTTPServer):
+    expected = ""
+    found: str | None = None
+
+
+class _RedirectHandler(BaseHTTPRequestHandler):
+    timeout = 5
+
+    def do_GET(self) -> None:
+        server = cast("_RedirectServer", self.server)
+        url = f"http://{self.headers.get('Host', '')}{self.path}"
+        is_expected = is_redirect(url, server.expected)
+        if is_expected:
+            server.found = url
+        page = b"<!doctype html><title>Signed in</title><p>You can close this page." if is_expected else b""
+        self.send_response(200 if is_expected else 404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(page)))
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
+        """Log nothing: the address holds a code."""
+
+
+class SessionLock:
+    """Lets one browser session be open at a time, which `dismiss` can end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: BrowserSession | None = None
+
+    @contextmanager
+    def opened(self, session: BrowserSession) -> Generator[bool]:
+        """Yield whether the session could be opened: False while another one is."""
+        if not self._lock.acquire(blocking=False):
+            yield False
+            return
+        self._open = session
+        try:
+            yield True
+        finally:
+            self._open = None
+            self._lock.release()
+
+    def dismiss(self) -> None:
+        """End the open session, if there is one."""
+        if session := self._open:
+            session.dismissed.set()

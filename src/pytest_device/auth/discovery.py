@@ -1,0 +1,79 @@
+"""The metadata of an identity provider (OpenID Connect Discovery 1.0, RFC 8414)."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pytest_device.auth.config import DiscoveryDocument, read
+from pytest_device.auth.http import FORM_TYPE, get_json
+from pytest_device.auth.urls import check_issuer
+from pytest_device.errors import AuthConfigError, UnexpectedReplyError
+from pytest_device.redact import shown
+
+if TYPE_CHECKING:
+    import httpx
+
+WELL_KNOWN: Final = "/.well-known/openid-configuration"
+
+_ENDPOINTS: Final = {
+    "authorization_endpoint": "authorization_endpoint",
+    "token_endpoint": "token_endpoint",
+    "revocation_endpoint": "revocation_endpoint",
+    "user_info_endpoint": "userinfo_endpoint",
+    "end_session_endpoint": "end_session_endpoint",
+    "registration_endpoint": "registration_endpoint",
+}
+
+
+def issuer_with_well_known_url(issuer: str) -> str:
+    """Return the address of an issuer's metadata; a final slash is dropped (OpenID Connect Discovery section 4)."""
+    return issuer.removesuffix("/") + WELL_KNOWN
+
+
+def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> DiscoveryDocument:
+    """Return the endpoints of an issuer.
+
+    Raises AuthConfigError for http to another machine, a query or a fragment; UnexpectedReplyError for metadata of
+    another issuer; TransportError.
+    """
+    found = get_json(issuer_with_well_known_url(check_issuer(issuer)), {}, client)
+    if found.get("issuer") != issuer:
+        raise UnexpectedReplyError(
+            f"{shown(issuer)} returned metadata of the issuer {shown(str(found.get('issuer')))!r}: "
+            "both must be equal, to the final slash"
+        )
+    endpoints = {ours: found[theirs] for ours, theirs in _ENDPOINTS.items() if theirs in found}
+    if not_text := sorted(name for name, value in endpoints.items() if not isinstance(value, str)):
+        raise UnexpectedReplyError(f"{shown(issuer)}: {', '.join(not_text)} must be text in its metadata")
+    return DiscoveryDocument(**endpoints, discovery_document=found)
+
+
+def resolve_discovery(
+    issuer_or_discovery: "str | DiscoveryDocument | Mapping[str, Any]", *, client: "httpx.Client | None" = None
+) -> DiscoveryDocument:
+    """Return a discovery document as it is, or that of an issuer; raises as `fetch_discovery` does."""
+    if isinstance(issuer_or_discovery, str):
+        return fetch_discovery(issuer_or_discovery, client=client)
+    return read(DiscoveryDocument, issuer_or_discovery)
+
+
+def fetch_user_info(
+    config: object, discovery: "DiscoveryDocument | Mapping[str, Any]", *, client: "httpx.Client | None" = None
+) -> dict[str, Any]:
+    """Return what the provider knows of the user; ``config`` is a token response or a mapping with ``accessToken``.
+
+    Raises AuthConfigError without an endpoint or access token, UnexpectedReplyError, TransportError.
+    """
+    endpoint = read(DiscoveryDocument, discovery).user_info_endpoint
+    if not endpoint:
+        raise AuthConfigError("the discovery document has no user_info_endpoint")
+    token = _access_token(config)
+    if not token:
+        raise AuthConfigError("user info needs an access token")
+    return get_json(endpoint, {"Content-Type": FORM_TYPE, "Authorization": f"Bearer {token}"}, client)
+
+
+def _access_token(config: object) -> str:
+    if isinstance(config, Mapping):
+        pairs = cast("Mapping[str, Any]", config)
+        return pairs.get("accessToken") or pairs.get("access_token") or ""
+    return getattr(config, "access_token", "")

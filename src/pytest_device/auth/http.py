@@ -1,0 +1,102 @@
+"""Exchanges with an identity provider, bounded in time and size."""
+
+import json
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pytest_device.auth.urls import check_secure, form_encoded
+from pytest_device.errors import TransportError, UnexpectedReplyError
+from pytest_device.redact import shown
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_BYTES: Final = 1024 * 1024
+"""No token, key set or metadata comes near it."""
+TIMEOUT_SECONDS: Final = 30.0
+"""For a whole reply, unless the given client has a read timeout: a trickle would never meet a limit per read."""
+
+FORM_TYPE: Final = "application/x-www-form-urlencoded"
+ACCEPT_JSON: Final = "application/json, text/javascript; q=0.01"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete reply of an identity provider."""
+
+    url: str
+    status: int
+    body: bytes = field(repr=False)
+
+    def json(self) -> dict[str, Any]:
+        """Return the object in the body. Raises UnexpectedReplyError."""
+        try:
+            found: object = json.loads(self.body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise UnexpectedReplyError(f"{shown(self.url)} returned {self.status} without a JSON object")
+        return cast("dict[str, Any]", found)
+
+
+def get_json(url: str, headers: Mapping[str, str], client: "httpx.Client | None") -> dict[str, Any]:
+    """Return the object at a URL. Raises UnexpectedReplyError for any status but 200; TransportError."""
+    reply = send("GET", url, {"Accept": ACCEPT_JSON, **headers}, client)
+    if reply.status != 200:  # noqa: PLR2004  # the one status that carries an answer
+        raise UnexpectedReplyError(f"{shown(url)} returned {reply.status} (expected 200)")
+    return reply.json()
+
+
+def send(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    client: "httpx.Client | None",
+    *,
+    form: Mapping[str, str] | None = None,
+) -> Reply:
+    """Send a request and return the reply; a redirect is never followed, since it would take secrets elsewhere.
+
+    Raises TransportError without a complete reply in time, UnexpectedReplyError for a redirect and a reply over 1 MB.
+    """
+    import httpx
+
+    check_secure(url, "endpoint")
+    content = None if form is None else form_encoded(form)
+    try:
+        with (
+            _client(client) as used,
+            used.stream(method, url, headers=dict(headers), content=content, follow_redirects=False) as response,
+        ):
+            body = b"".join(_bounded(response, url, used.timeout.read or TIMEOUT_SECONDS))
+    except httpx.TransportError as error:
+        sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        raise TransportError(f"no reply from {shown(url)}: {str(error) or type(error).__name__}", sent=sent) from None
+    if response.is_redirect:
+        raise UnexpectedReplyError(f"{shown(url)} redirects, which is not followed: set the final address")
+    return Reply(url, response.status_code, body)
+
+
+@contextmanager
+def _client(given: "httpx.Client | None") -> "Generator[httpx.Client]":
+    import httpx
+
+    if given:
+        yield given
+        return
+    with httpx.Client(timeout=TIMEOUT_SECONDS) as own:
+        yield own
+
+
+def _bounded(response: "httpx.Response", url: str, seconds: float) -> Iterator[bytes]:
+    size, deadline = 0, time.monotonic() + seconds
+    for chunk in response.iter_bytes():
+        size += len(chunk)
+        if size > MAX_BYTES:
+            raise UnexpectedReplyError(f"the reply of {shown(url)} is larger than {MAX_BYTES // 1024 // 1024} MB")
+        if time.monotonic() > deadline:
+            raise TransportError(f"the reply of {shown(url)} took more than {seconds:g} s", sent=True)
+        yield chunk

@@ -1,0 +1,83 @@
+"""Verifies ID tokens (OpenID Connect Core section 3.1.3.7)."""
+
+import time
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_device.auth.config import DiscoveryDocument, read
+from pytest_device.auth.http import get_json
+from pytest_device.errors import AuthConfigError, AuthError
+
+if TYPE_CHECKING:
+    import httpx
+
+LEEWAY_SECONDS: Final = 60
+"""How far two clocks may differ."""
+ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
+"""Signed with the provider's key: neither ``none`` nor a secret that every copy of an app would hold."""
+
+
+def require_id_tokens(discovery: DiscoveryDocument) -> None:
+    """Raise AuthConfigError if ID tokens could not be verified, before anything is sent."""
+    if find_spec("joserfc") is None:
+        raise AuthConfigError("the scope openid needs joserfc to verify ID tokens: pip install 'pytest-device[auth]'")
+    missing = [name for name in ("issuer", "jwks_uri") if not discovery.discovery_document.get(name)]
+    if missing:
+        raise AuthConfigError(f"the scope openid needs {', '.join(missing)} of the metadata: use fetch_discovery")
+
+
+def verify_id_token(
+    id_token: str,
+    discovery: DiscoveryDocument | Mapping[str, Any],
+    *,
+    client_id: str,
+    nonce: str | None = None,
+    now: float | None = None,
+    client: "httpx.Client | None" = None,
+) -> dict[str, Any]:
+    """Return the claims of an ID token after its signature, issuer, audience, expiry and nonce are verified.
+
+    ``now`` is in seconds since 1970. Raises AuthError with the code ``invalid_id_token``; AuthConfigError.
+    """
+    found = read(DiscoveryDocument, discovery)
+    require_id_tokens(found)
+    metadata = found.discovery_document
+    claims = _signed_claims(id_token, get_json(str(metadata["jwks_uri"]), {}, client))
+    time_now = time.time() if now is None else now
+    if problem := _problem(claims, str(metadata["issuer"]), client_id, nonce, time_now):
+        raise _invalid(problem)
+    return claims
+
+
+def _signed_claims(id_token: str, keys: dict[str, Any]) -> dict[str, Any]:
+    from joserfc import jwt
+    from joserfc.errors import JoseError
+    from joserfc.jwk import KeySet
+
+    try:
+        key_set = KeySet.import_key_set({"keys": keys["keys"]})
+        return dict(jwt.decode(id_token, key_set, algorithms=list(ALGORITHMS)).claims)
+    except (JoseError, ValueError, KeyError, TypeError) as error:
+        raise _invalid(f"its signature cannot be verified: {type(error).__name__}") from None
+
+
+def _problem(claims: Mapping[str, Any], issuer: str, client_id: str, nonce: str | None, now: float) -> str:
+    audience = claims.get("aud")
+    audiences: object = [audience] if isinstance(audience, str) else audience
+    expires, issued = claims.get("exp"), claims.get("iat")
+    if claims.get("iss") != issuer:
+        return "it has another issuer"
+    if not isinstance(audiences, list) or client_id not in audiences:
+        return "it is for another client"
+    if claims.get("azp", client_id) != client_id or (len(audiences) > 1 and "azp" not in claims):  # pyright: ignore[reportUnknownArgumentType]
+        return "it was issued to another client"
+    if not isinstance(expires, int | float) or now >= expires + LEEWAY_SECONDS:
+        return "it has expired"
+    if not isinstance(issued, int | float) or issued > now + LEEWAY_SECONDS:
+        return "it was issued in the future"
+    return "" if nonce is None or claims.get("nonce") == nonce else "it has another nonce"
+
+
+def _invalid(problem: str) -> AuthError:
+    return AuthError({"error": "invalid_id_token", "error_description": f"the ID token is invalid: {problem}"})

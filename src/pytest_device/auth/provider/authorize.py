@@ -1,0 +1,141 @@
+"""The authorization endpoint (OpenID Connect Core section 3.1.2; RFC 9207)."""
+
+import hmac
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.responses import RedirectResponse, Response
+
+from pytest_device.auth.provider.exchange import NO_STORE, Exchange
+from pytest_device.auth.provider.grants import Grant, OAuthError
+from pytest_device.auth.provider.journal import Journal
+from pytest_device.auth.provider.model import Authorization, Client, FailureKind
+from pytest_device.auth.provider.page import message_page, sign_in_page
+from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.token import get_current_time_in_seconds
+from pytest_device.auth.urls import form_encoded
+from pytest_device.redact import is_loopback
+
+_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_OF_THE_PAGE: Final = frozenset(("user", "password", "decision"))
+_FAILURES: Final[tuple[FailureKind, ...]] = ("deny", "wrong_state", "wrong_issuer", "expired_code")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    client: Client
+    redirect_uri: str
+    scopes: tuple[str, ...]
+    params: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Authorize:
+    """Asks the user, or consents for them, and redirects to the app with a code or an error."""
+
+    settings: Settings
+    journal: Journal
+
+    def __call__(self, exchange: Exchange) -> Response:
+        """Answer a request; one without a known client and redirect URI is never redirected."""
+        params = {name: value for name, value in exchange.params.items() if name not in _OF_THE_PAGE}
+        client = self.settings.clients.get(params.get("client_id", ""))
+        redirect_uri = params.get("redirect_uri", "")
+        if client is None:
+            return message_page("Unknown client", "The provider has no client with this client_id.", 400)
+        if not _is_registered(redirect_uri, client.redirect_uris):
+            return message_page("Unknown redirect URI", "redirect_uri is not registered for the client.", 400)
+        asked = _Asked(client, redirect_uri, _scopes(client, params), params)
+        try:
+            _check(params)
+            return self._answer(asked, exchange)
+        except OAuthError as error:
+            self.journal.add(Authorization(client.client_id, "", asked.scopes, error.code))
+            return self._redirect(asked, {"error": error.code, "error_description": error.description})
+
+    def _answer(self, asked: _Asked, exchange: Exchange) -> Response:
+        given, user = exchange.params, self.settings.automatic_user
+        if "decision" in given:
+            return self._decided(asked, given)
+        if user is not None:
+            return self._consented(asked, user)
+        if "none" in asked.params.get("prompt", "").split():
+            raise OAuthError("login_required", "the user has to sign in")
+        return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params))
+
+    def _decided(self, asked: _Asked, given: Mapping[str, str]) -> Response:
+        user = given.get("user", "")
+        if given["decision"] != "allow":
+            raise OAuthError("access_denied", "the user denied the request")
+        if self._may_sign_in(user, given.get("password", "")):
+            return self._consented(asked, user)
+        problem = "The user name or password is wrong."
+        return sign_in_page(asked.client.client_id, asked.scopes, form_encoded(asked.params), problem, user)
+
+    def _may_sign_in(self, name: str, password: str) -> bool:
+        user = self.settings.users.get(name)
+        return user is not None and (
+            user.password is None or hmac.compare_digest(user.password.encode(), password.encode())
+        )
+
+    def _consented(self, asked: _Asked, user: str) -> Response:
+        failure = self.journal.take_failure("authorize", *_FAILURES)
+        kind = failure.kind if failure else None
+        if kind == "deny":
+            raise OAuthError("access_denied", "the test denied the request")
+        grant = Grant(
+            asked.client.client_id,
+            user,
+            asked.scopes,
+            asked.redirect_uri,
+            asked.params["code_challenge"],
+            asked.params.get("nonce"),
+            get_current_time_in_seconds(),
+        )
+        self.journal.add(Authorization(asked.client.client_id, user, asked.scopes))
+        code = self.settings.grants.issue_code(grant, is_expired=kind == "expired_code")
+        return self._redirect(asked, {"code": code}, kind)
+
+    def _redirect(self, asked: _Asked, answer: Mapping[str, str], failure: FailureKind | None = None) -> Response:
+        state = asked.params.get("state")
+        if failure == "wrong_state":
+            state = secrets.token_urlsafe(8)
+        issuer = f"{self.settings.issuer}/other" if failure == "wrong_issuer" else self.settings.issuer
+        params = {**answer, **({} if state is None else {"state": state}), "iss": issuer}
+        sign = "&" if "?" in asked.redirect_uri else "?"
+        return RedirectResponse(f"{asked.redirect_uri}{sign}{form_encoded(params)}", 303, headers=NO_STORE)
+
+
+def _check(params: Mapping[str, str]) -> None:
+    if "request" in params or "request_uri" in params:
+        raise OAuthError("request_not_supported", "request objects are not supported")
+    if params.get("response_type") != "code":
+        raise OAuthError("unsupported_response_type", "response_type must be code")
+    if params.get("response_mode", "query") != "query":
+        raise OAuthError("invalid_request", "response_mode must be query")
+    if params.get("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(params.get("code_challenge", "")):
+        raise OAuthError("invalid_request", "PKCE with S256 is required")
+
+
+def _scopes(client: Client, params: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the scopes that the client may have; unknown ones are ignored (OpenID Connect Core section 3.1.2.1)."""
+    return tuple(scope for scope in dict.fromkeys(params.get("scope", "").split()) if scope in client.scopes)
+
+
+def _is_registered(redirect_uri: str, registered: Sequence[str]) -> bool:
+    """Return whether a redirect URI is registered, exactly; on loopback with any port (RFC 8252 section 7.3)."""
+    return redirect_uri in registered or any(_is_same_loopback(redirect_uri, one) for one in registered)
+
+
+def _is_same_loopback(given: str, registered: str) -> bool:
+    try:
+        one, other = urlsplit(given), urlsplit(registered)
+        is_local = one.scheme == other.scheme == "http" and is_loopback(one.hostname or "") and one.port is not None
+    except ValueError:
+        return False
+    without_port = one._replace(netloc=one.hostname or ""), other._replace(netloc=other.hostname or "")
+    return is_local and "@" not in one.netloc and without_port[0] == without_port[1]

@@ -1,0 +1,197 @@
+"""The endpoints for programs: metadata, tokens, revocation, user info, keys and the end of a session."""
+
+import base64
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from pytest_device.auth.config import AUTHORIZATION_CODE, REFRESH_TOKEN
+from pytest_device.auth.provider.exchange import NO_STORE, Exchange
+from pytest_device.auth.provider.grants import Grant, OAuthError
+from pytest_device.auth.provider.journal import Journal
+from pytest_device.auth.provider.model import Client, FailureKind, IssuedTokens
+from pytest_device.auth.provider.page import message_page
+from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.token import get_current_time_in_seconds
+from pytest_device.auth.urls import form_encoded
+
+CLAIMS_OF: Final[Mapping[str, tuple[str, ...]]] = {  # OpenID Connect Core section 5.4
+    "profile": (
+        *("name", "family_name", "given_name", "middle_name", "nickname", "preferred_username", "profile"),
+        *("picture", "website", "gender", "birthdate", "zoneinfo", "locale", "updated_at"),
+    ),
+    "email": ("email", "email_verified"),
+    "address": ("address",),
+    "phone": ("phone_number", "phone_number_verified"),
+}
+_NEEDS_SCOPE: Final = frozenset(name for names in CLAIMS_OF.values() for name in names)
+_CLIENT_METHODS: Final = ["client_secret_basic", "client_secret_post", "none"]
+_TOKEN_FAILURES: Final[tuple[FailureKind, ...]] = ("deny", "wrong_issuer", "bad_signature", "alg_none")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Each method answers one endpoint."""
+
+    settings: Settings
+    journal: Journal
+
+    def discovery(self, _exchange: Exchange) -> Response:
+        """Return the metadata (OpenID Connect Discovery section 3, RFC 8414)."""
+        issuer = self.settings.issuer
+        is_wrong = self.journal.take_failure("discovery", "wrong_issuer")
+        return JSONResponse(
+            {
+                "issuer": f"{issuer}/other" if is_wrong else issuer,
+                "authorization_endpoint": f"{issuer}/authorize",
+                "token_endpoint": f"{issuer}/token",
+                "revocation_endpoint": f"{issuer}/revoke",
+                "userinfo_endpoint": f"{issuer}/userinfo",
+                "jwks_uri": f"{issuer}/jwks",
+                "end_session_endpoint": f"{issuer}/end_session",
+                "response_types_supported": ["code"],
+                "response_modes_supported": ["query"],
+                "grant_types_supported": [AUTHORIZATION_CODE, REFRESH_TOKEN],
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": ["RS256"],
+                "token_endpoint_auth_methods_supported": _CLIENT_METHODS,
+                "revocation_endpoint_auth_methods_supported": _CLIENT_METHODS,
+                "code_challenge_methods_supported": ["S256"],
+                "scopes_supported": ["openid", *CLAIMS_OF, "offline_access"],
+                "claims_supported": ["sub", "auth_time", *sorted(_NEEDS_SCOPE)],
+                "authorization_response_iss_parameter_supported": True,
+                "claims_parameter_supported": False,
+                "request_parameter_supported": False,
+                "request_uri_parameter_supported": False,
+            }
+        )
+
+    def token(self, exchange: Exchange) -> Response:
+        """Return tokens for a code or a refresh token (RFC 6749 sections 4.1.3 and 6)."""
+        client = self._client(exchange)
+        failure = self.journal.take_failure("token", *_TOKEN_FAILURES)
+        kind = failure.kind if failure else None
+        if kind == "deny":
+            raise OAuthError("invalid_grant", "the test denied the request")
+        grant_type, grants = exchange.params.get("grant_type"), self.settings.grants
+        match grant_type:
+            case "authorization_code":
+                grant = grants.redeem(client, exchange.params)
+            case "refresh_token":
+                grant = grants.rotate(client, exchange.params)
+            case None:
+                raise OAuthError("invalid_request", "grant_type is missing")
+            case _:
+                raise OAuthError("unsupported_grant_type", "grant_type must be authorization_code or refresh_token")
+        return JSONResponse(self._tokens(grant, grant_type, kind), headers=NO_STORE)
+
+    def revoke(self, exchange: Exchange) -> Response:
+        """Revoke a token (RFC 7009)."""
+        client = self._client(exchange)
+        if not (token := exchange.params.get("token")):
+            raise OAuthError("invalid_request", "token is missing")
+        self.settings.grants.revoke(client, token)
+        return Response(headers=NO_STORE)
+
+    def userinfo(self, exchange: Exchange) -> Response:
+        """Return the claims of the user (OpenID Connect Core section 5.3)."""
+        scheme, _, token = exchange.authorization.partition(" ")
+        if self.journal.take_failure("userinfo", "deny") or scheme.lower() != "bearer":
+            raise OAuthError("invalid_token", "an access token is required", 401)
+        grant = self.settings.grants.allowed_by(token)
+        if "openid" not in grant.scopes:
+            raise OAuthError("insufficient_scope", "the scope openid is required", 403)
+        return JSONResponse({"sub": grant.user, **self._claims(grant)}, headers=NO_STORE)
+
+    def jwks(self, _exchange: Exchange) -> Response:
+        """Return the public keys."""
+        return JSONResponse(self.settings.keys.published())
+
+    def end_session(self, exchange: Exchange) -> Response:
+        """Sign the user out (OpenID Connect RP-Initiated Logout): revoke their tokens, and return to the app."""
+        claims = self._signed_claims(exchange.params.get("id_token_hint", ""))
+        client = self.settings.clients.get(str(claims.get("aud")))
+        target = exchange.params.get("post_logout_redirect_uri")
+        if client:
+            self.settings.grants.revoke_user(str(claims["sub"]))
+        if target and (client is None or target not in client.post_logout_redirect_uris):
+            return message_page("Unknown address", "post_logout_redirect_uri is not registered for the client.", 400)
+        if target is None:
+            return message_page("Signed out", "You can close this page.", 200)
+        state = {"state": exchange.params["state"]} if "state" in exchange.params else {}
+        sign = "&" if "?" in target else "?"
+        return RedirectResponse(f"{target}{sign}{form_encoded(state)}" if state else target, 303, headers=NO_STORE)
+
+    def _tokens(self, grant: Grant, grant_type: str, failure: FailureKind | None) -> dict[str, Any]:
+        access_token, refresh_token = self.settings.grants.issue_tokens(grant)
+        id_token = None
+        if "openid" in grant.scopes:
+            id_token = self.settings.keys.sign(self._id_claims(grant, grant_type, failure), failure)
+        self.journal.add(
+            IssuedTokens(grant.client_id, grant.user, grant.scopes, grant_type, access_token, refresh_token, id_token)
+        )
+        return {
+            "access_token": access_token,
+            "token_type": "Bearer",
+            "expires_in": int(self.settings.grants.lifetimes.access_token),
+            "refresh_token": refresh_token,
+            "scope": " ".join(grant.scopes),
+            **({"id_token": id_token} if id_token else {}),
+        }
+
+    def _id_claims(self, grant: Grant, grant_type: str, failure: FailureKind | None) -> dict[str, Any]:
+        issuer, now = self.settings.issuer, get_current_time_in_seconds()
+        is_first = grant_type == AUTHORIZATION_CODE  # a refreshed one has no nonce: OpenID Connect Core section 12.2
+        return {
+            "iss": f"{issuer}/other" if failure == "wrong_issuer" else issuer,
+            "sub": grant.user,
+            "aud": grant.client_id,
+            "iat": now,
+            "exp": now + int(self.settings.grants.lifetimes.id_token),
+            "auth_time": grant.auth_time,
+            **({"nonce": grant.nonce} if is_first and grant.nonce is not None else {}),
+        }
+
+    def _claims(self, grant: Grant) -> dict[str, Any]:
+        allowed = {name for scope in grant.scopes for name in CLAIMS_OF.get(scope, ())}
+        claims = self.settings.users[grant.user].claims
+        return {name: value for name, value in claims.items() if name in allowed or name not in _NEEDS_SCOPE}
+
+    def _signed_claims(self, id_token: str) -> Mapping[str, Any]:
+        keys = KeySet.import_key_set(self.settings.keys.published())  # type: ignore[arg-type]  # a plain mapping
+        try:
+            return jwt.decode(id_token, keys, algorithms=["RS256"]).claims
+        except (JoseError, ValueError):
+            return {}
+
+    def _client(self, exchange: Exchange) -> Client:
+        """Return the client that sends a request, by either way of RFC 6749 section 2.3.1, not by both."""
+        client_id, secret = exchange.params.get("client_id", ""), exchange.params.get("client_secret")
+        if exchange.authorization:
+            if secret is not None:
+                raise OAuthError("invalid_request", "the client must authenticate in one way")
+            client_id, secret = _basic(exchange.authorization)
+        client = self.settings.clients.get(client_id)
+        if client is None:
+            raise OAuthError("invalid_client", "the client is unknown", 401)
+        if not hmac.compare_digest((client.secret or "").encode(), (secret or "").encode()):
+            raise OAuthError("invalid_client", "the client secret is wrong", 401)
+        return client
+
+
+def _basic(authorization: str) -> tuple[str, str]:
+    scheme, _, encoded = authorization.partition(" ")
+    try:
+        client_id, colon, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except ValueError:
+        colon = client_id = secret = ""
+    if scheme.lower() != "basic" or not colon:
+        raise OAuthError("invalid_client", "Basic credentials are malformed", 401)
+    return unquote_plus(client_id), unquote_plus(secret)

@@ -1,0 +1,105 @@
+"""One request to the provider: read, failed where the test wants so, noted and answered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+from pytest_device.auth.provider.grants import OAuthError
+from pytest_device.auth.provider.journal import Journal
+from pytest_device.auth.provider.model import Endpoint, Failure, FailureKind, SeenRequest
+
+MAX_BODY_BYTES: Final = 64 * 1024
+_TRICKLE_SECONDS: Final = 0.02
+_OVERSIZED: Final = b" " * (10 * 1024 * 1024)
+_EVERYWHERE: Final[tuple[FailureKind, ...]] = ("delay", "hang", "server_error", "redirect", "oversized", "trickle")
+NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request: ``params`` are those of its form and query."""
+
+    method: str
+    params: Mapping[str, str] = field(repr=False)
+    authorization: str = field(repr=False)
+
+
+Respond = Callable[[Exchange], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One endpoint, around the function that answers."""
+
+    endpoint: Endpoint
+    journal: Journal
+    respond: Respond
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request."""
+        seen = SeenRequest(self.endpoint, request.method, {})
+        try:
+            exchange = await _read(request)
+            seen = replace(seen, params=exchange.params)
+            early = await _failed(self.journal.take_failure(self.endpoint, *_EVERYWHERE))
+            response = self.respond(exchange) if early is None else early
+        except OAuthError as error:
+            seen = replace(seen, error=error.code)
+            response = _refusal(error)
+        self.journal.add(replace(seen, status=response.status_code))
+        return response
+
+
+async def _read(request: Request) -> Exchange:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise OAuthError("invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413)
+    try:
+        pairs = [*parse_qsl(request.url.query, True), *parse_qsl(body.decode("ascii"), True, max_num_fields=100)]
+    except ValueError:
+        raise OAuthError("invalid_request", "the form is malformed") from None
+    if len(params := dict(pairs)) < len(pairs):
+        raise OAuthError("invalid_request", "a parameter is repeated")
+    return Exchange(request.method, params, request.headers.get("authorization", ""))
+
+
+async def _failed(failure: Failure | None) -> Response | None:
+    """Return what a failure answers instead of the endpoint, None if the endpoint answers itself."""
+    match failure:
+        case Failure(kind="delay"):
+            await asyncio.sleep(failure.seconds)
+        case Failure(kind="hang"):
+            await asyncio.Event().wait()  # until the client or the provider goes
+        case Failure(kind="server_error"):
+            return PlainTextResponse("the test wants this failure", 500)
+        case Failure(kind="redirect"):
+            return Response(status_code=307, headers={"Location": "attacker:/collect"})
+        case Failure(kind="oversized"):
+            return Response(_OVERSIZED, media_type="application/json")
+        case Failure(kind="trickle"):
+            return StreamingResponse(_trickle(), media_type="application/json")
+        case _:
+            pass
+    return None
+
+
+async def _trickle() -> AsyncIterator[bytes]:
+    while True:
+        yield b" "
+        await asyncio.sleep(_TRICKLE_SECONDS)
+
+
+def _refusal(error: OAuthError) -> Response:
+    headers = dict(NO_STORE)
+    if error.status == 401:  # noqa: PLR2004  # HTTP wants to know how to authenticate
+        scheme = "Bearer" if error.code == "invalid_token" else "Basic"
+        headers["WWW-Authenticate"] = f'{scheme} error="{error.code}"'
+    content = {"error": error.code, "error_description": error.description}
+    return JSONResponse(content, error.status, headers=headers)

@@ -1,0 +1,141 @@
+"""Codes and tokens: what was issued to whom, and whether it is still valid (RFC 6749, 7636, 7009; RFC 9700)."""
+
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pytest_device.auth.pkce import derive_challenge
+from pytest_device.auth.provider.model import Client, Lifetimes, ProviderClock
+from pytest_device.errors import AuthConfigError
+
+
+class OAuthError(Exception):
+    """A refusal with an error code of RFC 6749 or RFC 6750."""
+
+    def __init__(self, code: str, description: str, status: int = 400) -> None:
+        super().__init__(description)
+        self.code = code
+        self.description = description
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a user allowed a client; ``family`` joins all tokens that came of it."""
+
+    client_id: str
+    user: str
+    scopes: tuple[str, ...]
+    redirect_uri: str
+    challenge: str
+    nonce: str | None
+    auth_time: int
+    family: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    grant: Grant
+    expires: float
+    is_used: bool = False
+
+
+class Grants:
+    """The codes and tokens of a provider."""
+
+    def __init__(self, clock: ProviderClock, lifetimes: Lifetimes) -> None:
+        self._clock = clock
+        self.lifetimes = lifetimes
+        self._codes: dict[str, _Issued] = {}
+        self._access: dict[str, _Issued] = {}
+        self._refresh: dict[str, _Issued] = {}
+
+    def issue_code(self, grant: Grant, *, is_expired: bool = False) -> str:
+        """Return a new code."""
+        expires = self._clock.now() + (-1 if is_expired else self.lifetimes.code)
+        return _put(self._codes, _Issued(grant, expires))
+
+    def redeem(self, client: Client, params: Mapping[str, str]) -> Grant:
+        """Return what a code stands for, once; a second time revokes what the first returned."""
+        code = params.get("code", "")
+        found = self._codes.get(code)
+        if found is None or found.grant.client_id != client.client_id:
+            raise OAuthError("invalid_grant", "the code is unknown or belongs to another client")
+        if found.is_used:
+            self.revoke_family(found.grant.family)
+            raise OAuthError("invalid_grant", "the code was used before: its tokens are revoked")
+        self._codes[code] = replace(found, is_used=True)
+        if found.expires < self._clock.now():
+            raise OAuthError("invalid_grant", "the code has expired")
+        if params.get("redirect_uri") != found.grant.redirect_uri:
+            raise OAuthError("invalid_grant", "redirect_uri differs from that of the authorization request")
+        _check_verifier(params.get("code_verifier", ""), found.grant.challenge)
+        return found.grant
+
+    def rotate(self, client: Client, params: Mapping[str, str]) -> Grant:
+        """Return what a refresh token stands for, and retire it; a second use revokes the whole family."""
+        token = params.get("refresh_token", "")
+        found = self._refresh.get(token)
+        if found is None or found.grant.client_id != client.client_id:
+            raise OAuthError("invalid_grant", "the refresh token is unknown, revoked or belongs to another client")
+        if found.is_used:
+            self.revoke_family(found.grant.family)
+            raise OAuthError("invalid_grant", "the refresh token was used before: its family is revoked")
+        if found.expires < self._clock.now():
+            raise OAuthError("invalid_grant", "the refresh token has expired")
+        scopes = tuple(params["scope"].split()) if params.get("scope") else found.grant.scopes
+        if not set(scopes) <= set(found.grant.scopes):
+            raise OAuthError("invalid_scope", "the scope exceeds what the user allowed")
+        self._refresh[token] = replace(found, is_used=True)
+        return replace(found.grant, scopes=scopes)
+
+    def issue_tokens(self, grant: Grant) -> tuple[str, str]:
+        """Return a new access token and a new refresh token."""
+        now = self._clock.now()
+        access = _put(self._access, _Issued(grant, now + self.lifetimes.access_token))
+        return access, _put(self._refresh, _Issued(grant, now + self.lifetimes.refresh_token))
+
+    def allowed_by(self, access_token: str) -> Grant:
+        """Return what an access token stands for."""
+        found = self._access.get(access_token)
+        if found is None or found.expires < self._clock.now():
+            raise OAuthError("invalid_token", "the access token is unknown, expired or revoked", 401)
+        return found.grant
+
+    def revoke(self, client: Client, token: str) -> None:
+        """Revoke an access token, or a refresh token with its family; an unknown one needs nothing (RFC 7009)."""
+        found = self._refresh.get(token) or self._access.get(token)
+        if found is None:
+            return
+        if found.grant.client_id != client.client_id:
+            raise OAuthError("invalid_grant", "the token belongs to another client")
+        if self._access.pop(token, None) is None:
+            self.revoke_family(found.grant.family)
+
+    def revoke_family(self, family: str) -> None:
+        """Revoke all tokens that came of one consent."""
+        self._revoke(lambda grant: grant.family == family)
+
+    def revoke_user(self, user: str) -> None:
+        """Revoke all tokens of a user."""
+        self._revoke(lambda grant: grant.user == user)
+
+    def _revoke(self, matches: Callable[[Grant], bool]) -> None:
+        self._access = {token: one for token, one in self._access.items() if not matches(one.grant)}
+        self._refresh = {token: one for token, one in self._refresh.items() if not matches(one.grant)}
+
+
+def _put(tokens: dict[str, _Issued], issued: _Issued) -> str:
+    token = secrets.token_urlsafe(32)
+    tokens[token] = issued
+    return token
+
+
+def _check_verifier(verifier: str, challenge: str) -> None:
+    try:
+        derived = derive_challenge(verifier)
+    except AuthConfigError as error:
+        raise OAuthError("invalid_grant", str(error)) from None
+    if not hmac.compare_digest(derived, challenge):
+        raise OAuthError("invalid_grant", "the code verifier does not match the challenge")

@@ -1,0 +1,225 @@
+"""The identity provider: a real OpenID Connect provider on this machine, whose every answer a test decides."""
+
+import socket
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from pytest_device.auth.provider.authorize import Authorize
+from pytest_device.auth.provider.endpoints import Endpoints
+from pytest_device.auth.provider.exchange import Door, Respond
+from pytest_device.auth.provider.grants import Grants, OAuthError
+from pytest_device.auth.provider.journal import Journal
+from pytest_device.auth.provider.keys import SigningKeys
+from pytest_device.auth.provider.model import (
+    Authorization,
+    Client,
+    Endpoint,
+    Failure,
+    FailureKind,
+    IssuedTokens,
+    Lifetimes,
+    ProviderClock,
+    SeenRequest,
+    User,
+)
+from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.urls import check_issuer
+from pytest_device.errors import AuthConfigError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+GRACE_SECONDS: Final = 1
+
+_T = TypeVar("_T")
+
+
+class IdentityProvider:
+    """An OpenID Connect provider; use it in a ``with``.
+
+    ``public_url`` is the address under which devices elsewhere reach it, through a tunnel; without one, the issuer is
+    on 127.0.0.1. Raises AuthConfigError for a user or client that is named twice, or no client.
+    """
+
+    def __init__(
+        self,
+        *,
+        users: Iterable[User] = (User("user"),),
+        clients: Sequence[Client],
+        lifetimes: Lifetimes | None = None,
+        automatic_user: str | None = None,
+        public_url: str | None = None,
+        port: int = 0,
+    ) -> None:
+        named_users = _by_name("user", [(one.name, one) for one in users])
+        named_clients = _by_name("client", [(one.client_id, one) for one in clients])
+        issuer = check_issuer(public_url).removesuffix("/") if public_url else None
+        if automatic_user is not None:
+            _known("user", automatic_user, named_users)
+        self.clock = ProviderClock()
+        self._journal = Journal()
+        self._socket = socket.create_server(("127.0.0.1", port))
+        # asyncio sets it only on sockets that name their protocol: each reply would wait 40 ms for an acknowledgement.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.local_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._settings = Settings(
+            issuer=issuer or self.local_url,
+            users=named_users,
+            clients=named_clients,
+            clock=self.clock,
+            grants=Grants(self.clock, lifetimes or Lifetimes()),
+            keys=SigningKeys(),
+            automatic_user=automatic_user,
+        )
+        self._server = _server(_app(self._settings, self._journal))
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    @property
+    def issuer(self) -> str:
+        """The issuer, which is the address of all endpoints."""
+        return self._settings.issuer
+
+    @property
+    def automatic_user(self) -> str | None:
+        """Who consents without a page; None to ask on the page."""
+        return self._settings.automatic_user
+
+    @automatic_user.setter
+    def automatic_user(self, name: str | None) -> None:
+        if name is not None:
+            self.user(name)
+        self._settings.automatic_user = name
+
+    @property
+    def requests(self) -> tuple[SeenRequest, ...]:
+        """The requests so far."""
+        return self._journal.requests
+
+    @property
+    def authorizations(self) -> tuple[Authorization, ...]:
+        """The answers to authorization requests so far, refusals included."""
+        return self._journal.authorizations
+
+    @property
+    def tokens(self) -> tuple[IssuedTokens, ...]:
+        """The tokens that were issued so far."""
+        return self._journal.tokens
+
+    def fail(self, endpoint: Endpoint, kind: FailureKind, *, times: int = 1, seconds: float = 1.0) -> None:
+        """Let an endpoint fail the next times. Raises AuthConfigError for a kind that the endpoint does not have."""
+        self._journal.fail(Failure(endpoint, kind, times, seconds))
+
+    def clear_failures(self) -> None:
+        """Let all endpoints work again."""
+        self._journal.clear_failures()
+
+    def rotate_keys(self, *, keep_old: bool = True) -> None:
+        """Sign ID tokens with a new key; the old one stays published unless it is dropped."""
+        self._settings.keys.rotate(keep_old=keep_old)
+
+    def revoke_user(self, name: str) -> None:
+        """Revoke all tokens of a user. Raises AuthConfigError for an unknown one."""
+        self.user(name)
+        self._settings.grants.revoke_user(name)
+
+    def wait_for_sign_in(self, user: str, timeout_seconds: float = 10.0, *, after: int = 0) -> IssuedTokens:
+        """Return the first tokens that a client received for a code of the user, beyond the first ``after`` tokens.
+
+        Raises TimeoutError with what the provider saw instead.
+        """
+        self.user(user)
+
+        def found() -> IssuedTokens | None:
+            signed_in = (one for one in self.tokens[after:] if one.user == user)
+            return next((one for one in signed_in if one.grant_type == "authorization_code"), None)
+
+        tokens = self._journal.wait_until(found, timeout_seconds)
+        if tokens is None:
+            seen = ", ".join(f"{one.endpoint} {one.error or one.status}" for one in self.requests[-5:]) or "nothing"
+            raise TimeoutError(f"{user} did not sign in within {timeout_seconds:g} s; the provider last saw: {seen}")
+        return tokens
+
+    def user(self, name: str) -> User:
+        """Return a user. Raises AuthConfigError for an unknown one."""
+        return _known("user", name, self._settings.users)
+
+    def client(self, client_id: str | None = None) -> Client:
+        """Return a client, the first one without an identifier. Raises AuthConfigError for an unknown one."""
+        return _known(
+            "client", next(iter(self._settings.clients), "") if client_id is None else client_id, self._settings.clients
+        )
+
+    def accepts(self, access_token: str) -> bool:
+        """Return whether an access token has neither expired nor been revoked."""
+        try:
+            self._settings.grants.allowed_by(access_token)
+        except OAuthError:
+            return False
+        return True
+
+
+def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
+    found = dict(pairs)
+    if len(found) < len(pairs) or "" in found:
+        raise AuthConfigError(f"each {what} of the provider needs a name of its own")
+    return found
+
+
+def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
+    if name not in known:
+        raise AuthConfigError(f"{what} {name!r} is unknown: there are {', '.join(known) or 'none'}")
+    return known[name]
+
+
+def _app(settings: Settings, journal: Journal) -> "Starlette":
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.cors import CORSMiddleware
+    from starlette.routing import Route
+
+    endpoints = Endpoints(settings, journal)
+    authorize = Authorize(settings, journal)
+    doors: list[tuple[str, Endpoint, Respond, list[str]]] = [
+        ("/.well-known/openid-configuration", "discovery", endpoints.discovery, ["GET"]),
+        ("/authorize", "authorize", authorize, ["GET", "POST"]),
+        ("/token", "token", endpoints.token, ["POST"]),
+        ("/revoke", "revoke", endpoints.revoke, ["POST"]),
+        ("/userinfo", "userinfo", endpoints.userinfo, ["GET", "POST"]),
+        ("/jwks", "jwks", endpoints.jwks, ["GET"]),
+        ("/end_session", "end_session", endpoints.end_session, ["GET", "POST"]),
+    ]
+    # Any page may ask: an app's web build has an origin of its own, and only tokens, no cookies, authorize here.
+    anywhere = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"])
+    return Starlette(
+        routes=[Route(path, Door(name, journal, respond).answer, methods=m) for path, name, respond, m in doors],
+        middleware=[anywhere],
+    )
+
+
+def _server(app: "Starlette") -> Any:
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)

@@ -1,0 +1,112 @@
+"""Redirect URIs: where an app wants to be called back, depending on how it runs."""
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from pytest_device.auth.config import Environment, RedirectUriOptions, read
+from pytest_device.auth.urls import form_encoded
+from pytest_device.errors import AuthConfigError
+from pytest_device.spec import VENDOR
+
+STORE_CLIENT_SCHEME: Final = f"{VENDOR}go"
+
+_IP_ADDRESS: Final = re.compile(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b")
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
+_KEPT: Final = ";,/?:@&=+$-_.!~*'()#%"
+"""What `encodeURI` leaves as it is, and what is encoded already."""
+
+
+def make_redirect_uri(
+    options: RedirectUriOptions | Mapping[str, Any] | None = None,
+    *,
+    environment: Environment,
+    platform: str = "ios",
+    config: Mapping[str, Any] | None = None,
+    host_uri: str | None = None,
+    current_url: str | None = None,
+) -> str:
+    """Return the redirect URI of an app.
+
+    ``config`` is the app config's inside, with ``scheme``, ``ios.bundleIdentifier`` and ``android.package``;
+    ``host_uri`` is the address of the development server (``store_client``), ``current_url`` the page's (``web``).
+    Raises AuthConfigError if neither the configuration nor the options say what the URI is made of.
+    """
+    given = read(RedirectUriOptions, options or {})
+    app = _App(environment, platform, config or {}, host_uri, current_url)
+    if given.native and platform != "web" and environment in {"standalone", "bare"}:
+        return given.native
+    url = app.web_url(given) if environment == "web" or platform == "web" else app.url(given)
+    return _IP_ADDRESS.sub("localhost", url, count=1) if given.prefer_localhost else url
+
+
+def get_redirect_url(path: str | None = None, *, environment: Environment, **app: Any) -> str:
+    """Return the redirect URI of a path; raises AuthConfigError in an existing native project."""
+    if environment == "bare":
+        raise AuthConfigError("get_redirect_url is not for existing native projects: use make_redirect_uri with native")
+    return make_redirect_uri({"path": path}, environment=environment, **app)
+
+
+def get_default_return_url(
+    url_path: str | None = None, options: RedirectUriOptions | Mapping[str, Any] | None = None, **app: Any
+) -> str:
+    """Return the redirect URI of a path. Deprecated: use `make_redirect_uri`."""
+    warnings.warn("get_default_return_url is deprecated: use make_redirect_uri", DeprecationWarning, stacklevel=2)
+    return make_redirect_uri(replace(read(RedirectUriOptions, options or {}), path=url_path or ""), **app)
+
+
+@dataclass(frozen=True, slots=True)
+class _App:
+    environment: Environment
+    platform: str
+    config: Mapping[str, Any]
+    host_uri: str | None
+    current_url: str | None
+
+    def web_url(self, options: RedirectUriOptions) -> str:
+        if not self.current_url:
+            raise AuthConfigError("the redirect URI of a web app needs current_url, the address of its page")
+        page = urlsplit(self.current_url)
+        path = f"/{options.path.removeprefix('/')}" if options.path else ""
+        return _encoded(f"{page.scheme}://{page.netloc}{path}", options.query_params)
+
+    def url(self, options: RedirectUriOptions) -> str:
+        scheme = self._scheme(options.scheme)
+        host, query = "", dict(options.query_params)
+        path = options.path
+        if self.environment == "store_client":
+            host, _, own_query = (self.host_uri or "").partition("?")
+            query |= dict(parse_qsl(own_query))
+            if path and host:
+                path = f"/--/{path.removeprefix('/')}"
+        if path and options.is_triple_slashed and not path.startswith("/"):
+            path = f"/{path}"
+        return _encoded(f"{scheme}://{host.rstrip('/')}{path}", query)
+
+    def _scheme(self, wanted: str | None) -> str:
+        if self.environment == "store_client":
+            return STORE_CLIENT_SCHEME
+        if not self.config:
+            raise AuthConfigError("the redirect URI needs the app config: pass it as config")
+        native: Mapping[str, Any] = self.config.get(self.platform) or {}
+        scheme = wanted or next(_texts(self.config.get("scheme"), native.get("scheme")), None)
+        if scheme is not None and not _SCHEME.fullmatch(scheme):
+            raise AuthConfigError(f"scheme {scheme!r} must be a lowercase letter, then these, digits, '+', '.' and '-'")
+        # A build registers its identifier, too.
+        identifier = native.get("bundleIdentifier" if self.platform == "ios" else "package")
+        if found := scheme or next(_texts(identifier), None):
+            return found
+        raise AuthConfigError("the app config has no scheme, which a built app needs: set scheme, such as 'myapp'")
+
+
+def _texts(*values: object) -> Iterator[str]:
+    for value in values:
+        many = cast("list[object]", value) if isinstance(value, list) else [value]
+        yield from (one for one in many if isinstance(one, str))
+
+
+def _encoded(address: str, query: Mapping[str, str]) -> str:
+    return quote(address, safe=_KEPT) + (f"?{form_encoded(query)}" if query else "")

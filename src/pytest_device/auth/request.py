@@ -1,0 +1,179 @@
+"""Authorization requests: the URL, the browser and the response (RFC 6749 section 4.1.1, RFC 7636, RFC 9207)."""
+
+import hmac
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from pytest_device.auth.browser import AnyBrowser, BrowserSession, SessionLock, browser_of
+from pytest_device.auth.config import AuthRequestConfig, DiscoveryDocument, read
+from pytest_device.auth.discovery import resolve_discovery
+from pytest_device.auth.id_token import require_id_tokens
+from pytest_device.auth.pkce import VERIFIER_LENGTH, RandomBytes, derive_challenge, random_text
+from pytest_device.auth.token import Discovery, TokenResponse
+from pytest_device.auth.urls import form_encoded, is_redirect, return_params
+from pytest_device.errors import AuthConfigError, AuthError
+
+if TYPE_CHECKING:
+    import httpx
+
+ResultType: TypeAlias = Literal["success", "error", "cancel", "dismiss", "locked"]
+
+STATE_LENGTH: Final = 10
+TIMEOUT_SECONDS: Final = 120.0
+
+_SESSIONS: Final = SessionLock()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthSessionResult:
+    """How a sign-in ended: ``authentication`` has tokens that the redirect itself carried (implicit grant)."""
+
+    type: ResultType
+    url: str | None = field(default=None, repr=False)
+    params: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    error: AuthError | None = None
+    authentication: TokenResponse | None = None
+    error_code: str | None = None
+
+
+def dismiss() -> None:
+    """Cancel the open sign-in of this process, if there is one."""
+    _SESSIONS.dismiss()
+
+
+class AuthRequest:
+    """An authorization request, by PKCE with S256 unless ``use_pkce`` is off.
+
+    Raises AuthConfigError for a request without client or redirect URI, and for the challenge method ``plain``.
+    """
+
+    def __init__(
+        self, config: AuthRequestConfig | Mapping[str, Any], *, random_bytes: RandomBytes = os.urandom
+    ) -> None:
+        found = read(AuthRequestConfig, config)
+        if found.code_challenge_method != "S256":
+            raise AuthConfigError(
+                f"code_challenge_method {found.code_challenge_method!r} must be 'S256': others do not protect the code"
+            )
+        if not found.redirect_uri:
+            raise AuthConfigError("AuthRequest needs a redirect_uri, for example com.your.app:/oauthredirect")
+        if not found.client_id:
+            raise AuthConfigError("AuthRequest needs a client_id")
+        self._random_bytes = random_bytes
+        self._config = found
+        self._issuer: str | None = None
+        self._must_return_issuer = False
+        self.state = random_text(STATE_LENGTH, random_bytes) if found.state is None else found.state
+        self.code_verifier: str | None = None
+        self.code_challenge: str | None = None
+        self.url: str | None = None
+
+    def get_auth_request_config(self) -> AuthRequestConfig:
+        """Return the configuration with its state and, with PKCE, the challenge of a verifier that is made once."""
+        if self._config.use_pkce and self.code_verifier is None:
+            self.code_verifier = random_text(VERIFIER_LENGTH, self._random_bytes)
+            self.code_challenge = derive_challenge(self.code_verifier)
+        return replace(self._config, state=self.state, code_challenge=self.code_challenge)
+
+    def make_auth_url(self, discovery: Discovery) -> str:
+        """Return the URL that asks the user to sign in, and keep it as ``url``. Raises AuthConfigError."""
+        found = read(DiscoveryDocument, discovery)
+        if not found.authorization_endpoint:
+            raise AuthConfigError("the discovery document has no authorization_endpoint")
+        if not self.state:
+            raise AuthConfigError("the authorization request needs a state, which ties the response to it")
+        config = self.get_auth_request_config()
+        metadata = found.discovery_document
+        self._issuer = metadata.get("issuer")
+        self._must_return_issuer = metadata.get("authorization_response_iss_parameter_supported") is True
+        sign = "&" if "?" in found.authorization_endpoint else "?"
+        self.url = f"{found.authorization_endpoint}{sign}{form_encoded(self._params(config))}"
+        return self.url
+
+    def parse_return_url(self, url: str) -> AuthSessionResult:
+        """Return what the identity provider answered with a redirect. Raises AuthConfigError for an unusable URL."""
+        params, error_code = return_params(url)
+        error = self._error(params, error_code)
+        has_tokens = "access_token" in params and not error
+        return AuthSessionResult(
+            "error" if error else "success",
+            url,
+            params,
+            error,
+            TokenResponse.from_query_params(params) if has_tokens else None,
+            error_code,
+        )
+
+    def prompt(
+        self, discovery: Discovery, *, browser: AnyBrowser, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> AuthSessionResult:
+        """Let the user sign in and return the result: ``locked`` while another sign-in of this process is open.
+
+        ``browser`` is a driver, a `LoopbackBrowser` or a callable, which gets the URL and the redirect URI and returns
+        the URL of the redirect, None if canceled. Raises AuthConfigError, and TimeoutError without an end in time.
+        """
+        opened = browser_of(browser)
+        found = read(DiscoveryDocument, discovery)
+        if "openid" in (self._config.scopes or ()):
+            require_id_tokens(found)
+        url = self.url or self.make_auth_url(found)
+        session = BrowserSession(url, self._config.redirect_uri, time.monotonic() + timeout_seconds)
+        with _SESSIONS.opened(session) as is_open:
+            if not is_open:
+                return AuthSessionResult("locked")
+            result = opened.open(session)
+        if session.dismissed.is_set():
+            return AuthSessionResult("dismiss")
+        if result.type != "success" or result.url is None:
+            return AuthSessionResult("cancel" if result.type == "success" else result.type)
+        if not is_redirect(result.url, self._config.redirect_uri):
+            return AuthSessionResult("error", result.url, error=_error("redirect_mismatch", "it is not redirect_uri"))
+        return self.parse_return_url(result.url)
+
+    def _params(self, config: AuthRequestConfig) -> dict[str, str]:
+        """Return the parameters in the library's order; extra ones never replace those of the request itself."""
+        own: dict[str, str | None] = {
+            "code_challenge_method": config.code_challenge_method if config.use_pkce else None,
+            "client_secret": config.client_secret,
+            "prompt": config.prompt if isinstance(config.prompt, str) else " ".join(config.prompt or ()),
+            "redirect_uri": config.redirect_uri,
+            "client_id": config.client_id,
+            "response_type": config.response_type,
+            "state": config.state,
+            "scope": " ".join(config.scopes or ()),
+        }
+        first = {"code_challenge": config.code_challenge} if config.code_challenge else {}
+        return {**first, **config.extra_params, **first, **{name: value for name, value in own.items() if value}}
+
+    def _error(self, params: Mapping[str, str], error_code: str | None) -> AuthError | None:
+        if not hmac.compare_digest(params.get("state", "").encode(), self.state.encode()):
+            return _error("state_mismatch", "it belongs to another request: the states differ")
+        if self._has_foreign_issuer(params):
+            return _error("issuer_mismatch", "it is from another identity provider (RFC 9207)")
+        if code := params.get("error") or error_code:
+            return AuthError({"error": code, **params})
+        return None
+
+    def _has_foreign_issuer(self, params: Mapping[str, str]) -> bool:
+        if "iss" not in params:
+            return self._must_return_issuer
+        return self._issuer is not None and params["iss"] != self._issuer
+
+
+def load(
+    config: AuthRequestConfig | Mapping[str, Any],
+    issuer_or_discovery: str | Discovery,
+    *,
+    client: "httpx.Client | None" = None,
+) -> AuthRequest:
+    """Return an authorization request with its URL made; raises as `fetch_discovery` and `AuthRequest` do."""
+    request = AuthRequest(config)
+    request.make_auth_url(resolve_discovery(issuer_or_discovery, client=client))
+    return request
+
+
+def _error(code: str, reason: str) -> AuthError:
+    return AuthError({"error": code, "error_description": f"the response is refused: {reason}"})

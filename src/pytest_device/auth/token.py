@@ -1,0 +1,295 @@
+"""Tokens: requested with a code, refreshed and revoked (RFC 6749, RFC 7009)."""
+
+import base64
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+from pytest_device.auth.config import (
+    AUTHORIZATION_CODE,
+    REFRESH_TOKEN,
+    AccessTokenRequestConfig,
+    DiscoveryDocument,
+    RefreshTokenRequestConfig,
+    RevokeTokenRequestConfig,
+    TokenRequestConfig,
+    read,
+)
+from pytest_device.auth.http import ACCEPT_JSON, FORM_TYPE, Reply, send
+from pytest_device.auth.id_token import require_id_tokens, verify_id_token
+from pytest_device.auth.urls import component
+from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
+from pytest_device.redact import shown
+
+if TYPE_CHECKING:
+    import httpx
+
+MARGIN_SECONDS: Final = -600
+"""A token counts as stale ten minutes before it expires, so that it outlasts what is begun with it."""
+
+_SERVER_ERRORS: Final = 500
+
+Discovery = DiscoveryDocument | Mapping[str, Any]
+_C = TypeVar("_C", bound=TokenRequestConfig)
+
+
+def get_current_time_in_seconds() -> int:
+    """Return the whole seconds since 1970."""
+    return int(time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class TokenResponse:
+    """Tokens: ``expires_in`` seconds from ``issued_at`` on; ``raw_response`` is the whole reply they came in."""
+
+    access_token: str = field(default="", repr=False)
+    token_type: str = "bearer"  # noqa: S105  # the name of a type
+    expires_in: int | None = None
+    refresh_token: str | None = field(default=None, repr=False)
+    scope: str | None = None
+    state: str | None = field(default=None, repr=False)
+    id_token: str | None = field(default=None, repr=False)
+    issued_at: int = field(default_factory=get_current_time_in_seconds)
+    raw_response: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def from_query_params(cls, params: Mapping[str, Any]) -> Self:
+        """Return the tokens in a response's parameters. Raises UnexpectedReplyError for times that are no numbers."""
+        issued_at = _seconds(params, "issued_at")
+        return cls(
+            access_token=params.get("access_token") or "",
+            token_type=params.get("token_type") or "bearer",
+            expires_in=_seconds(params, "expires_in"),
+            refresh_token=params.get("refresh_token"),
+            scope=params.get("scope"),
+            state=params.get("state"),
+            id_token=params.get("id_token"),
+            issued_at=get_current_time_in_seconds() if issued_at is None else issued_at,
+        )
+
+    @staticmethod
+    def is_token_fresh(
+        token: "TokenResponse | Mapping[str, Any] | None",
+        seconds_margin: float = MARGIN_SECONDS,
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Return whether a token has not expired, nor will within the margin, which is negative to count from before.
+
+        A token without ``expires_in`` never expires.
+        """
+        if token is None:
+            return False
+        found = read(TokenResponse, token)
+        time_now = get_current_time_in_seconds() if now is None else now
+        return found.expires_in is None or time_now < found.issued_at + found.expires_in + seconds_margin
+
+    def should_refresh(self, *, now: float | None = None) -> bool:
+        """Return whether the token is stale and can be refreshed."""
+        return bool(self.refresh_token) and not self.is_token_fresh(self, now=now)
+
+    def refresh(
+        self,
+        config: TokenRequestConfig | Mapping[str, Any],
+        discovery: Discovery,
+        *,
+        client: "httpx.Client | None" = None,
+    ) -> "TokenResponse":
+        """Return fresh tokens; what the provider does not send again stays. Raises as `RefreshTokenRequest.perform`."""
+        common = read(TokenRequestConfig, config)
+        given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}
+        request = RefreshTokenRequest({**given, "refresh_token": self.refresh_token})
+        new = request.perform(discovery, client=client)
+        return replace(
+            new,
+            refresh_token=new.refresh_token or self.refresh_token,
+            scope=new.scope or self.scope,
+            state=new.state or self.state,
+            id_token=new.id_token or self.id_token,
+            expires_in=self.expires_in if new.expires_in is None else new.expires_in,
+        )
+
+
+class _TokenRequest(Generic[_C]):
+    def __init__(self, config: _C, grant_type: str, own_params: Mapping[str, str]) -> None:
+        self._config = config
+        self._first = {"grant_type": grant_type}
+        self._own = own_params
+        if not config.client_id:
+            raise AuthConfigError(f"{type(self).__name__} needs a client_id")
+
+    def get_request_config(self) -> _C:
+        """Return the configuration of the request."""
+        return self._config
+
+    def get_headers(self) -> dict[str, str]:
+        """Return the headers, with the client's credentials if it has a secret (RFC 6749 section 2.3.1)."""
+        config = self._config
+        return _headers(config.extra_headers, config.client_id, config.client_secret)
+
+    def get_query_body(self) -> dict[str, str]:
+        """Return the parameters; extra ones never replace those of the request itself."""
+        config = self._config
+        body = dict(self._first)
+        if not config.client_secret:
+            body["client_id"] = config.client_id
+        if config.scopes is not None:
+            body["scope"] = " ".join(config.scopes)
+        return {**body, **{name: v for name, v in (config.extra_params or {}).items() if name not in body}, **self._own}
+
+    def _perform(self, discovery: DiscoveryDocument, client: "httpx.Client | None") -> TokenResponse:
+        if not discovery.token_endpoint:
+            raise AuthConfigError("the discovery document has no token_endpoint")
+        headers = {"Accept": ACCEPT_JSON, **self.get_headers()}
+        return _tokens(send("POST", discovery.token_endpoint, headers, client, form=self.get_query_body()))
+
+
+class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
+    """The exchange of a code for tokens (RFC 6749 section 4.1.3). Raises AuthConfigError without code or redirect."""
+
+    def __init__(self, config: AccessTokenRequestConfig | Mapping[str, Any]) -> None:
+        found = read(AccessTokenRequestConfig, config)
+        if not found.redirect_uri:
+            raise AuthConfigError(
+                "AccessTokenRequest needs the redirect_uri of the authorization request, such as myapp://redirect"
+            )
+        if not found.code:
+            raise AuthConfigError("AccessTokenRequest needs the code that the identity provider returned")
+        super().__init__(found, AUTHORIZATION_CODE, {"redirect_uri": found.redirect_uri, "code": found.code})
+
+    def perform(
+        self, discovery: Discovery, *, client: "httpx.Client | None" = None, nonce: str | None = None
+    ) -> TokenResponse:
+        """Return the tokens for the code; if ``scopes`` have openid, after the ID token is verified, with its nonce.
+
+        Raises TokenError for an error response, AuthError for an invalid ID token, AuthConfigError before anything is
+        sent, UnexpectedReplyError, TransportError.
+        """
+        found = read(DiscoveryDocument, discovery)
+        is_openid = "openid" in (self._config.scopes or ())
+        if is_openid:
+            require_id_tokens(found)
+        tokens = self._perform(found, client)
+        if is_openid:
+            verify_id_token(tokens.id_token or "", found, client_id=self._config.client_id, nonce=nonce, client=client)
+        return tokens
+
+
+class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
+    """The exchange of a refresh token for fresh tokens (RFC 6749 section 6). Raises AuthConfigError without one."""
+
+    def __init__(self, config: RefreshTokenRequestConfig | Mapping[str, Any]) -> None:
+        found = read(RefreshTokenRequestConfig, config)
+        if not found.refresh_token:
+            raise AuthConfigError("RefreshTokenRequest needs a refresh_token")
+        super().__init__(found, REFRESH_TOKEN, {"refresh_token": found.refresh_token})
+
+    def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> TokenResponse:
+        """Return fresh tokens. Raises TokenError, AuthConfigError, UnexpectedReplyError, TransportError."""
+        return self._perform(read(DiscoveryDocument, discovery), client)
+
+
+class RevokeTokenRequest:
+    """The revocation of a token (RFC 7009 section 2.1). Raises AuthConfigError without one."""
+
+    def __init__(self, config: RevokeTokenRequestConfig | Mapping[str, Any]) -> None:
+        self._config = read(RevokeTokenRequestConfig, config)
+        if not self._config.token:
+            raise AuthConfigError("RevokeTokenRequest needs the token to revoke")
+
+    def get_request_config(self) -> RevokeTokenRequestConfig:
+        """Return the configuration of the request."""
+        return self._config
+
+    def get_headers(self) -> dict[str, str]:
+        """Return the headers, with the client's credentials if it has a secret."""
+        config = self._config
+        return _headers(config.extra_headers, config.client_id, config.client_secret)
+
+    def get_query_body(self) -> dict[str, str]:
+        """Return the parameters."""
+        config = self._config
+        given = {
+            "token": config.token,
+            "token_type_hint": config.token_type_hint,
+            "client_id": config.client_id,
+            "client_secret": config.client_secret,
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> bool:
+        """Send the request and return True, also for an error response: an invalid token needs no revocation.
+
+        Raises AuthConfigError without an endpoint, UnexpectedReplyError, TransportError.
+        """
+        endpoint = read(DiscoveryDocument, discovery).revocation_endpoint
+        if not endpoint:
+            raise AuthConfigError("the discovery document has no revocation_endpoint")
+        headers, body = self.get_headers(), self.get_query_body()
+        if "Authorization" in headers:
+            body.pop("client_secret", None)  # a client authenticates in one way for each request: RFC 6749 section 2.3
+        send("POST", endpoint, headers, client, form=body)
+        return True
+
+
+def exchange_code(
+    config: AccessTokenRequestConfig | Mapping[str, Any],
+    discovery: Discovery,
+    *,
+    client: "httpx.Client | None" = None,
+    nonce: str | None = None,
+) -> TokenResponse:
+    """Return the tokens for a code; raises as `AccessTokenRequest.perform` does."""
+    return AccessTokenRequest(config).perform(discovery, client=client, nonce=nonce)
+
+
+def refresh(
+    config: RefreshTokenRequestConfig | Mapping[str, Any], discovery: Discovery, *, client: "httpx.Client | None" = None
+) -> TokenResponse:
+    """Return fresh tokens for a refresh token; raises as `RefreshTokenRequest.perform` does."""
+    return RefreshTokenRequest(config).perform(discovery, client=client)
+
+
+def revoke(
+    config: RevokeTokenRequestConfig | Mapping[str, Any], discovery: Discovery, *, client: "httpx.Client | None" = None
+) -> bool:
+    """Revoke a token and return True; raises as `RevokeTokenRequest.perform` does."""
+    return RevokeTokenRequest(config).perform(discovery, client=client)
+
+
+def _headers(extra: Mapping[str, str] | None, client_id: str | None, client_secret: str | None) -> dict[str, str]:
+    headers = {**(extra or {}), "Content-Type": FORM_TYPE}
+    if client_secret is not None and client_id:
+        credentials = f"{component(client_id)}:{component(client_secret)}".encode()
+        headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode('ascii')}"
+    return headers
+
+
+def _tokens(reply: Reply) -> TokenResponse:
+    """Return the tokens in a reply; an error response is one with any status, as some providers send it with 200."""
+    try:
+        found = reply.json()
+    except UnexpectedReplyError:
+        if reply.status < _SERVER_ERRORS:
+            raise
+        found = {}
+    if "error" in found:
+        raise TokenError({name: str(value) for name, value in found.items()})
+    if reply.status >= _SERVER_ERRORS:
+        raise TokenError({"error": "server_error", "error_description": f"{shown(reply.url)} returned {reply.status}"})
+    if not isinstance(found.get("access_token"), str):
+        raise UnexpectedReplyError(f"{shown(reply.url)} returned {reply.status} without an access_token")
+    return replace(TokenResponse.from_query_params({**found, "state": None}), raw_response=found)
+
+
+def _seconds(params: Mapping[str, Any], name: str) -> int | None:
+    value: object = params.get(name)
+    if value is None or value == "":
+        return None
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return int(float(value))
+        except (ValueError, OverflowError):
+            pass
+    raise UnexpectedReplyError(f"{name} {value!r} of the identity provider must be a number of seconds")

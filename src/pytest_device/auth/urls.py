@@ -1,0 +1,69 @@
+"""Encodes and reads URLs and forms as browsers do, and decides which addresses are safe to use."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+
+from pytest_device.errors import AuthConfigError
+from pytest_device.redact import is_loopback, shown
+
+MAX_URL_LENGTH: Final = 256 * 1024
+"""Browsers cut longer ones off; a parser's time must stay bounded."""
+
+
+def form_encoded(params: Mapping[str, str]) -> str:
+    """Return parameters as ``application/x-www-form-urlencoded``, as the URL standard's serializer does."""
+    return "&".join(f"{_form_part(name)}={_form_part(value)}" for name, value in params.items())
+
+
+def _form_part(text: str) -> str:
+    return quote_plus(str(text), safe="*").replace("~", "%7E")
+
+
+def component(text: str) -> str:
+    """Return a text encoded as a component of a URI."""
+    return quote(text, safe="!~*'()")
+
+
+def return_params(url: str) -> tuple[dict[str, str], str | None]:
+    """Return the parameters of a returned URL, those of the fragment before those of the query, and its ``errorCode``.
+
+    Raises AuthConfigError for a URL that is too long or malformed.
+    """
+    if len(url) > MAX_URL_LENGTH:
+        raise AuthConfigError(f"the returned URL has {len(url)} characters, more than {MAX_URL_LENGTH}")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise AuthConfigError(f"the returned URL is malformed: {error}") from None
+    params = dict(parse_qsl(parts.query, keep_blank_values=True))
+    error_code = params.pop("errorCode", None)
+    return {**params, **dict(parse_qsl(parts.fragment, keep_blank_values=True))}, error_code
+
+
+def is_redirect(url: str, redirect_uri: str) -> bool:
+    """Return whether a URL is the redirect URI with other parameters (RFC 6749 section 3.1.2)."""
+    found, expected = urlsplit(url), urlsplit(redirect_uri)
+    same = (found.scheme, found.netloc, found.path or "/") == (expected.scheme, expected.netloc, expected.path or "/")
+    return same and set(parse_qsl(expected.query)) <= set(parse_qsl(found.query))
+
+
+def check_secure(url: str, name: str) -> str:
+    """Return a URL that tokens may be sent to: https, or http on this machine. Raises AuthConfigError for others."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        raise AuthConfigError(f"{name} {shown(url)!r} must be a URL") from None
+    if not host or parts.scheme not in {"http", "https"}:
+        raise AuthConfigError(f"{name} {shown(url)!r} must be a https URL")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise AuthConfigError(f"{name} {shown(url)!r} must use https: http is for this machine only (127.0.0.1)")
+    return url
+
+
+def check_issuer(issuer: str) -> str:
+    """Return an issuer: a secure URL without query and fragment (OpenID Connect Discovery section 3)."""
+    if "?" in issuer or "#" in issuer:
+        raise AuthConfigError(f"issuer {shown(issuer)!r} must have neither a query nor a fragment")
+    return check_secure(issuer, "issuer")

@@ -1,0 +1,52 @@
+"""An app that signs its user in, one step after the other."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from pytest_device import auth
+
+NONCE = "n-0S6_WzA2Mj"
+
+
+@dataclass
+class App:
+    discovery: auth.DiscoveryDocument
+    http: httpx.Client
+    config: dict[str, Any] = field(
+        default_factory=lambda: {
+            "client_id": "app",
+            "redirect_uri": "myapp://redirect",
+            "scopes": ["openid", "profile"],
+            "extra_params": {"nonce": NONCE},
+        }
+    )
+
+    def request(self, **changes: object) -> auth.AuthRequest:
+        return auth.AuthRequest({**self.config, **changes})
+
+    def open(self, url: str) -> str:
+        """Be a browser without a person: return where the page redirects."""
+        return self.http.get(url).headers["location"]
+
+    def authorize(self, request: auth.AuthRequest) -> auth.AuthSessionResult:
+        return request.prompt(self.discovery, browser=self.open)
+
+    def exchange(self, request: auth.AuthRequest, result: auth.AuthSessionResult, **changes: Any) -> auth.TokenResponse:
+        config = {
+            "client_id": "app",
+            "redirect_uri": "myapp://redirect",
+            "code": result.params["code"],
+            "scopes": ["openid"],
+            "extra_params": {"code_verifier": request.code_verifier},
+        }
+        nonce = changes.pop("nonce", NONCE)
+        return auth.exchange_code({**config, **changes}, self.discovery, client=self.http, nonce=nonce)
+
+    def sign_in(self, **changes: object) -> auth.TokenResponse:
+        request = self.request(**changes)
+        return self.exchange(request, self.authorize(request))
+
+    def refresh(self, tokens: auth.TokenResponse) -> auth.TokenResponse:
+        return tokens.refresh({"client_id": "app"}, self.discovery, client=self.http)

@@ -1,0 +1,191 @@
+"""The provider's own doors: its page, what it refuses, and what it lets a test see and decide."""
+
+import re
+
+import httpx
+import pytest
+
+from pytest_device import auth
+from pytest_device.auth.provider import Client, IdentityProvider, User
+from pytest_device.errors import AuthConfigError
+from tests.auth.app import App
+
+
+def submit(http: httpx.Client, url: str, **form: str) -> httpx.Response:
+    """Fill the form of the provider's page as a browser does."""
+    page = http.get(url)
+    assert page.status_code == 200
+    (action,) = re.findall(r'action="([^"]+)"', page.text)
+    return http.post(httpx.URL(url).join(action.replace("&amp;", "&")), data=form)
+
+
+@pytest.fixture
+def request_by_page(app: App, provider: IdentityProvider) -> auth.AuthRequest:
+    provider.automatic_user = None
+    request = app.request()
+    request.make_auth_url(app.discovery)
+    return request
+
+
+def test_a_person_signs_in_on_the_page(app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider) -> None:
+    answer = submit(app.http, request_by_page.url or "", user="ada", password="analytical", decision="allow")
+
+    result = request_by_page.parse_return_url(answer.headers["location"])
+    assert result.type == "success"
+    assert app.exchange(request_by_page, result).access_token
+    assert [one.user for one in provider.authorizations] == ["ada"]
+
+
+def test_the_page_labels_its_fields_and_announces_a_mistake(app: App, request_by_page: auth.AuthRequest) -> None:
+    answer = submit(app.http, request_by_page.url or "", user="ada", password='"><script>', decision="allow")
+
+    assert answer.status_code == 400
+    assert 'role="alert"' in answer.text
+    assert "<script>" not in answer.text
+    for field in ("user", "password"):
+        assert f'<label for="{field}">' in answer.text
+        assert f'<input id="{field}"' in answer.text
+
+
+def test_a_person_denies_on_the_page(app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider) -> None:
+    answer = submit(app.http, request_by_page.url or "", decision="deny")
+
+    result = request_by_page.parse_return_url(answer.headers["location"])
+    assert result.error
+    assert (result.error.code, result.error.state) == ("access_denied", request_by_page.state)
+    assert provider.authorizations[0].error == "access_denied"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"redirect_uri": "https://attacker.example/"}, id="foreign address"),
+        pytest.param({"redirect_uri": "myapp://redirect/more"}, id="longer path"),
+        pytest.param({"redirect_uri": "http://user@127.0.0.1:1/callback"}, id="credentials"),
+        pytest.param({"redirect_uri": "http://127.0.0.1.attacker.example/callback"}, id="foreign host"),
+        pytest.param({"redirect_uri": "http://127.0.0.1:1/other"}, id="other loopback path"),
+        pytest.param({"client_id": "unknown"}, id="unknown client"),
+    ],
+)
+def test_an_unregistered_address_is_never_redirected_to(app: App, changes: dict[str, str]) -> None:
+    answer = app.http.get(app.request(**changes).make_auth_url(app.discovery))
+
+    assert answer.status_code == 400
+    assert "location" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("code_challenge", None, "invalid_request"),
+        ("code_challenge_method", "plain", "invalid_request"),
+        ("response_type", "token", "unsupported_response_type"),
+        ("response_mode", "fragment", "invalid_request"),
+        ("request", "x", "request_not_supported"),
+    ],
+)
+def test_an_unsafe_or_unknown_request_is_refused(app: App, name: str, value: str | None, code: str) -> None:
+    request = app.request()
+    url = httpx.URL(request.make_auth_url(app.discovery)).copy_remove_param(name)
+    returned = app.open(str(url.copy_set_param(name, value) if value else url))
+
+    error = request.parse_return_url(returned).error
+    assert error
+    assert error.code == code
+
+
+def test_prompt_none_needs_a_user_who_is_signed_in(app: App, request_by_page: auth.AuthRequest) -> None:
+    returned = app.open(f"{request_by_page.url}&prompt=none")
+
+    error = request_by_page.parse_return_url(returned).error
+    assert error
+    assert error.code == "login_required"
+
+
+def test_a_repeated_parameter_is_refused(app: App, provider: IdentityProvider) -> None:
+    answer = app.http.get(f"{provider.issuer}/authorize?client_id=app&client_id=app")
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+def test_two_ways_of_client_authentication_are_refused(app: App, provider: IdentityProvider) -> None:
+    form = {"client_id": "server", "client_secret": "x", "grant_type": "refresh_token"}
+
+    answer = app.http.post(f"{provider.issuer}/token", data=form, auth=("server", "x"))
+
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+def test_a_refresh_may_narrow_the_scope_and_not_widen_it(app: App) -> None:
+    tokens = app.sign_in()
+
+    with pytest.raises(auth.TokenError) as raised:
+        tokens.refresh({"client_id": "app", "scopes": ["openid", "email"]}, app.discovery, client=app.http)
+    assert raised.value.code == "invalid_scope"
+
+    narrowed = tokens.refresh({"client_id": "app", "scopes": ["openid"]}, app.discovery, client=app.http)
+    assert auth.fetch_user_info(narrowed, app.discovery, client=app.http) == {"sub": "ada", "tier": "gold"}
+
+
+def test_the_end_of_a_session_revokes_tokens_and_returns_to_the_app(app: App) -> None:
+    tokens = app.sign_in()
+    params = {"id_token_hint": tokens.id_token or "", "post_logout_redirect_uri": "myapp://bye", "state": "s"}
+
+    answer = app.http.get(app.discovery.end_session_endpoint or "", params=params)
+
+    assert answer.headers["location"] == "myapp://bye?state=s"
+    with pytest.raises(auth.TokenError):
+        app.refresh(tokens)
+
+
+def test_the_end_of_a_session_goes_to_registered_addresses_only(app: App) -> None:
+    tokens = app.sign_in()
+    params = {"id_token_hint": tokens.id_token or "", "post_logout_redirect_uri": "https://attacker.example"}
+
+    assert app.http.get(app.discovery.end_session_endpoint or "", params=params).status_code == 400
+
+
+def test_a_page_of_any_origin_may_exchange_its_code(app: App, provider: IdentityProvider) -> None:
+    asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+
+    answer = app.http.options(f"{provider.issuer}/token", headers=asked)
+
+    assert answer.headers["access-control-allow-origin"] == "*"
+
+
+def test_waiting_for_a_sign_in_reports_what_was_seen_instead(app: App, provider: IdentityProvider) -> None:
+    provider.fail("token", "deny")
+    with pytest.raises(auth.TokenError):
+        app.sign_in()
+
+    with pytest.raises(TimeoutError, match="authorize 303, token invalid_grant"):
+        provider.wait_for_sign_in("ada", 0.01)
+
+
+def test_secrets_are_in_no_repr(app: App, provider: IdentityProvider) -> None:
+    request = app.request()
+    result = app.authorize(request)
+    tokens = app.exchange(request, result)
+    shown = repr((result, tokens, request.get_auth_request_config(), provider.requests, provider.tokens))
+
+    secrets = (result.params["code"], tokens.access_token, tokens.refresh_token, tokens.id_token, request.state)
+    assert not [secret for secret in (*secrets, request.code_verifier) if secret and secret in shown]
+
+
+def test_the_issuer_is_the_public_address() -> None:
+    with IdentityProvider(clients=[Client("app", ["myapp://r"])], public_url="https://tunnel.example/") as remote:
+        found = httpx.get(auth.issuer_with_well_known_url(remote.local_url)).json()
+
+    assert found["issuer"] == "https://tunnel.example"
+    assert found["token_endpoint"] == "https://tunnel.example/token"
+
+
+def test_a_mistake_in_the_providers_setup_is_refused(provider: IdentityProvider) -> None:
+    with pytest.raises(AuthConfigError, match="no failure of 'jwks'"):
+        provider.fail("jwks", "deny")
+    with pytest.raises(AuthConfigError, match="'eve' is unknown"):
+        provider.automatic_user = "eve"
+    with pytest.raises(AuthConfigError, match="name of its own"):
+        IdentityProvider(users=[User("ada"), User("ada")], clients=[])
+    with pytest.raises(AuthConfigError, match="'eve' is unknown: there are ada"):
+        IdentityProvider(users=[User("ada")], clients=[], automatic_user="eve")

@@ -1,0 +1,67 @@
+"""The fixtures that sign a test's user in."""
+
+import pytest
+
+CONFTEST = """
+import pytest
+from pytest_device.auth.provider import Client, User
+
+@pytest.fixture(scope="session")
+def device_identity_settings():
+    return {
+        "users": [User("ada", {"name": "Ada"}, password="analytical"), User("bob")],
+        "clients": [Client("app", ["myapp://redirect"])],
+    }
+"""
+
+
+def test_tests_share_a_users_tokens_until_they_are_stale(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile("""
+        seen = {}
+
+        def test_first(device_sign_in, device_identity_provider):
+            seen["ada"] = device_sign_in("ada")
+            assert device_identity_provider.wait_for_sign_in("ada").user == "ada"
+
+        def test_same(device_sign_in):
+            assert device_sign_in("ada") is seen["ada"]
+            assert device_sign_in("bob").access_token != seen["ada"].access_token
+            assert device_sign_in("ada", scopes=["openid"]) is not seen["ada"]
+
+        def test_refreshed_once_expired(device_sign_in, device_identity_provider):
+            device_identity_provider.clock.advance(3601)
+            fresh = device_sign_in("ada")
+            assert fresh.refresh_token != seen["ada"].refresh_token
+            assert device_identity_provider.tokens[-1].grant_type == "refresh_token"
+            assert device_sign_in("ada") is fresh
+
+        def test_signed_in_again_once_revoked(device_sign_in, device_identity_provider):
+            device_identity_provider.revoke_user("ada")
+            assert device_sign_in("ada")
+            assert device_identity_provider.tokens[-1].grant_type == "authorization_code"
+    """)
+
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=4)
+
+
+def test_tokens_reach_no_report(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile("""
+        import pathlib
+
+        def test_fails(device_sign_in):
+            tokens = device_sign_in("ada")
+            secrets = [tokens.access_token, tokens.refresh_token, tokens.id_token]
+            pathlib.Path("secrets").write_text("\\n".join(secrets))
+            print(secrets)
+            assert not secrets, f"https://app.example/?x={secrets[0]}"
+    """)
+
+    result = pytester.runpytest_subprocess("--showlocals", "-p", "no:cacheprovider", "--junitxml=report.xml")
+
+    result.assert_outcomes(failed=1)
+    output = result.stdout.str() + pytester.path.joinpath("report.xml").read_text()
+    secrets = pytester.path.joinpath("secrets").read_text().splitlines()
+    assert [secret for secret in secrets if secret in output] == []
+    assert "***" in output
