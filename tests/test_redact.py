@@ -86,6 +86,8 @@ def test_a_secret_learnt_later_is_masked_from_then_on() -> None:
         ("wss://user:p@ss@host/x", "wss://***@host/x"),
         ("https://host/x?id=1&access_token=abc&n=2", "https://host/x?id=1&access_token=***&n=2"),
         ("https://host/x?X-Signature=abc#top", "https://host/x?X-Signature=***#top"),
+        ("myapp://r?code=abc&error_code=4", "myapp://r?code=***&error_code=4"),
+        ("https://host/x?code_verifier=abc#access_token=a", "https://host/x?code_verifier=***#access_token=***"),
         ("https://host/x?author=me&tokens", "https://host/x?author=me&tokens"),
         ("GET https://host/x@y", "GET https://host/x@y"),
     ],

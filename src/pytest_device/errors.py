@@ -67,8 +67,7 @@ class ProjectError(ConfigError):
         super().__init__(*(f"{place}: {problem}" if place else problem for problem in problems))
         self.code = code
         self.path = path
-        self.line = line
-        self.column = column
+        self.line, self.column = line, column
 
 
 class AuthConfigError(ConfigError, ValueError):
@@ -209,8 +208,7 @@ class AppError(DeviceError):
 class ResponseError(DeviceError):
     """An error response of an identity provider (RFC 6749).
 
-    ``code`` is its ``error``, ``description`` and ``uri`` explain it (None without one), ``params`` are the whole
-    response. ``info`` stays None: the document does not show what it holds.
+    ``code`` is its ``error``, ``description`` and ``uri`` explain it, ``params`` are the whole of it, ``info`` is None.
     """
 
     meanings: ClassVar[Mapping[str, str]] = {}
@@ -218,8 +216,7 @@ class ResponseError(DeviceError):
     def __init__(self, params: Mapping[str, str]) -> None:
         code, detail = params.get("error", ""), params.get("error_description")
         meaning = self.meanings.get(code)
-        given = detail or f"unknown error {code!r} of the identity provider"
-        super().__init__(f"{meaning}\nMore info: {detail}" if meaning and detail else meaning or given)
+        super().__init__("\nMore info: ".join(filter(None, (meaning, detail))) or f"unknown error {code!r}")
         self.code = code
         self.description = meaning if detail is None else detail
         self.uri = params.get("error_uri")
@@ -234,15 +231,11 @@ class AuthError(ResponseError):
         "access_denied": "the user or the identity provider denied the request",
         "account_selection_required": "the user must select an account",
         "consent_required": "the user must consent",
-        "interaction_required": "the identity provider needs the user to interact",
         "invalid_request": "the request lacks a parameter, repeats one or is malformed",
-        "invalid_request_object": "the request object is invalid",
-        "invalid_request_uri": "the request URI is invalid",
+        **{f"invalid_request_{part}": f"the request {part} is invalid" for part in ("object", "uri")},
         "invalid_scope": "the scope is invalid, unknown or malformed",
-        "login_required": "the user must sign in",
-        "registration_not_supported": "the identity provider does not support registration parameters",
-        "request_not_supported": "the identity provider does not support request objects",
-        "request_uri_not_supported": "the identity provider does not support request URIs",
+        **dict.fromkeys(("interaction_required", "login_required"), "the user must sign in on a page"),
+        **{f"{part}_not_supported": f"{part} is not supported" for part in ("registration", "request", "request_uri")},
         "server_error": "the identity provider failed",
         "temporarily_unavailable": "the identity provider is overloaded or down for maintenance",
         "unauthorized_client": "the client may not make this request",
@@ -296,11 +289,6 @@ class ArgentError(ControllerError):
         self.issues: Sequence[str] = issues
 
 
-def _show_as_imported() -> None:
-    """Let tracebacks name the errors as suites import them."""
-    for value in tuple(globals().values()):
-        if isinstance(value, type) and issubclass(value, DeviceError):
-            value.__module__ = "pytest_device"
-
-
-_show_as_imported()
+for _error in tuple(globals().values()):
+    if isinstance(_error, type) and issubclass(_error, DeviceError):
+        _error.__module__ = "pytest_device"  # tracebacks name it as suites import it

@@ -17,7 +17,7 @@ _PATTERNS: Final = (
     (re.compile(r"(://)[^\s/\"']+@"), rf"\g<1>{MASK}@"),
     (
         re.compile(
-            r"(?i)([?&][\w.%-]*(?:token|secret|passw|auth(?!or)|credential|signature|access.?key|api.?key)[\w.%-]*=)"
+            r"(?i)([?&#](?:code|[\w.%-]*(?:token|secret|passw|auth(?!or)|credential|signature|verifier|access.?key|api.?key)[\w.%-]*)=)"
             r"[^&#\s\"'<>\\]+"
         ),
         rf"\g<1>{MASK}",

@@ -91,7 +91,7 @@ def test_nobody_s_fixture_hides_another_one_s(pytester: pytest.Pytester) -> None
     def homes(name: str) -> list[str]:
         return [line.partition(" -- ")[2] for line in shown if line.partition(" ")[0] == name]
 
-    ours = sorted({line.split()[0] for line in shown if "pytest_device/plugin/fixtures.py" in line})
+    ours = sorted({line.split()[0] for line in shown if "pytest_device/plugin/" in line})
     assert ours
     assert [len(homes(name)) for name in ours] == [1] * len(ours)
     assert "pytest_playwright" in homes("device")[0]

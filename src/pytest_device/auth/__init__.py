@@ -32,6 +32,7 @@ from pytest_device.auth.token import exchange_code as exchange_code
 from pytest_device.auth.token import get_current_time_in_seconds as get_current_time_in_seconds
 from pytest_device.auth.token import refresh as refresh
 from pytest_device.auth.token import revoke as revoke
+from pytest_device.errors import AuthConfigError as AuthConfigError
 from pytest_device.errors import AuthError as AuthError
 from pytest_device.errors import ResponseError as ResponseError
 from pytest_device.errors import TokenError as TokenError

@@ -12,7 +12,7 @@ from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.names import MAKING, OF_ONE, OF_SEVERAL
 from pytest_device.plugin.packages import adopt_package_marks
 
-pytest_plugins = ("pytest_device.plugin.fixtures",)
+pytest_plugins = ("pytest_device.plugin.fixtures", "pytest_device.plugin.services")
 
 _NEED_A_DEVICE = OF_ONE | OF_SEVERAL
 _FIXTURES = _NEED_A_DEVICE | MAKING

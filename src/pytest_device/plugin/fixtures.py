@@ -1,6 +1,6 @@
-"""The fixtures: each joins two steps of the flow."""
+"""The fixtures of devices: each joins two steps of the flow."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from appium.options.common import AppiumOptions
     from appium.webdriver.webdriver import WebDriver
 
-    from pytest_device.app.link import Links
-    from pytest_device.app.project import Project
-    from pytest_device.auth.provider import IdentityProvider
-    from pytest_device.auth.token import TokenResponse
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.appium.connection import DriverPolicy
     from pytest_device.controllers.argent import Argent
@@ -219,64 +215,6 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
     directory = tmp_path if settings.is_default("artifacts_dir") else directory_of(request.node, settings)
     directory.mkdir(parents=True, exist_ok=True)
     return directory
-
-
-@pytest.fixture(scope="session")
-def device_app(request: pytest.FixtureRequest) -> "Project":
-    """Provide the project of the app under test, of ``device_app_root``."""
-    from pytest_device.plugin.options import settings_of
-    from pytest_device.plugin.project import needed_project
-
-    settings_of(request.config)  # loads it
-    return needed_project(request.config, "device_app")
-
-
-@pytest.fixture
-def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links":
-    """Provide a function that returns the deep link of a route: ``device_link("/notes/[id]", id="7")``."""
-    from pytest_device.plugin.project import links_of
-    from pytest_device.plugin.state import ARGUMENTS
-
-    return links_of(device_app, request.node.stash.get(ARGUMENTS, {}))
-
-
-@pytest.fixture(scope="session")
-def device_identity_settings() -> "Mapping[str, Any]":
-    """Return the arguments of the run's identity provider: ``users``, ``clients``, …; override it in a conftest."""
-    from pytest_device.auth.provider import Client
-
-    return {"clients": [Client("app", ["http://127.0.0.1/callback"])]}
-
-
-@pytest.fixture(scope="session")
-def device_identity_provider(device_identity_settings: "Mapping[str, Any]") -> "Generator[IdentityProvider]":
-    """Provide an OpenID Connect provider on this machine, one for each process of the run."""
-    from pytest_device.auth.provider import IdentityProvider
-
-    with IdentityProvider(**device_identity_settings) as provider:
-        yield provider
-
-
-@pytest.fixture(scope="session")
-def device_sign_in(
-    request: pytest.FixtureRequest, device_identity_provider: "IdentityProvider"
-) -> "Generator[Callable[..., TokenResponse]]":
-    """Provide a function that returns a user's tokens, signed in without a browser: ``device_sign_in("ada")``."""
-    import httpx
-
-    from pytest_device.auth.provider.sign_in import SignIn
-    from pytest_device.plugin.output.secrets import redactor_of
-
-    with httpx.Client() as client:
-        sign_in = SignIn(device_identity_provider, client)
-
-        def signed_in(user: str, **more: Any) -> "TokenResponse":
-            tokens = sign_in(user, **more)
-            secrets = (tokens.access_token, tokens.refresh_token, tokens.id_token)
-            redactor_of(request.config).add(*filter(None, secrets))
-            return tokens
-
-        yield signed_in
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Signs users in at a provider by the real code flow, without a browser, and shares their tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_device.auth.config import DiscoveryDocument
@@ -15,11 +16,21 @@ if TYPE_CHECKING:
     import httpx
 
 
+@contextmanager
+def signing_in(provider: IdentityProvider, hide: Callable[..., None]) -> "Generator[SignIn]":
+    """Provide what signs users in; ``hide`` receives the tokens, which are secrets."""
+    import httpx
+
+    with httpx.Client() as client:
+        yield SignIn(provider, client, hide)
+
+
 class SignIn:
     """Call it with a user's name to get their tokens; they are kept until they are stale or revoked."""
 
-    def __init__(self, provider: IdentityProvider, client: "httpx.Client") -> None:
+    def __init__(self, provider: IdentityProvider, client: "httpx.Client", hide: Callable[..., None]) -> None:
         self._provider = provider
+        self._hide = hide
         self._http = client
         self._discovery: DiscoveryDocument | None = None
         self._tokens: dict[tuple[str, str, tuple[str, ...]], TokenResponse] = {}
@@ -38,6 +49,7 @@ class SignIn:
         known = self._tokens.get(key)
         found = self._kept(client, known) if known else None
         self._tokens[key] = tokens = found or self._signed_in(client, user, scopes)
+        self._hide(*filter(None, (tokens.access_token, tokens.refresh_token, tokens.id_token)))
         return tokens
 
     def _kept(self, client: Client, known: TokenResponse) -> TokenResponse | None:

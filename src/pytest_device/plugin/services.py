@@ -1,0 +1,60 @@
+"""The fixtures of the app under test and of the services that it talks to."""
+
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_device.app.link import Links
+    from pytest_device.app.project import Project
+    from pytest_device.auth.provider import IdentityProvider
+    from pytest_device.auth.token import TokenResponse
+
+
+@pytest.fixture(scope="session")
+def device_app(request: pytest.FixtureRequest) -> "Project":
+    """Provide the project of the app under test, of ``device_app_root``."""
+    from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.project import needed_project
+
+    settings_of(request.config)  # loads it
+    return needed_project(request.config, "device_app")
+
+
+@pytest.fixture
+def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links":
+    """Provide a function that returns the deep link of a route: ``device_link("/notes/[id]", id="7")``."""
+    from pytest_device.plugin.project import links_of
+    from pytest_device.plugin.state import ARGUMENTS
+
+    return links_of(device_app, request.node.stash.get(ARGUMENTS, {}))
+
+
+@pytest.fixture(scope="session")
+def device_identity_settings() -> "Mapping[str, Any]":
+    """Return the arguments of the run's identity provider: ``users``, ``clients``, …; override it in a conftest."""
+    from pytest_device.auth.provider import Client
+
+    return {"clients": [Client("app", ["http://127.0.0.1/callback"])]}
+
+
+@pytest.fixture(scope="session")
+def device_identity_provider(device_identity_settings: "Mapping[str, Any]") -> "Generator[IdentityProvider]":
+    """Provide an OpenID Connect provider on this machine, one for each process of the run."""
+    from pytest_device.auth.provider import IdentityProvider
+
+    with IdentityProvider(**device_identity_settings) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="session")
+def device_sign_in(
+    request: pytest.FixtureRequest, device_identity_provider: "IdentityProvider"
+) -> "Generator[Callable[..., TokenResponse]]":
+    """Provide a function that returns a user's tokens, signed in without a browser: ``device_sign_in("ada")``."""
+    from pytest_device.auth.provider.sign_in import signing_in
+    from pytest_device.plugin.output.secrets import redactor_of
+
+    with signing_in(device_identity_provider, lambda *secrets: redactor_of(request.config).add(*secrets)) as sign_in:
+        yield sign_in
