@@ -83,6 +83,19 @@ def test_a_cause_that_strikes_every_test_is_paid_and_reported_once(
     assert_paid_once(result, sharing, cause)
 
 
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_page_of_a_firewall_is_not_the_service_s_word_and_the_next_test_has_its_device(
+    pytester: pytest.Pytester, sharing: FaultyService, status: int
+) -> None:
+    sharing.add_fault("create", "reply", status=status, body="<html>blocked</html>")
+    pytester.makepyfile(test_it=SUITE.replace("TYPE", "agent-device").replace("120", "2"))
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["infrastructure: create: refused by something on the way to the service, *"])
+
+
 @pytest.mark.parametrize("distributed", [[], ["-n2"]])
 def test_controllers_that_never_answer_are_paid_and_reported_once(
     pytester: pytest.Pytester, sharing: FaultyService, distributed: list[str]

@@ -35,6 +35,8 @@ def verdict_of(error: DeviceError) -> Verdict:
         return Verdict.APP
     if isinstance(error, NotAttemptedError):
         return Verdict(error.verdict)
+    if isinstance(error, StatusError) and error.is_page:  # not the service's word
+        return Verdict.INFRASTRUCTURE
     if isinstance(error, _CONFIG) or (isinstance(error, StatusError) and error.status == _UNPROCESSABLE):
         return Verdict.CONFIG
     return Verdict.INFRASTRUCTURE

@@ -270,8 +270,8 @@ class Attempted:
         """Note why it failed: what the suite has to correct is final."""
         self._is_under_way, self._failure = False, error
         cause = self._gate.cause_of(error)
-        is_token, is_final = isinstance(error, UnauthorizedError), may_be_final and cause.verdict != PASSING
-        key = EVERY if is_token else self._key
+        is_token = isinstance(error, UnauthorizedError) and not error.is_page
+        is_final, key = may_be_final and cause.verdict != PASSING, EVERY if is_token else self._key
         self._gate.judge.failed(key, self._ticket, cause, is_final=is_token or is_final)
 
     @property

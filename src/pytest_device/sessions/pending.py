@@ -142,8 +142,8 @@ def is_refused(report: messages.SessionReport) -> bool:
 def unwritten(problem: str) -> ConfigError:
     """Return the error of a create call that was not sent, because of a problem with the ledger."""
     return ConfigError(
-        f"the ledger cannot be written ({problem}). No session was requested, because no later run could stop it. Make "
-        f"the directory writable, or set another with {Options.state_dir.flag}"
+        f"the ledger cannot be written ({problem}). No session was requested, because no later run could stop it. Free "
+        f"disk space or make the directory writable, or set another with {Options.state_dir.flag}"
     )
 
 
