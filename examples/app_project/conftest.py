@@ -7,13 +7,14 @@ import pytest
 from pytest_device import Platform
 from pytest_device.app import Project, load_project
 
-BUILD = Path(__file__).with_name("web")  # a web build; for a native app, the URL of its .apk or .app archive
+HERE = Path(__file__).parent
+BUILD = HERE / "web"  # a web build; for a native app, the URL of its .apk or .app archive
 INSTALLED = {Platform.ANDROID: "appium:appPackage", Platform.IOS: "appium:bundleId"}
 
 
 @pytest.fixture(scope="session")
 def device_app() -> Project:
-    return load_project(Path(__file__).with_name("app"), dynamic="never")
+    return load_project(HERE / "app", dynamic="never")
 
 
 @pytest.fixture
