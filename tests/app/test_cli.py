@@ -77,7 +77,7 @@ def test_findings_have_four_formats_and_the_status_of_errors(tmp_path: Path) -> 
 
 def test_tables_make_checks_that_are_skipped_without_them(tmp_path: Path) -> None:
     root = put(_project(tmp_path), {"versions.json": {"vendor": "~58.0.0"}, "bad.json": "[1]"})
-    assert "skipped: a library has the version" in _run("check", cwd=root).stdout
+    assert "skipped: a library must have the version" in _run("check", cwd=root).stdout
     assert "vendor is 57.0.26, expected is ~58.0.0" in _run("check", "--versions", "versions.json", cwd=root).stdout
     assert _run("check", "--versions", "bad.json", cwd=root).returncode == 2
     assert _run("check", "--versions", "none.json", cwd=root).returncode == 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_device import ConfigError
-from pytest_device.app import load_project
+from pytest_device.app import check, load_project
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put, rows
 
@@ -181,3 +181,44 @@ def test_a_configuration_never_reaches_a_repr(tmp_path: Path) -> None:
     project = load_project(put(tmp_path, project_files({"extra": {"apiSecret": "hunter2"}})))
     assert "hunter2" not in repr(project)
     assert json.dumps(project.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"), [("app.json", "Too many levels"), ("none", "a link to a file that does")]
+)
+def test_a_link_that_leads_nowhere_is_not_taken_for_a_missing_file(target: str, problem: str, tmp_path: Path) -> None:
+    put(tmp_path, project_files({}))
+    (tmp_path / "app.json").unlink()
+    (tmp_path / "app.json").symlink_to(tmp_path / target)
+    with pytest.raises(ProjectError, match=rf"app\.json: .*{problem}"):
+        load_project(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("A=" + "${A:-" * 100_000, "references without a closing brace"),
+        ("A=" + "}" * 100 + "${A:-" * 100 + "}", "references without a closing brace"),
+        ("".join(f"A{one}=$A{one + 1}\n" for one in range(5_000)), "refers through more than 100 variables"),
+    ],
+)
+def test_references_that_would_take_forever_are_refused(text: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        load_project(put(tmp_path, project_files({}, **{".env": text})))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("src/a.ts", "process.env.A; " + "/[" * 200_000),
+        ("src/a.ts", "{" * 3_000 + "} = process.env; " * 10_000),
+        ("a.scss", "\n" * 500_000 + " " * 500_000),
+        ("app.json", "{" + ",".join(f'"key{one % 20_000}": 1' for one in range(40_000)) + "}"),
+        ("app/" + "/".join("(a,b,c,d,e,f)/x" for _ in range(7)) + "/index.tsx", ""),
+    ],
+    ids=["expressions", "patterns", "blanks", "duplicates", "groups"],
+)
+@pytest.mark.timeout(60)
+def test_hostile_files_are_checked_in_bounded_time(name: str, text: str, tmp_path: Path) -> None:
+    project = load_project(put(tmp_path, project_files({}, **{"app/index.tsx": "", name: text})))
+    assert check(project)

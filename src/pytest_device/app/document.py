@@ -1,5 +1,6 @@
 """JSON and JSON5 files with the place of each value."""
 
+import bisect
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -65,7 +66,15 @@ class Document:
     def place(self, *trail: str | int) -> Place | None:
         """Return where the key or element of a trail begins, None if the file has none."""
         offset = self._offsets.get(trail)
-        return None if offset is None else place_of(self.text, offset)
+        if offset is None:
+            return None
+        line = bisect.bisect_right(self._starts, offset)
+        return Place(line, offset - self._starts[line - 1] + 1)
+
+    @cached_property
+    def _starts(self) -> "list[int]":
+        """The offsets of the lines: a file can have a hundred thousand findings."""
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     @property
     def duplicates(self) -> list[Trail]:
@@ -79,12 +88,12 @@ class Document:
     @cached_property
     def _scan(self) -> "tuple[dict[Trail, int], list[Trail]]":
         offsets: dict[Trail, int] = {}
-        twice: list[Trail] = []
+        twice: dict[Trail, None] = {}
         for trail, offset in _trails(self.text):
             if trail in offsets:
-                twice.append(trail)
+                twice[trail] = None
             offsets[trail] = offset
-        return offsets, twice
+        return offsets, list(twice)
 
 
 def place_of(text: str, offset: int) -> Place:

@@ -10,6 +10,12 @@ from pytest_device.errors import ConfigError
 MAX_LENGTH: Final = 1_000_000
 """Characters of an expanded value: a few lines that name each other twice would fill the memory."""
 
+MAX_UNCLOSED: Final = 3
+"""References without a closing brace: each one more multiplies the time of the pattern."""
+
+MAX_CHAIN: Final = 100
+"""Variables that refer to one another in a row."""
+
 _BLANK: Final = " \t"
 
 
@@ -74,13 +80,21 @@ _REFERENCE: Final = re.compile(
 def expanded(parsed: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """Return the values with their references replaced: by the environment's, else by the files', else by the default.
 
-    Raises ConfigError for references in a circle, and for a value of more than a million characters.
+    Raises ConfigError for references in a circle or without an end, and for a value of more than a million characters.
     """
     values = dict(parsed)
     for name, value in parsed.items():
         if name not in environ:
             values[name] = _Expansion(values, environ).of(value, (name,)).replace("\\$", "$")
     return values
+
+
+def _unclosed(text: str) -> int:
+    """Return how many references are open at the end of a text."""
+    depth = 0
+    for mark in re.findall(r"\$\{|\}", text):
+        depth = max(depth - 1, 0) if mark == "}" else depth + 1
+    return depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +104,8 @@ class _Expansion:
 
     def of(self, text: str, trail: tuple[str, ...]) -> str:
         """Return a text with its references replaced; ``trail`` are the names on the way to it."""
+        if _unclosed(text) > MAX_UNCLOSED:
+            raise ConfigError(f"{trail[0]} has references without a closing brace: close each ${{")
         length = 0
 
         def replaced(found: re.Match[str]) -> str:
@@ -115,4 +131,6 @@ class _Expansion:
     def _of_variable(self, name: str, value: str, trail: tuple[str, ...]) -> str:
         if name in trail:
             raise ConfigError(f"{' -> '.join((*trail, name))}: variables must not refer to each other in a circle")
+        if len(trail) > MAX_CHAIN:
+            raise ConfigError(f"{trail[0]} refers through more than {MAX_CHAIN} variables")
         return self.of(value, (*trail, name))

@@ -11,6 +11,8 @@ from pytest_device.app.vendor import Vendor
 
 Kind: TypeAlias = Literal["inlined", "undefined", "kept"]
 
+_LONGEST_PATTERN: Final = 1_000
+"""Tokens of a pattern that is taken apart; the names before them are not known."""
 _ON: Final = frozenset(("1", "true"))
 
 
@@ -127,7 +129,8 @@ def _taken_apart(tokens: Sequence[Token], index: int) -> list[str]:
     """Return the names that a pattern reads which ends before an index."""
     names: list[str] = []
     depth = 0
-    while index >= 0 and not (depth == 0 and tokens[index].text == "{"):
+    end = max(index - _LONGEST_PATTERN, -1)
+    while index > end and not (depth == 0 and tokens[index].text == "{"):
         depth += (tokens[index].text == "}") - (tokens[index].text == "{")
         if depth == 0 and tokens[index].kind == "name" and _text(tokens, index - 1) in ("{", ","):
             names.append(tokens[index].text)

@@ -141,12 +141,15 @@ def load_project(
 
 
 def _found(directory: Path, names: Iterable[str]) -> Path | None:
-    return first(path for name in names if (path := directory / name).exists())
+    return first(path for name in names if os.path.lexists(path := directory / name))
 
 
 def _static(directory: Path) -> Document | None:
     path = _found(directory, STATIC_FILES)
-    return Document.read(path) if path else None
+    try:
+        return Document.read(path) if path else None
+    except FileNotFoundError:
+        raise ProjectError("is a link to a file that does not exist", path=path) from None
 
 
 def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:

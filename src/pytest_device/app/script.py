@@ -22,6 +22,8 @@ _CODE: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _EXPRESSION: Final = re.compile(r"/(?:[^/\\\n\[]++|\\.|\[(?:[^\]\\\n]++|\\.)*\])+/\w*+")
+_LONGEST_EXPRESSION: Final = 2_000
+"""A longer one is none: looking for its end from each slash of a long line would take quadratic time."""
 _TEMPLATE: Final = re.compile(r"(?:[^`\\$]++|\\.|\$(?!\{))*(`|\$\{|\Z)", re.DOTALL)
 _TAG: Final = re.compile(r"""(?:[^"'{>/]++|/(?!>)|"[^"]*+"?|'[^']*+'?)*(\{|/>|>|\Z)""", re.DOTALL)
 _TEXT: Final = re.compile(r"[^<{]*+(\{|</|<|\Z)", re.DOTALL)
@@ -61,7 +63,11 @@ class Scanner:
     def _code(self, offset: int) -> tuple[str, int]:
         """Return the kind and the end of the next token of code."""
         sign = self._source[offset]
-        if sign == "/" and not self._after_value() and (found := _EXPRESSION.match(self._source, offset)):
+        if (
+            sign == "/"
+            and not self._after_value()
+            and (found := _EXPRESSION.match(self._source, offset, offset + _LONGEST_EXPRESSION))
+        ):
             return "value", found.end()
         if sign == "<" and not self._after_value() and self._is_element(offset):
             self._open.append("<")

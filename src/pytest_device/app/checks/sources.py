@@ -114,5 +114,5 @@ def _style(project: Project, path: Path) -> Iterator[Finding]:
     if not project.package.mentions("sass"):
         yield failed("bundler-sass-missing", path, path.name, "install sass")
     text = _text(path)
-    for imported in re.finditer(r"^\s*@(?:import|use|forward)\b", text, re.MULTILINE):
+    for imported in re.finditer(r"^[ \t]*+@(?:import|use|forward)\b", text, re.MULTILINE):
         yield failed("bundler-sass-import", path, "", "import it in a script", place_of(text, imported.end()))

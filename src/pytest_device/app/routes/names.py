@@ -1,6 +1,7 @@
 """The names of route files: segments, groups, parameters, platforms and special files."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from typing import Final
 PLATFORMS: Final = ("android", "ios", "native", "web")
 NOT_FOUND: Final = "+not-found"
 LAYOUT: Final = "_layout"
+
+MAX_SPREAD: Final = 1_000
+"""Routes of one file."""
 
 _EXTENSION: Final = re.compile(r"\.[jt]sx?$")
 _ROOT_FILES: Final = ("+html", "+native-intent", "+middleware")
@@ -63,6 +67,8 @@ def _problem(name: str, kind: str, platform: str | None) -> str:
         return "an API route has no platform: remove it from the name" if platform else ""
     if last.startswith("(") and last.endswith(")"):
         return "a file cannot be a group: move it into a directory of this name"
+    if math.prod(len(alternatives(segment)) for segment in name.split("/")) > MAX_SPREAD:
+        return f"its arrays of groups make more than {MAX_SPREAD} routes: use fewer groups"
     if kind == "html" and last.startswith("+"):
         return f"only {NOT_FOUND} and API routes have a plus sign: rename it to {last[1:]}"
     return ""

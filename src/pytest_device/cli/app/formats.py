@@ -54,7 +54,8 @@ def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
             print(f"skipped: {one.rule} [{one.id}]: {one.fix}")
     passed = sum(one.status == "passed" for one in findings)
     counts = [(severity, sum(one.severity == severity for one in _failed(findings))) for severity in _LEVELS]
-    print(", ".join([*(f"{count} {severity}s" for severity, count in counts), f"{passed} rules passed"]))
+    kept = [f"{passed} rules passed"] if passed else []
+    print(", ".join([*(f"{count} {severity}s" for severity, count in counts), *kept]))
 
 
 def _listed(value: object) -> str:
