@@ -13,7 +13,7 @@ import pytest_device
 from pytest_device import DeviceArguments, errors
 from pytest_device.cli import COMMANDS
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
-from pytest_device.plugin import fixtures, hookspecs
+from pytest_device.plugin import fixtures, hookspecs, services
 from pytest_device.plugin.names import OF_SCOPE
 from pytest_device.sessions.request import ROUTE, SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
@@ -42,7 +42,7 @@ def test_every_marker_argument_is_listed() -> None:
 
 
 def test_every_fixture_is_listed() -> None:
-    defined = {name for name in vars(fixtures) if name.startswith("device_")}
+    defined = {name for name in (*vars(fixtures), *vars(services)) if name.startswith("device_")}
 
     assert set(first_column("fixtures", "All fixtures")) == {*defined, "`, `".join(OF_SCOPE)}
 

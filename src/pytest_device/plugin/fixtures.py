@@ -62,9 +62,13 @@ def device_sessions(
 ) -> "Mapping[str, Session]":
     """Provide the test's sessions by the names of their markers; they boot in parallel."""
     from pytest_device.plugin.provider.drivers import check_early
+    from pytest_device.plugin.provider.timeouts import timer_paused
+    from pytest_device.plugin.state import providing
 
     devices, defaults = _devices(request), cast("Mapping[str, Any]", device_request_defaults)
-    return devices.acquire(request.node, defaults, device_wait_policy, partial(check_early, devices))
+    check = partial(check_early, devices) if "device_appium_options" in request.fixturenames else None
+    with providing(request.node), timer_paused(request.node):
+        return devices.acquire(request.node, defaults, device_wait_policy, check)
 
 
 @pytest.fixture

@@ -203,9 +203,7 @@ class Gate:
         """
         attempts, began = {key: self.attempt(key) for key in keys}, time.monotonic()
         try:
-            while not all(one.may_begin() for one in attempts.values()):
-                if time.monotonic() - began >= patience_seconds:
-                    break
+            while not all(one.may_begin() for one in attempts.values()) and time.monotonic() - began < patience_seconds:
                 _release(attempts)
                 time.sleep(ASK_AGAIN_SECONDS)
         except BaseException:

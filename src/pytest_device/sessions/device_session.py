@@ -17,7 +17,7 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions import events
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
-from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS
+from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, key_of
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
@@ -68,7 +68,7 @@ class DeviceSession:
         self._attempts_left = 0 if requirement.attach else config.attempts - 1
         self._count_from: float | None = None
         self._attempt = Attempt(requirement.request, policy, config)
-        self._start = config.gate.attempt(requirement.attempt_key)
+        self._start = config.gate.attempt(key_of(requirement.request, requirement.attach or None))
 
     @property
     def session(self) -> Session:

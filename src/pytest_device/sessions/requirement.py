@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Literal, Protocol, TypedDict, Unpack
 from uuid import UUID
 
-from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform, SessionType, Share
@@ -35,11 +34,6 @@ class DeviceRequirement:
 
     def __hash__(self) -> int:
         return self._hash
-
-    @property
-    def attempt_key(self) -> str:
-        """Return what is equal for attempts that can be expected to end alike."""
-        return key_of(self.request, self.attach or None)
 
     @property
     def share(self) -> Share:

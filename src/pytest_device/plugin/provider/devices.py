@@ -19,7 +19,7 @@ from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_a
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing, release_starts
-from pytest_device.sessions.breaker import OTHERS_SECONDS, Judge
+from pytest_device.sessions.breaker import OTHERS_SECONDS, Judge, key_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
@@ -89,23 +89,22 @@ class Devices:
         item: pytest.Item,
         defaults: Mapping[str, Any],
         policy: "WaitPolicy",
-        check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None],
+        check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None] | None = None,
     ) -> "Mapping[str, Session]":
         """Return the test's sessions by its devices' names, the same ones until ``release``; ``check`` may refuse."""
-        if not taken_by(item):
+        if not item.stash.get(TAKEN, None):
             self._notice_fork()
-            with providing(item):
-                plan = self._plan
-                if not plan or plan.item is not item or not plan.needs or defaults != {}:
-                    plan = self._requirements.plan(item, self._requirements.of(item, defaults), self._lookahead)
-                with timer_paused(item):
-                    check(item, plan.needs)
-                if defaults:
-                    self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
-                self._boot_ahead(plan, policy)
-                if self.holds.share(item, plan.lasting):
-                    return self.taken(item)
-                held = self._taken(item, plan.lasting, policy)
+            plan = self._plan
+            if not plan or plan.item is not item or not plan.needs or defaults != {}:
+                plan = self._requirements.plan(item, self._requirements.of(item, defaults), self._lookahead)
+            if check:
+                check(item, plan.needs)
+            if defaults:
+                self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
+            self._boot_ahead(plan, policy)
+            if self.holds.held and self.holds.share(item, plan.lasting):
+                return self.taken(item)
+            held = self._taken(item, plan.lasting, policy)
             item.stash[TAKEN] = dict(zip(plan.needs, held, strict=True))
             for one in held:
                 if one.is_new:
@@ -138,7 +137,7 @@ class Devices:
         item = self.item
         if item is None:
             raise RuntimeError("device_lease() was called outside of tests and their fixtures")
-        with providing(item):
+        with providing(item), timer_paused(item):
             need = self._requirements.of_ones_own(item, arguments)
             (held,) = self._taken(item, self._requirements.lasting(item, [need]), self.policy())
         try:
@@ -241,12 +240,11 @@ class Devices:
         self._notice_fork()
         since = time.monotonic()
         try:
-            with timer_paused(item):
-                held = self._pool.acquire(needs, policy)
+            held = self._pool.acquire(needs, policy)
         except DeviceError as error:
             note_defaults(error, needs)
             for need in needs:
-                self.gate.met(need.attempt_key, item.nodeid)
+                self.gate.met(key_of(need.request, need.attach or None), item.nodeid)
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since

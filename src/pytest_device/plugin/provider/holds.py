@@ -64,11 +64,11 @@ class Holds:
     """All that fixtures of wider scopes hold in this process now."""
 
     def __init__(self, keep: Callable[[Sessions], None]) -> None:
-        self._holds: list[_Hold] = []
+        self.held: list[_Hold] = []
         self._keep = keep
 
     def of(self, session: DeviceSession) -> _Hold | None:
-        return next((hold for hold in self._holds if session in hold.sessions.values()), None)
+        return next((hold for hold in self.held if session in hold.sessions.values()), None)
 
     def released(self, taken: Sessions, *, keep: bool) -> Sessions:
         """Return what a test gives back; what is held stays, to be left as it is at the end if it is to be kept."""
@@ -81,11 +81,11 @@ class Holds:
     def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[None]:
         """Hold the sessions of a test for a block, for all tests with its needs."""
         hold = _Hold(fixture, needs_of(item), taken_by(item), drivers)
-        self._holds.append(hold)
+        self.held.append(hold)
         try:
             yield
         finally:
-            self._holds.remove(hold)
+            self.held.remove(hold)
             for one in hold.sessions.values():
                 one.in_use = False
             if hold.is_kept:
@@ -97,7 +97,7 @@ class Holds:
         pytest ends it as it does for another parameter: first all fixtures that are built on it.
         """
         for fixture in OF_SCOPE.keys() & set(getattr(item, "fixturenames", ())):
-            hold = next((one for one in self._holds if one.fixture == fixture), None)
+            hold = next((one for one in self.held if one.fixture == fixture), None)
             if hold and hold.needs == needs_of(item) and hold.serves(lasting):
                 hold.give_to(item)
             else:  # also one whose set-up has failed: pytest would raise that error again
@@ -108,7 +108,7 @@ class Holds:
         """Give a test without a driver the device that others of its scope share, if one is held."""
         if not {"device_driver", "device_drivers"}.isdisjoint(getattr(item, "fixturenames", ())):
             return False
-        hold = next((one for one in self._holds if one.needs == needs_of(item) and one.serves(lasting)), None)
+        hold = next((one for one in self.held if one.needs == needs_of(item) and one.serves(lasting)), None)
         if hold:
             hold.give_to(item)
         return hold is not None
