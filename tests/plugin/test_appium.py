@@ -9,6 +9,7 @@ import pytest
 # Loaded before the first run inside this process, which would load it anew each time.
 from appium import webdriver as webdriver  # noqa: PLC0414
 
+from pytest_device.sessions.breaker import OTHERS_SECONDS
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.controllers.servers import Answer, Controller, controller, says
@@ -374,6 +375,19 @@ def test_a_driver_that_cannot_start_is_paid_and_reported_once_for_all_tests(
     (reported,) = (line for line in result.outlines if " affected, first test_it.py::test_driven[" in line)
     assert reported.startswith(cause)
     assert ": 120 tests affected" in reported
+
+
+def test_a_worker_does_not_wait_for_a_driver_of_another_one_that_waits_for_its_slot(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService
+) -> None:
+    far.answer = appium(session=refuses("session not created", "the emulator is on fire"))
+    suite(pytester, DRIVEN + "\n@pytest.mark.parametrize('n', range(8))\ndef test_more(device_driver, n): pass\n")
+
+    result = pytester.runpytest("-n2", "--dist=load", "--device-max-sessions=1")
+
+    assert result.parseoutcomes()["errors"] == 2
+    assert result.duration < OTHERS_SECONDS
+    assert len(service.sessions()) <= 2
 
 
 LOOKUP = """

@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
 _UNPROCESSABLE: Final = 422
 _CONFIG: Final = (ConfigError, InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError)
-"""A refusal is never called infrastructure: 400 also means no access, or a rule that the request breaks."""
+"""The service's refusal is never called infrastructure: 400 also means no access, or a rule that the request breaks."""
 
 
 def verdict_of(error: DeviceError) -> Verdict:

@@ -31,7 +31,7 @@ SLOTS: Final = "slots"
 ASK_AGAIN_SECONDS: Final = 0.2
 """Until then nothing has come of the attempts of others, which take many times as long."""
 OTHERS_SECONDS: Final = 120.0
-"""So long drivers of others are waited for, as long as most boots take: they may wait for this process's device."""
+"""So long drivers of others are waited for, as long as most boots take."""
 PASSING: Final = "infrastructure"
 """The verdict on what may pass by itself."""
 PAUSE_SECONDS: Final = 300.0
@@ -196,16 +196,14 @@ class Gate:
     def attempt(self, key: str) -> "Attempted":
         return Attempted(self, key, ("", next(self._numbers)))
 
-    def begin(self, keys: Iterable[str]) -> "Mapping[str, Attempted]":
-        """Return attempts under way, once those of others leave room for them; raises NotAttemptedError.
+    def begin(self, keys: Iterable[str], patience_seconds: float) -> "Mapping[str, Attempted]":
+        """Return attempts, under way once those of others leave room or patience is over; raises NotAttemptedError.
 
         All of them begin together: whoever waits holds none that another one waits for.
         """
         attempts, began = {key: self.attempt(key) for key in keys}, time.monotonic()
         try:
-            while not all(one.may_begin() for one in attempts.values()):
-                if time.monotonic() - began >= OTHERS_SECONDS:
-                    break
+            while not all(one.may_begin() for one in attempts.values()) and time.monotonic() - began < patience_seconds:
                 _release(attempts)
                 time.sleep(ASK_AGAIN_SECONDS)
         except BaseException:
@@ -216,7 +214,7 @@ class Gate:
     @contextmanager
     def attempting(self, key: str, test: str, begun: "Attempted | None" = None) -> Generator[None]:
         """Make an attempt of a test in the block; raises NotAttemptedError before it where equal ones have failed."""
-        attempt = begun or self.begin([key])[key]
+        attempt = begun or self.attempt(key)
         try:
             attempt.may_begin()  # others may have failed since it has begun
             yield

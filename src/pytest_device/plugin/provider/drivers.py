@@ -102,7 +102,7 @@ def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, Device
         mine = _options_of(name, needs, known[_OPTIONS])
         check_options(_with_app(item, mine, need.request, need.request.application_archive_url), need.request)
         keys.add(key_of(need.request, capabilities_of(mine)))
-    item.stash[STARTS] = dict(devices.gate.begin(keys))
+    item.stash[STARTS] = dict(devices.gate.begin(keys, devices.patience_seconds()))
     if _DRIVING.isdisjoint(getattr(item, "fixturenames", ())):  # it may start some later, or none
         release_starts(item)
 
