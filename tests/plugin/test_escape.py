@@ -92,8 +92,9 @@ def test_the_message_of_every_error_is_escaped(kind: type[errors.DeviceError]) -
     needed |= {"session_id": "one"} if issubclass(kind, errors.SessionError) else {}
     needed |= {"verdict": "infrastructure", "test": HOSTILE} if kind is errors.NotAttemptedError else {}
     needed |= {"status": 500} if issubclass(kind, errors.StatusError) else {}
+    given: Any = {"error": HOSTILE, "error_description": HOSTILE} if issubclass(kind, errors.ResponseError) else HOSTILE
 
-    assert unsafe(str(kind(HOSTILE, **needed))) == []
+    assert unsafe(str(kind(given, **needed))) == []
 
 
 def test_what_a_ledger_and_its_file_names_say_is_escaped_by_every_command(

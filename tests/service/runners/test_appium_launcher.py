@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pytest_device.errors import ControllerError
@@ -91,8 +92,9 @@ def test_an_appium_listens_on_no_port_and_on_a_socket_of_this_user_alone(stand: 
         async with stand.running(AppiumLauncher(), fake) as server:
             assert server.socket.is_socket()
             assert server.socket.parent.stat().st_mode & 0o077 == 0
-            programs = working_for([stand.directory])
-            assert [one for program in programs for one in program.net_connections("inet")] == []
+            programs = {program.pid for program in working_for([stand.directory])}
+            assert programs
+            assert programs.isdisjoint(one.pid for one in psutil.net_connections("inet"))
 
     asyncio.run(scenario())
 
