@@ -31,9 +31,9 @@ SLOTS: Final = "slots"
 ASK_AGAIN_SECONDS: Final = 0.2
 """Until then nothing has come of the attempts of others, which take many times as long."""
 OTHERS_SECONDS: Final = 120.0
-"""So long drivers of others are waited for, as long as most boots take."""
-PASSING: Final = "infrastructure"
-"""The verdict on what may pass by itself."""
+"""For how long to wait for drivers of other processes: most boots take less."""
+BRIEFLY_SECONDS: Final = 10.0  # with a device, for whose slot others may wait: most refusals of a driver come sooner
+PASSING: Final = "infrastructure"  # may pass by itself
 PAUSE_SECONDS: Final = 300.0
 """How long no attempt is made after failures that may pass: a probe costs a session, and up to the wait time-out."""
 FEWEST_IN_A_ROW: Final = 2

@@ -19,7 +19,7 @@ from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_a
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing, release_starts
-from pytest_device.sessions.breaker import OTHERS_SECONDS, Judge, key_of
+from pytest_device.sessions.breaker import BRIEFLY_SECONDS, OTHERS_SECONDS, Judge, key_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
@@ -81,8 +81,8 @@ class Devices:
         return wait_policy(self.settings)
 
     def patience_seconds(self) -> float:
-        """Return for how long to wait for others: not at all with a session, whose slot they may be waiting for."""
-        return 0.0 if self._pool.has_any else OTHERS_SECONDS
+        """Return for how long to wait for others: briefly with a session, whose slot they may be waiting for."""
+        return BRIEFLY_SECONDS if self._pool.has_any else OTHERS_SECONDS
 
     def acquire(
         self,
