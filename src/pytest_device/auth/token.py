@@ -32,6 +32,7 @@ _SERVER_ERRORS: Final = 500
 
 Discovery = DiscoveryDocument | Mapping[str, Any]
 _C = TypeVar("_C", bound=TokenRequestConfig)
+_R = TypeVar("_R", bound=TokenRequestConfig | RevokeTokenRequestConfig)
 
 
 def get_current_time_in_seconds() -> int:
@@ -111,15 +112,11 @@ class TokenResponse:
         )
 
 
-class _TokenRequest(Generic[_C]):
-    def __init__(self, config: _C, grant_type: str, own_params: Mapping[str, str]) -> None:
+class _Request(Generic[_R]):
+    def __init__(self, config: _R) -> None:
         self._config = config
-        self._first = {"grant_type": grant_type}
-        self._own = own_params
-        if not config.client_id:
-            raise AuthConfigError(f"{type(self).__name__} needs a client_id")
 
-    def get_request_config(self) -> _C:
+    def get_request_config(self) -> _R:
         """Return the configuration of the request."""
         return self._config
 
@@ -127,6 +124,15 @@ class _TokenRequest(Generic[_C]):
         """Return the headers, with the client's credentials if it has a secret (RFC 6749 section 2.3.1)."""
         config = self._config
         return _headers(config.extra_headers, config.client_id, config.client_secret)
+
+
+class _TokenRequest(_Request[_C]):
+    def __init__(self, config: _C, grant_type: str, own_params: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self._first = {"grant_type": grant_type}
+        self._own = own_params
+        if not config.client_id:
+            raise AuthConfigError(f"{type(self).__name__} needs a client_id")
 
     def get_query_body(self) -> dict[str, str]:
         """Return the parameters; extra ones never replace those of the request itself."""
@@ -190,22 +196,13 @@ class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
         return self._perform(read(DiscoveryDocument, discovery), client)
 
 
-class RevokeTokenRequest:
+class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
     """The revocation of a token (RFC 7009 section 2.1). Raises AuthConfigError without one."""
 
     def __init__(self, config: RevokeTokenRequestConfig | Mapping[str, Any]) -> None:
-        self._config = read(RevokeTokenRequestConfig, config)
+        super().__init__(read(RevokeTokenRequestConfig, config))
         if not self._config.token:
             raise AuthConfigError("RevokeTokenRequest needs the token to revoke")
-
-    def get_request_config(self) -> RevokeTokenRequestConfig:
-        """Return the configuration of the request."""
-        return self._config
-
-    def get_headers(self) -> dict[str, str]:
-        """Return the headers, with the client's credentials if it has a secret."""
-        config = self._config
-        return _headers(config.extra_headers, config.client_id, config.client_secret)
 
     def get_query_body(self) -> dict[str, str]:
         """Return the parameters."""
