@@ -119,10 +119,7 @@ class ReaperChannel:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if isinstance(self._reaper, DirectCalls):
-                self._reaper.send(request)
-            else:
-                self._reaper.sendall(encode(request))
+            self._write(request)
         except OSError:  # it is gone
             return False
         finally:
@@ -130,15 +127,18 @@ class ReaperChannel:
         return True
 
     def _send(self, request: Request) -> bool:
-        if isinstance(self._reaper, DirectCalls):
-            self._reaper.send(request)
-            return True
         try:
-            self._reaper.sendall(encode(request))
+            self._write(request)
         except OSError:
             self._ready.clear()
             return False
         return True
+
+    def _write(self, request: Request) -> None:
+        if isinstance(self._reaper, DirectCalls):
+            self._reaper.send(request)
+        else:
+            self._reaper.sendall(encode(request))
 
     def close(self) -> None:
         """Close the channel: a reaper process finishes alone."""
