@@ -5,6 +5,9 @@ from pytest_device.notifications.dates import next_trigger_date as next_trigger_
 from pytest_device.notifications.errors import NotificationError as NotificationError
 from pytest_device.notifications.errors import NotSpecified as NotSpecified
 from pytest_device.notifications.errors import TriggerError as TriggerError
+from pytest_device.notifications.tokens import DevicePushToken as DevicePushToken
+from pytest_device.notifications.tokens import PushToken as PushToken
+from pytest_device.notifications.tokens import PushTokenRequest as PushTokenRequest
 from pytest_device.notifications.triggers import CalendarTrigger as CalendarTrigger
 from pytest_device.notifications.triggers import ChannelTrigger as ChannelTrigger
 from pytest_device.notifications.triggers import DailyTrigger as DailyTrigger

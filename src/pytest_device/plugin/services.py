@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pytest_device.app.project import Project
     from pytest_device.auth.provider import IdentityProvider
     from pytest_device.auth.token import TokenResponse
+    from pytest_device.notifications.endpoint import PushEndpoint
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +59,12 @@ def device_sign_in(
 
     with signing_in(device_identity_provider, lambda *secrets: redactor_of(request.config).add(*secrets)) as sign_in:
         yield sign_in
+
+
+@pytest.fixture(scope="session")
+def device_push_endpoint() -> "Generator[PushEndpoint]":
+    """Provide the push service's endpoint for tokens on this machine, one for each process of the run."""
+    from pytest_device.notifications.endpoint import PushEndpoint
+
+    with PushEndpoint() as endpoint:
+        yield endpoint
