@@ -26,8 +26,8 @@ from pytest_device.notifications.triggers import (
     zone_of,
 )
 
-MAX_FIRES: Final = 100_000
-"""Of one call; a trigger that repeats each second fires as often in 28 hours."""
+MAX_FIRES: Final = 20_000
+"""Of one call; a trigger that repeats each second fires as often in 6 hours."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _IOS_REPEATING_SECONDS: Final = 60
 """The shortest repeating interval: reference of UNTimeIntervalNotificationTrigger."""
@@ -67,7 +67,7 @@ def fires_between(
 ) -> list[datetime]:
     """Return when a trigger that is scheduled at ``start`` fires before ``end``, in order.
 
-    Raises TriggerError, also for more than 100,000 times; NotSpecified.
+    Raises TriggerError, also for more than 20,000 times; NotSpecified.
     """
     milliseconds(end)
     known = trigger if trigger is None or isinstance(trigger, Trigger) else parse_trigger(trigger, platform)
@@ -85,11 +85,16 @@ def _fires(trigger: Trigger | None, start: datetime, zone: ZoneInfo, platform: P
     fire = next_trigger_date(trigger, start, zone, platform=platform)
     while fire is not None:
         yield fire
-        if not repeats(trigger):
-            return
-        # An interval counts from the last time. A date is looked for again once it has passed.
-        after = fire if isinstance(trigger, TimeIntervalTrigger) else fire.astimezone(UTC) + _MILLISECOND
-        fire = next_trigger_date(trigger, after, zone, platform=platform)
+        fire = after_fire(trigger, fire, zone, platform=platform)
+
+
+def after_fire(trigger: Trigger | None, fire: datetime, zone: ZoneInfo, *, platform: Platform) -> datetime | None:
+    """Return when a trigger that has fired fires again, None if it does not."""
+    if not repeats(trigger):
+        return None
+    # An interval counts from the last time. A date is looked for again once it has passed.
+    after = fire if isinstance(trigger, TimeIntervalTrigger) else fire.astimezone(UTC) + _MILLISECOND
+    return next_trigger_date(trigger, after, zone, platform=platform)
 
 
 def repeats(trigger: Trigger | None) -> bool:
