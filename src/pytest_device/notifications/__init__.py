@@ -37,6 +37,15 @@ from pytest_device.notifications.permissions import NotificationPermissionsStatu
 from pytest_device.notifications.presenting import Dropped as Dropped
 from pytest_device.notifications.presenting import Presented as Presented
 from pytest_device.notifications.presenting import Subscription as Subscription
+from pytest_device.notifications.push import AdbPush as AdbPush
+from pytest_device.notifications.push import AgentDevicePush as AgentDevicePush
+from pytest_device.notifications.push import AppiumPush as AppiumPush
+from pytest_device.notifications.push import CallablePush as CallablePush
+from pytest_device.notifications.push import DevicePush as DevicePush
+from pytest_device.notifications.push import LocalPush as LocalPush
+from pytest_device.notifications.push import PushDelivery as PushDelivery
+from pytest_device.notifications.push import PushDevice as PushDevice
+from pytest_device.notifications.push import Shown as Shown
 from pytest_device.notifications.tokens import DevicePushToken as DevicePushToken
 from pytest_device.notifications.tokens import PushToken as PushToken
 from pytest_device.notifications.tokens import PushTokenRequest as PushTokenRequest
