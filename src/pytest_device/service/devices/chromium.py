@@ -123,7 +123,7 @@ class Chromium:
         others = {origin_of(app.base) for app in self._apps.values()} - origins
         origins |= self._tabs.visited - others  # a test cannot name the origins that an app has navigated to
         await (await self._tabs.main()).forget(origins, keep_others=bool(others))
-        self._center.forget(origins)
+        await self._center.forget(origins)
         self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:

@@ -32,7 +32,7 @@
 
   Object.defineProperty(Notification, 'permission', { get: permission });
   Notification.requestPermission = async (done) => {
-    if (permission() === 'default') allowed = await ask('permission');
+    if (permission() === 'default') allowed = await ask('permission', { origin: self.origin });
     done?.(permission());
     return permission();
   };

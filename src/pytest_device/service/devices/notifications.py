@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices.cdp import LIMIT_SECONDS, Connection, Event, Message
+from pytest_device.service.devices.cdp import Connection, Event, Message
 
 BINDING: Final = "__pytestDeviceCall"
 SCRIPT: Final = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
@@ -18,7 +18,10 @@ MOST_SHOWN: Final = 100
 """As many as a phone shows of one app: older ones are forgotten."""
 MAX_PAYLOAD_BYTES: Final = 4096
 """Of a pushed message: RFC 8030 section 7.2."""
-_GRANTED: Final = {"permission": {"name": "notifications"}, "setting": "granted"}
+_PERMISSION: Final = {"permission": {"name": "notifications"}}
+
+_PATIENCE_SECONDS: Final = 2.0
+"""For what an app may be about to do: register its service worker."""
 
 Show = Callable[[str], Awaitable[None]]
 """Opens a URL in the app."""
@@ -67,6 +70,7 @@ class NotificationCenter:
         self._keys = count(1)
         self._workers: dict[str, str] = {}
         """Debugging sessions of workers, by target: a worker that is debugged does not stop."""
+        self._permitted: set[str] = set()
         self._root: str | None = None
         """A debugging session of its own: those of pages would else be taken for new pages."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,8 +79,11 @@ class NotificationCenter:
         """Return the notifications: ``key``, ``title``, ``options`` and ``scope``."""
         return list(self._shown.values())
 
-    def forget(self, origins: set[str]) -> None:
-        """Remove the notifications of origins."""
+    async def forget(self, origins: set[str]) -> None:
+        """Remove the notifications of origins, and what the user has allowed them."""
+        for origin in self._permitted & origins:
+            await self._permit(origin, "prompt")
+        self._permitted -= origins
         self._shown = {
             key: one for key, one in self._shown.items() if not one["scope"].startswith(tuple(f"{o}/" for o in origins))
         }
@@ -143,11 +150,15 @@ class NotificationCenter:
             case "open":
                 await self._show(asked["url"])
             case "permission":
-                await self._connection.call("Browser.setPermission", _GRANTED)
+                await self._permit(asked["origin"], "granted")
                 return "granted"
             case _:
                 pass
         return None
+
+    async def _permit(self, origin: str, setting: str) -> None:
+        self._permitted.add(origin)
+        await self._connection.call("Browser.setPermission", {**_PERMISSION, "setting": setting, "origin": origin})
 
     def _add(self, asked: Mapping[str, Any]) -> None:
         tag, scope = asked["options"].get("tag"), asked["scope"]
@@ -210,7 +221,7 @@ class NotificationCenter:
 
 async def _until(workers: _Workers, find: Callable[[], str | None], missing: str) -> str:
     try:
-        async with asyncio.timeout(LIMIT_SECONDS):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
             while (found := find()) is None:
                 workers.changed.clear()
                 await workers.changed.wait()
