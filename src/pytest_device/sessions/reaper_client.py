@@ -190,15 +190,16 @@ class ReaperClient:
         self._is_ending = True
         self._channel.send(messages.End())
         try:
-            with self._change, suppress(KeyboardInterrupt):  # which cuts the wait only: the reaper goes on
-                self._change.wait_for(lambda: not self.pending(), timeout_seconds)
+            with self._change:  # a report that arrives after the wait belongs to the reaper alone
+                with suppress(KeyboardInterrupt):  # which cuts the wait only: the reaper goes on
+                    self._change.wait_for(lambda: not self.pending(), timeout_seconds)
+                unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
+                return [event for pending in unreported for event in pending.end_events()]
         finally:
             self._channel.close()
             self._client.close()
             if self._run:
                 self._run.leave()
-        unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
-        return [event for pending in unreported for event in pending.end_events()]
 
     def _intent(self, request: SessionRequest) -> Entry:
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES
@@ -259,8 +260,8 @@ class ReaperClient:
             self._note(pending, report)
 
     def _note(self, pending: PendingSession, report: messages.SessionReport) -> None:
-        pending.on_report(report)
         with self._change:
+            pending.on_report(report)
             self._change.notify_all()
 
     def _restore(self) -> Iterator[messages.Request]:
