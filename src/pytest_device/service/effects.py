@@ -1,4 +1,4 @@
-"""The test interface over HTTP: its routes, and the effects of faults on other requests; faults.py documents both."""
+"""The testing API: its routes, and the effects of faults on other requests; faults.py documents both."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from pytest_device.service.sessions import Sessions
 from pytest_device.spec import SESSIONS_PATH
 
 _SESSION: Final = len(SESSIONS_PATH.split("/"))
-"""The position of the session id in a path."""
+"""Position of the session ID in a path."""
 OPERATIONS: Final = ("create", "get", "stop", CONTROLLER)
 _NEVER: Final = frozenset(
     (
@@ -113,7 +113,7 @@ def _done() -> Response:
 
 
 class ConnectionLostError(Exception):
-    """The connection has to be closed, with a reset or without, before the answer is complete.
+    """Signals that the connection must be closed, with or without a reset, before the answer is complete.
 
     An ASGI application cannot do that itself: the server closes its socket, and a test that calls the application
     in-process raises an error in its client.
@@ -178,7 +178,7 @@ class _Strike:
         await self.app(self.scope, self.receive, self.send)
 
     async def receive_all(self) -> None:
-        """Receive the whole request: closing a connection with unread bytes would reset it."""
+        """Receive the whole request: closing a connection with unread data would reset it."""
         while (await self.receive()).get("more_body"):
             pass
 
@@ -263,7 +263,7 @@ EFFECTS: Final[Mapping[str, Callable[[_Strike], Awaitable[None]]]] = {
 
 
 def _operation(scope: Scope) -> str | None:
-    """Return the operation of the document that a request calls, None for any other request."""
+    """Return the document's operation that a request calls, None for any other request."""
     if scope["type"] != "http":
         return None
     path: str = scope["path"]
