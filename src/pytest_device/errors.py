@@ -5,8 +5,8 @@ DeviceError
 │   ├── AuthConfigError         found in a call of the sign-in library; a ValueError, too
 │   └── ProjectError            found in the files of the app under test
 ├── ServiceError
-│   ├── TransportError          no answer
-│   ├── UnexpectedReplyError    an answer that is not in the document
+│   ├── TransportError          no response
+│   ├── UnexpectedReplyError    a response that is not in the document
 │   ├── StopDelayedError        a stop that takes longer, and continues by itself
 │   └── StatusError             a refusal
 │       ├── InvalidRequestError 400
@@ -23,7 +23,7 @@ DeviceError
 │   ├── SessionTimeoutError     not ready in time
 │   └── StopFailedError         may still be running
 ├── ControllerError             the session is fine, but its controller failed or refused
-│   ├── ControllerLostError     no answer of the controller's own
+│   ├── ControllerLostError     no response of the controller's own
 │   ├── AgentDeviceError        a refusal by agent-device
 │   └── ArgentError             a refusal by argent
 ├── ResponseError               an error response of an identity provider
@@ -79,7 +79,7 @@ class ServiceError(DeviceError):
 
 
 class TransportError(ServiceError):
-    """No complete answer arrived.
+    """No complete response arrived.
 
     ``sent`` is False only if the request was certainly never sent, so that repeating it is safe.
     """
@@ -90,7 +90,7 @@ class TransportError(ServiceError):
 
 
 class UnexpectedReplyError(ServiceError):
-    """An answer that does not match the document.
+    """A response that does not match the document.
 
     ``session_id`` is the ID that could still be read from it: that session exists and must be stopped.
     """
@@ -107,7 +107,7 @@ class StopDelayedError(ServiceError):
 class StatusError(ServiceError):
     """A refusal: ``status`` is the HTTP status, ``detail`` the service's explanation, in any format.
 
-    ``retry_after_seconds`` is the service's ``Retry-After``, None without one. ``is_page``: whether the answer was an
+    ``retry_after_seconds`` is the service's ``Retry-After``, None without one. ``is_page``: whether the response was an
     HTML page, which an intermediary sent.
     """
 
@@ -262,11 +262,11 @@ class TokenError(ResponseError):
 
 
 class ControllerError(DeviceError):
-    """The controller of a session in progress did not answer, or refused a call."""
+    """The controller of a session in progress did not respond, or refused a call."""
 
 
 class ControllerLostError(ControllerError):
-    """The controller did not answer, or another program did: never the test's fault."""
+    """The controller did not respond, or another program did: never the test's fault."""
 
 
 class AgentDeviceError(ControllerError):

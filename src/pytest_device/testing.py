@@ -72,7 +72,7 @@ class FaultyService:
         self._ask("POST", f"/sessions/{session_id}/expire")
 
     def requests(self) -> list[tuple[str, int | None]]:
-        """Return the requests so far: operation and status, None if no answer was sent."""
+        """Return the requests so far: operation and status, None if no response was sent."""
         return [(seen["operation"], seen["status"]) for seen in self._ask("GET", "/requests")]
 
     def sessions(self) -> list[dict[str, Any]]:

@@ -71,7 +71,7 @@ def _is_ok(reply: Any) -> bool:
 
 
 class _Deadline:
-    """Ends any wait in time: httpx' timeouts only limit each pause."""
+    """Ends any wait in time: httpx's timeouts only limit each pause."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds

@@ -134,7 +134,7 @@ class Transport:
                 body += chunk
                 if len(body) > MAX_REPLY_BYTES:
                     raise self.lost(f"returned more than {MAX_REPLY_BYTES} bytes")
-                if time.monotonic() > until:  # httpx' timeouts only limit each pause
+                if time.monotonic() > until:  # httpx's timeouts only limit each pause
                     raise self.lost("does not finish its response in time")
             return Reply(reply.status_code, bytes(body))
 

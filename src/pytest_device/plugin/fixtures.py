@@ -106,7 +106,7 @@ def device_drivers(
     """Provide an Appium driver for each device of the test, by its marker's name; quit after the test."""
     from pytest_device.plugin.provider.drivers import started
 
-    del device_sessions  # needed for its set-up only
+    del device_sessions  # needed for its setup only
     with started(_devices(request), request.node, device_appium_options, device_driver_policy) as drivers:
         yield drivers
 

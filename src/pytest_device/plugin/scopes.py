@@ -1,4 +1,4 @@
-"""Fixtures and their scopes: which tests may share a driver, and the order of set-up."""
+"""Fixtures and their scopes: which tests may share a driver, and the order of setup."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,7 @@ _SHARES: Final = {"class": (Share.CLASS, Share.MODULE, Share.RUN), "module": (Sh
 """Scopes in which a driver's device may be shared, by the driver's scope; otherwise the whole run."""
 _NODES: Final[Mapping[str, type[pytest.Collector]]] = {"class": pytest.Class, "module": pytest.Module}
 _XUNIT: Final = ("_unittest_setUpClass_fixture_", "_xunit_setup_class_fixture_", "_xunit_setup_module_fixture_")
-"""Prefixes of pytest's names for the set-up of classes and modules."""
+"""Prefixes of pytest's names for the setup of classes and modules."""
 
 
 def too_narrow(item: pytest.Function) -> Iterator[str]:
@@ -82,7 +82,7 @@ class DriverSharing:
 
 
 def set_up_order(item: pytest.Function) -> list[str]:
-    """Return a test's fixtures in set-up order: its sessions last, after any fixture that may skip the test.
+    """Return a test's fixtures in setup order: its sessions last, after any fixture that may skip the test.
 
     Appium options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
     similar methods come after the other fixtures of their scope, so that they find a shared driver.

@@ -108,7 +108,7 @@ class Receipt:
         self.incidents: list[Incident] = []
         """Errors that are not the tests' own."""
         self.lost: list[CreateUnknown] = []
-        """Create calls whose answer was lost."""
+        """Create calls whose response was lost."""
         self._records: dict[str, _Record] = {}
         """By session ID."""
         self._earlier: set[str] = set()

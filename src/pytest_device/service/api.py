@@ -26,7 +26,7 @@ from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
 MAX_BODY_BYTES: Final = 64 * 1024
 """Ours: far more than the options of a request need."""
 MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
-"""A fault may hold a large answer."""
+"""A fault may hold a large response."""
 MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024
 """agent-device accepts no more, and closes the connection before its refusal can be read."""
 MAX_APPIUM_BODY_BYTES: Final = 256 * 1024 * 1024
@@ -186,7 +186,7 @@ def _admit(owner: Account, body: CreateBody) -> None:
 
 
 def _refusal(_request: Request, error: Exception) -> Response:
-    """Turn an exception into an answer; only the log has the details of an unexpected one."""
+    """Turn an exception into a response; only the log has the details of an unexpected one."""
     match error:
         case RefusalError(status=status, code=code, headers=headers):
             return refusal(status, code, [(str(error), None)], headers)
@@ -194,7 +194,7 @@ def _refusal(_request: Request, error: Exception) -> Response:
             return refusal(400, replies.VALIDATION_ERROR, [(problem.message, problem.option) for problem in problems])
         case HTTPException(status_code=405, headers=headers):
             return refusal(405, replies.METHOD_NOT_ALLOWED, [("method not allowed on this path", None)], headers)
-        case ClientDisconnect():  # nobody receives the answer, but the service did not fail
+        case ClientDisconnect():  # nobody receives the response, but the service did not fail
             return refusal(400, replies.VALIDATION_ERROR, [("the request was aborted", None)])
         case ConnectionLostError():
             raise error

@@ -113,7 +113,7 @@ def _done() -> Response:
 
 
 class ConnectionLostError(Exception):
-    """Signals that the connection must be closed, with or without a reset, before the answer is complete.
+    """Signals that the connection must be closed, with or without a reset, before the response is complete.
 
     An ASGI application cannot do that itself: the server closes its socket, and a test that calls the application
     in-process raises an error in its client.
@@ -183,7 +183,7 @@ class _Strike:
             pass
 
     async def carry_out(self) -> _Answer:
-        """Let the service process the request; return its answer instead of sending it."""
+        """Let the service process the request; return its response instead of sending it."""
         messages: list[Message] = []
 
         async def keep(message: Message) -> None:
@@ -195,7 +195,7 @@ class _Strike:
         return _Answer(start["status"], headers, b"".join(part.get("body", b"") for part in parts))
 
     async def answer(self, answer: _Answer, *, length: int | None = None) -> None:
-        """Send an answer, or only the first ``length`` bytes of its body."""
+        """Send a response, or only the first ``length`` bytes of its body."""
         headers = {**answer.headers, "content-length": str(len(answer.body))}
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": answer.status, "headers": raw})

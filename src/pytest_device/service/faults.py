@@ -35,7 +35,7 @@ The routes, all of which need a valid token:
 
 - ``POST /testing/faults`` with a fault as JSON adds it.
 - ``POST /testing/reset`` removes all faults and forgets the requests seen so far.
-- ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no answer was sent).
+- ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no response was sent).
 - ``GET /testing/sessions`` lists every session: ``id``, ``name``, ``status``, ``reason``.
 - ``POST /testing/sessions/ID/expire`` makes a session reach its limit now.
 - ``POST /testing/sessions/ID/fail`` with ``{"reason"}`` makes its programs fail now, ready or not.
@@ -77,7 +77,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Seen:
-    """A request that reached the service; ``status`` is None until an answer is sent."""
+    """A request that reached the service; ``status`` is None until a response is sent."""
 
     operation: str
     status: int | None = None

@@ -100,7 +100,7 @@ class _Gateway:
         self._http = http
 
     async def pass_on(self, request: Request) -> Response:
-        """Forward a request to the program, and its answer to the client."""
+        """Forward a request to the program, and its response to the client."""
         reached = self._reached(request)
         if isinstance(reached, Response):
             return reached
@@ -204,7 +204,7 @@ def _passed(request: Request, *, besides: Collection[str]) -> list[tuple[str, st
 
 
 class _Then(Response):
-    """An answer with a callback that runs after it was sent or aborted."""
+    """A response with a callback that runs after it was sent or aborted."""
 
     def __init__(self, answer: Response, end: Callable[[], Awaitable[None] | None]) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""The JSON of requests and answers: sessions in the document's spelling, errors in our format."""
+"""The JSON of requests and responses: sessions in the document's spelling, errors in our format."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from pytest_device.service.lifecycle import Session
 
 NOT_STORED: Final = {"Cache-Control": "private, no-store", "Pragma": "no-cache"}
-"""For successful answers only, as the document specifies."""
+"""For successful responses only, as the document specifies."""
 
 VALIDATION_ERROR: Final = "VALIDATION_ERROR"
 SIMULATOR_ACCESS_ERROR: Final = "SIMULATOR_ACCESS_ERROR"
@@ -27,7 +27,7 @@ INTERNAL_ERROR: Final = "INTERNAL_ERROR"
 
 
 class RefusalError(Exception):
-    """A request that the service refuses; ``status``, ``code`` and the message are the answer."""
+    """A request that the service refuses; ``status``, ``code`` and the message are the response."""
 
     def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -84,7 +84,7 @@ def refusal(
 
 
 def success(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> Response:
-    """Return the answer of every successful operation: the session inside ``data``."""
+    """Return the response of every successful operation: the session inside ``data``."""
     return JSONResponse({"data": spelled(session, base_url, remote_config)}, headers=NOT_STORED)
 
 

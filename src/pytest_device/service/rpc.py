@@ -50,7 +50,7 @@ def concerns(method: str, path: str, device: Device) -> bool:
 
 
 async def translated(body: bytes, headers: Mapping[str, str], device: Device, token: str) -> bytes | Response:
-    """Do the device's part of a request; return the rest for the daemon, or the answer if nothing is left."""
+    """Do the device's part of a request; return the rest for the daemon, or the response if nothing is left."""
     request = _read(body)
     if request is None or not _is_permitted(request, headers, token):
         return body

@@ -40,7 +40,7 @@ _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A step of the start-up."""
+    """A step of the startup."""
 
     text: str
 
@@ -98,7 +98,7 @@ async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None)
 
 
 async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack) -> None:
-    """Start the service and answer requests; closing the stack stops it, in reverse order."""
+    """Start the service and handle requests; closing the stack stops it, in reverse order."""
     stack.enter_context(_only_one(config.state_dir))
     listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host
@@ -148,7 +148,7 @@ async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
 async def answer(
     app: ASGIApp, listener: socket.socket, sessions: Sessions, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Answer requests on a listening socket, call ``ready``, and sweep the sessions until ``stop`` is set."""
+    """Handle requests on a listening socket, call ``ready``, and sweep the sessions until ``stop`` is set."""
 
     async def over_sockets(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -156,7 +156,7 @@ async def answer(
         except ConnectionLostError as lost:
             _close(server, scope, reset=lost.reset)
             while (await receive())["type"] != "http.disconnect":
-                pass  # returning earlier would make uvicorn log a missing answer
+                pass  # returning earlier would make uvicorn log a missing response
 
     async def sweep() -> None:
         while True:

@@ -65,7 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
             fix = "stop the program that uses it, or choose another port, or 0 for a free one"
             raise ConfigError(f"port {port} of {host} is in use: {fix}") from error
         raise ConfigError(f"cannot listen on port {port} of {host} ({error}): choose another host or port") from error
-    # Connections inherit it; asyncio only sets it on sockets that it creates. Without it, an answer, written as head
+    # Connections inherit it; asyncio only sets it on sockets that it creates. Without it, a response, written as head
     # and body, waits 40 ms for the acknowledgement of its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

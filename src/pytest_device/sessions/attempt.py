@@ -1,4 +1,4 @@
-"""One attempt to start a session: the create call, the polls until it is ready, and the service's latest answer."""
+"""One attempt to start a session: the create call, the polls until it is ready, and the service's latest response."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -84,9 +84,9 @@ class Attempt:
     def __init__(self, request: SessionRequest, policy: WaitPolicy, config: SessionConfig) -> None:
         self._request, self._policy, self._config = request, policy, config
         self.session: Session | None = None
-        """The service's latest answer."""
+        """The service's latest response."""
         self.session_id: str | None = None
-        """Known even if the rest of the answer was malformed."""
+        """Known even if the rest of the response was malformed."""
         self.is_known = False
         """Whether the service has returned this session for its ID."""
         self.is_attached = False
@@ -97,9 +97,9 @@ class Attempt:
         self.started = self._created = self._last_seen = config.clock()
         """Start of the wait; time of creation; last time it was seen not ready."""
         self._is_answered = True
-        """Whether the last poll got a usable answer."""
+        """Whether the last poll got a usable response."""
         self._odd_since: float | None = None
-        """Since when the polls' answers have been so odd that the session may not exist."""
+        """Since when the polls' responses have been so odd that the session may not exist."""
         self._not_before = self.started
         """Earliest time of the next poll, as requested by the service."""
         self._checked_since: float | None = None
@@ -197,7 +197,7 @@ class Attempt:
         self.session = self._as_requested(session.model_copy(update={"id": known.id}))  # normalized to one spelling
 
     def _as_requested(self, session: Session) -> Session:
-        """Fill in fields missing from the service's answer with the requested values; report them once per run."""
+        """Fill in fields missing from the service's response with the requested values; report them once per run."""
         if odd := [name for name in session.odd_fields if session.remote_config or not name.startswith("remoteConfig")]:
             text = f"the service's sessions have no usable {', '.join(odd)}: done without"
             self._config.relay.event(Note(text))
@@ -205,13 +205,13 @@ class Attempt:
         return session.model_copy(update=asked)
 
     def _is_tolerated(self, error: ServiceError) -> bool:
-        """Return whether the answer may come from a replica that lags behind or an intermediary such as a proxy."""
+        """Return whether the response may come from a replica that lags behind or an intermediary such as a proxy."""
         now = self._config.clock()
         self._odd_since = now if self._odd_since is None else self._odd_since
         return is_odd(error) and now - self._odd_since < GONE_SECONDS
 
     def _tolerate(self, error: ServiceError, known: Session) -> None:
-        """Delay the next poll as the service asks, but not beyond the wait's time-out."""
+        """Delay the next poll as the service asks, but not beyond the wait's timeout."""
         if self.waited >= self._policy.timeout_seconds:
             raise timed_out(known, self.waited, f" ({known.page}). Last answer: {error}") from error
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)

@@ -35,7 +35,7 @@ OTHERS_SECONDS: Final = 120.0
 BRIEFLY_SECONDS: Final = 10.0  # while holding a device whose slot others may need: most drivers that fail do so sooner
 PASSING: Final = "infrastructure"  # may be temporary
 PAUSE_SECONDS: Final = 300.0
-"""Seconds without attempts after temporary failures: a probe costs a session, and up to the wait's time-out."""
+"""Seconds without attempts after temporary failures: a probe costs a session, and up to the wait's timeout."""
 FEWEST_IN_A_ROW: Final = 2
 """A single failure may concern one session only; a run that does not retry starts has not seen a second one."""
 
@@ -246,7 +246,7 @@ class Attempted:
         self._failure: DeviceError | None = None
 
     def may_begin(self, waited_seconds: float = 0.0, limit_seconds: float = math.inf) -> bool:
-        """Return whether to make it now; otherwise ask again, until the limit raises LeaseTimeoutError.
+        """Return whether to make it now; if not, call again. Raises LeaseTimeoutError at the time limit.
 
         Raises NotAttemptedError if it is refused, or its own error if it has failed before.
         """

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import ssl
 
 REPLY_SECONDS: Final = 30.0
-"""Maximum seconds of a call once it is connected, however slowly the answer trickles in."""
+"""Maximum seconds of a call once it is connected, however slowly the response trickles in."""
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
 _MAX_CONNECTIONS: Final = 100
@@ -72,7 +72,7 @@ class DeviceClient:
     ``get`` and ``stop`` are safe to repeat. ``get`` is retried after transport errors and temporary refusals, no sooner
     than ``Retry-After`` says, but leaves a long ``Retry-After`` to its caller; ``stop`` until the end is confirmed,
     also by a lookup of the session, and no sooner than ``Retry-After`` says, up to a maximum. ``create`` is retried
-    only if the request was certainly never sent: a lost answer may have created a session, and the interface has no
+    only if the request was certainly never sent: a lost response may have created a session, and the interface has no
     call that lists them. ``now`` returns Unix seconds.
 
     Raises ConfigError for an invalid URL or token, and a ServiceError for every call that fails.
@@ -153,22 +153,22 @@ class DeviceClient:
         return answer
 
     def _stopped(self, session_id: UUID | str) -> Session | ServiceError:
-        """Return the answer that proves the end, from the stop call or a lookup; otherwise the stop's answer."""
+        """Return the response that proves the end, from the stop call or a lookup; otherwise the stop's response."""
         path = _path(session_id)
         answer = self._tried("stop", "POST", f"{path}/stop")
         found = answer if _has_ended(answer, session_id) else self._tried("get", "GET", path)
         return found if _has_ended(found, session_id) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether the answer was lost: not if the request was never sent or was refused."""
+        """Return whether the response was lost: not if the request was never sent or was refused."""
         match error:
             case TransportError():
                 return error.sent
             case ConfigError() | NoCapacityError():
                 return False
             case StatusError():
-                return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a successful answer
-            case _:  # an interrupt loses the answer, too
+                return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a successful response
+            case _:  # an interrupt loses the response, too
                 return True
 
     def _call(
@@ -217,9 +217,9 @@ class DeviceClient:
 
     @contextmanager
     def _bounded(self, operation: str) -> Generator[None]:
-        """Limit a call's duration and convert httpx' errors into ours.
+        """Limit a call's duration and convert httpx's errors into ours.
 
-        httpx' timeouts only limit each period of silence. The calls of a client share its connections, and none knows
+        httpx's timeouts only limit each period of silence. The calls of a client share its connections, and none knows
         which one it uses, so a call that takes too long closes them all.
         """
         late = threading.Event()

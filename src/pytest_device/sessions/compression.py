@@ -1,4 +1,4 @@
-"""Decodes answers that are compressed although the requests forbid it, as some proxies send them; limits their size."""
+"""Decodes responses that some proxies compress although the requests forbid it; limits their size."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _PLAIN: Final = ("", "identity")
 
 
 class CompressionError(ValueError):
-    """An answer that cannot be decoded; ``part`` is the readable part of it."""
+    """A response that cannot be decoded; ``part`` is the readable part of it."""
 
     def __init__(self, problem: str, part: bytes) -> None:
         super().__init__(problem)

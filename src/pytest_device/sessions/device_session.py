@@ -63,7 +63,7 @@ class DeviceSession:
         self.is_new = True
         """Whether no test has used it yet."""
         self._is_outwaited: bool | None = None
-        """Whether a full time-out passed before it was ready; None if no test's wait for it has failed."""
+        """Whether a full timeout passed before it was ready; None if no test's wait for it has failed."""
         self._policy, self._config, self._find_warm = policy, config, find_warm
         self._attempts_left = 0 if requirement.attach else config.attempts - 1
         self._count_from: float | None = None
@@ -72,7 +72,7 @@ class DeviceSession:
 
     @property
     def session(self) -> Session:
-        """Return the service's latest answer."""
+        """Return the service's latest response."""
         return self._attempt.known
 
     @property
@@ -121,7 +121,7 @@ class DeviceSession:
     def outlives(self, error: BaseException) -> bool:
         """Return whether it may become ready after a test has given up on it.
 
-        A session gets a second full time-out, but no third.
+        A session gets a second full timeout, but no third.
         """
         is_timed_out, was_outwaited = isinstance(error, SessionTimeoutError), self._is_outwaited
         if self.state not in {State.STARTING, State.READY} or (is_timed_out and was_outwaited):
@@ -273,7 +273,7 @@ class DeviceSession:
     def check_alive(self) -> SessionError | None:
         """Ask the service whether it is still in progress; return the error that describes its end if it is not.
 
-        Returns None if it is, or if the service does not answer: the next call will show.
+        Returns None if it is, or if the service does not respond: the next call will show.
         """
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)

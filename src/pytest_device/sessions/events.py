@@ -141,7 +141,7 @@ class Unused(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class CreateUnknown(_OfSession):
-    """The answer to a create call was lost: a session with this name may be running, but cannot be looked up."""
+    """The response to a create call was lost: a session with this name may be running, but cannot be looked up."""
 
     name: str
 
@@ -243,7 +243,7 @@ def stop_event(of: SessionRef, stop: Callable[[], "Session"]) -> StopEvent:
 
 
 def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent:
-    """Return the event for the answer to a stop call, or for its error."""
+    """Return the event for the response to a stop call, or for its error."""
     match answer:
         case SessionGoneError():
             return Gone(of)

@@ -20,7 +20,7 @@ _FIXES: Final = {
 
 
 def shielded(client: httpx.Client) -> httpx.Client:
-    """Return a client that keeps sending when a plugin replaces httpx' sending method."""
+    """Return a client that keeps sending when a plugin replaces httpx's sending method."""
     held = vars(client)  # no public way keeps the proxies of the environment
     for transport in (held.get("_transport"), *held.get("_mounts", {}).values()):
         if isinstance(transport, httpx.HTTPTransport):

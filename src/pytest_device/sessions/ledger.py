@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ASKED: Final = "asked"
 """The create call is in flight."""
 LOST: Final = "lost"
-"""The answer to the create call was lost: a session with an unknown ID may be running."""
+"""The response to the create call was lost: a session with an unknown ID may be running."""
 LIVE: Final = "live"
 KEPT: Final = "kept"
 """Deliberately left running until its own limits or ``pytest-device stop`` end it."""
@@ -88,7 +88,7 @@ class Entry(NamedTuple):
         return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
 
     def created(self, session_id: str, url: str, answer: bytes) -> Self:
-        """Return the entry after its create call, with the duration from the answer if the request left it open."""
+        """Return the entry after its create call, with the duration from the response if the request left it open."""
         longest = minutes_in(answer) if self.minutes == LONGEST_MINUTES else None
         minutes = self.minutes if longest is None else longest + CLEANUP_MINUTES
         return self._replace(session_id=session_id, url=url, minutes=minutes)

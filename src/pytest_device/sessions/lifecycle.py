@@ -42,7 +42,7 @@ _SOON_SECONDS: Final = 0.001
 class WaitPolicy:
     """How long to wait for a session, and how often to poll it.
 
-    The time-out is generous because a service may hold a session in ``new`` while others run, and no state separates
+    The timeout is generous because a service may hold a session in ``new`` while others run, and no state separates
     queueing from booting. The interval is the one that the document recommends. The controller of an in-progress
     session may not be reachable yet: it is checked for ``controller_timeout_seconds``. Half a minute leaves room for a
     slow tunnel.
@@ -179,7 +179,7 @@ class CapacityBackoff:
         self._due -= seconds
 
     def is_due(self, waited_seconds: float) -> bool:
-        """Return whether to retry now; never after the time-out, when a new session would be useless."""
+        """Return whether to retry now; never after the timeout, when a new session would be useless."""
         return self._due <= waited_seconds < self._policy.timeout_seconds
 
     def delay(self, waited_seconds: float) -> float:

@@ -50,7 +50,7 @@ _CONFIG: Final = "remoteConfig"
 
 def _without(data: object, at_fault: Sequence[tuple[int | str, ...]]) -> dict[str, object] | None:
     """Return a session's fields without the invalid ones, None if no session remains."""
-    if not isinstance(data, dict) or () in at_fault:  # () stands for the whole object: a key is not a string
+    if not isinstance(data, dict) or () in at_fault:  # () is the whole object: a key is not a string
         return None
     rest = dict(cast("dict[str, object]", data))
     for name, *inner in at_fault:

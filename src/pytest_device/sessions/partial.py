@@ -1,4 +1,4 @@
-"""Reads a session's ID and other fields from an answer that may be malformed: without the ID it cannot be stopped."""
+"""Reads a session's ID and other fields from a response that may be malformed: without the ID it cannot be stopped."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _URL: Final = re.compile(r"https?://[!-~]{1,2000}")
 
 
 def session_id_in(body: bytes) -> str | None:
-    """Return the session ID in an answer, as written there, however malformed the rest is."""
+    """Return the session ID in a response, as written there, however malformed the rest is."""
     if session_id := session_id_of(_data_of(body)):
         return session_id
     found = _NAMED_ID.search(body.decode("latin-1"))
@@ -25,25 +25,25 @@ def session_id_in(body: bytes) -> str | None:
 
 
 def session_id_of(data: object) -> str | None:
-    """Return the session ID in the data of an answer, as written there."""
+    """Return the session ID in the data of a response, as written there."""
     session_id = cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
     return session_id if isinstance(session_id, str) and SPELLING.fullmatch(session_id) else None
 
 
 def url_in(body: bytes) -> str:
-    """Return the session page's URL without credentials, empty if the answer has none."""
+    """Return the session page's URL without credentials, empty if the response has none."""
     url = _data_of(body).get("url")
     return Redactor().text(url) if isinstance(url, str) and _URL.fullmatch(url) else ""
 
 
 def minutes_in(body: bytes) -> int | None:
-    """Return the maximum duration in an answer, None if it has no valid one."""
+    """Return the maximum duration in a response, None if it has no valid one."""
     minutes = _data_of(body).get("maxDurationMinutes")
     return minutes if type(minutes) is int and 0 < minutes <= DURATION_MAX_MINUTES else None
 
 
 def says_stopped(body: bytes, session_id: str) -> bool:
-    """Return whether an answer concerns this session and reports its end."""
+    """Return whether a response concerns this session and reports its end."""
     status = _data_of(body).get("status")
     return is_same(session_id_in(body) or "", session_id) and str(status) in TERMINAL
 

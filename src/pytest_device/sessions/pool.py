@@ -22,7 +22,7 @@ from pytest_device.spec import DURATION_MAX_MINUTES
 CLOSE_SECONDS: Final = 5.0
 """Maximum seconds to wait at the end for background calls: as long as a test's teardown waits for its stop."""
 _TIME_OUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
-"""Time-outs of a wait: in the background, no test has waited."""
+"""Timeouts that do not fail a prefetched session: no test has waited for it."""
 
 Parts = list[DeviceSession | None]
 """The sessions of one ``acquire``, in the order of its requirements; None for those that do not exist yet."""
@@ -50,7 +50,7 @@ class Pool:
     reuse. The same applies if the service refuses a session twice for lack of capacity. It prefetches only sessions
     that get a slot without waiting. So a process that holds a slot while others wait either runs a test or waits for
     the service, and both end. The one exception is a test that acquires a session while it uses another one
-    (``device_lease``): two such tests may wait for each other until the time-out.
+    (``device_lease``): two such tests may wait for each other until the timeout.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class Pool:
 
     def _wait(self, parts: Parts, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
         """Wait until all are ready; stop other sessions while the service has no capacity for one of them."""
-        patience = 1  # a single refusal may be temporary: it is worth waiting for the next answer
+        patience = 1  # a single refusal may be temporary: it is worth waiting for the next response
         since = self._clock()
         while waiting := [part for part in parts if part and not part.is_ready]:
             advanced = advance_due(waiting, self._clock, self._sleep)

@@ -26,7 +26,7 @@ from pytest_device.sessions.runs import OwnRun
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0
-"""Seconds to wait for the answer to a create call: all of the reaper's attempts, and a margin."""
+"""Seconds to wait for the response to a create call: all of the reaper's attempts, and a margin."""
 STOP_SECONDS: Final = 5.0
 """Seconds that a test's teardown waits for the stop; after that the reaper continues alongside the next test."""
 
@@ -43,7 +43,7 @@ class ReaperConfig:
     """Leave stopped sessions in the ledger for the process that reconciles the run at its end."""
     stop_seconds: float = STOP_SECONDS
     gone_seconds: float | None = GONE_SECONDS
-    """Seconds of 404 answers after which a known session counts as gone; None: it never does."""
+    """Seconds of 404 responses after which a known session counts as gone; None: it never does."""
 
 
 class ReaperClient:
@@ -171,7 +171,7 @@ class ReaperClient:
         return pending
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether the answer was lost; not if the call was interrupted, since the reaper receives it."""
+        """Return whether the response was lost; not if the call was interrupted, since the reaper receives it."""
         return isinstance(error, ServiceError) and self._client.leaves_unknown(error)
 
     def pending(self) -> int:
@@ -224,7 +224,7 @@ class ReaperClient:
         return self.register(Entry.of_session(str(session_id)))
 
     def _answer(self, pending: PendingSession, request: messages.Request, seconds: float, *kinds: type[R]) -> R | None:
-        """Send a request and return its answer; without an answer, request the stop of the session."""
+        """Send a request and return its response; without a response, request the stop of the session."""
         if self._is_ending:
             raise TransportError("create: not sent, because a signal is ending the run", sent=False)
         try:

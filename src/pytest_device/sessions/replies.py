@@ -1,4 +1,4 @@
-"""Interprets the bytes of an answer: as a session, or as an error. Pure: no network."""
+"""Interprets the bytes of a response: as a session, or as an error. Pure: no network."""
 
 import json
 import re
@@ -46,7 +46,7 @@ _REDIRECTS: Final = (
 
 
 def read_session(operation: str, status: int, body: bytes, retry_after_seconds: float | None = None) -> Session:
-    """Return the session of a successful answer; ``retry_after_seconds`` is the delay that a refusal asks for.
+    """Return the session of a successful response; ``retry_after_seconds`` is the delay that a refusal asks for.
 
     Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything that the document does not show.
     """
@@ -67,7 +67,7 @@ def read_session(operation: str, status: int, body: bytes, retry_after_seconds: 
 
 
 def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> TransportError:
-    """Return the error for a call without a complete answer, or one that was never sent."""
+    """Return the error for a call without a complete response, or one that was never sent."""
     if sent:
         return TransportError(f"{operation}: no complete answer from {base_url} ({reason})", sent=True)
     message = f"{operation}: no connection to {base_url} ({reason}): check the address and the network"
@@ -75,7 +75,7 @@ def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> Tran
 
 
 def is_passing(error: ServiceError) -> bool:
-    """Return whether the same call may succeed later: it got no answer, or a temporary error."""
+    """Return whether the same call may succeed later: it got no response, or a temporary error."""
     match error:
         case TransportError():
             return True
@@ -86,7 +86,7 @@ def is_passing(error: ServiceError) -> bool:
 
 
 def is_odd(error: ServiceError) -> bool:
-    """Return whether an answer may not come from the service, or came too early: an HTML page, or a 404."""
+    """Return whether a response may not come from the service, or came too early: an HTML page, or a 404."""
     if isinstance(error, StatusError):
         return isinstance(error, NotFoundError) or (error.status >= 400 and error.is_page)  # noqa: PLR2004
     return isinstance(error, UnexpectedReplyError)
@@ -132,7 +132,7 @@ def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: floa
 
 
 def shown(body: bytes) -> str:
-    """Return the message in an answer of any shape, as one printable line of limited length.
+    """Return the message in a response of any shape, as one printable line of limited length.
 
     The document does not show the shape of error bodies. For JSON, shows the strings that look like messages, or the
     text itself if there are none; for HTML, the text; for possible connection details, only the size.

@@ -1,4 +1,4 @@
-"""Reads the complete body of an answer, up to a maximum size."""
+"""Reads the complete body of a response, up to a maximum size."""
 
 from typing import Final, NamedTuple
 
@@ -12,7 +12,7 @@ MAX_REPLY_BYTES: Final = 1024 * 1024
 
 
 class Body(NamedTuple):
-    """The decoded body of an answer, and the number of bytes that arrived."""
+    """The decoded body of a response, and the number of bytes that arrived."""
 
     content: bytes
     arrived: int
@@ -42,7 +42,7 @@ def body_of(operation: str, reply: httpx.Response) -> Body:
 
 
 def check_whole(operation: str, reply: httpx.Response, arrived: int) -> None:
-    """Raise TransportError for a partial answer that the transport took for complete."""
+    """Raise TransportError for a partial response that the transport took for complete."""
     length = reply.headers.get("content-length", "")
     if length not in {"", str(arrived)}:
         raise TransportError(f"{operation}: {arrived} of {length} bytes arrived of a refusal", sent=True)

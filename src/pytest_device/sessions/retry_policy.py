@@ -1,4 +1,4 @@
-"""Decides when to retry a call: how often, after which pause, and for which answers. Pure.
+"""Decides when to retry a call: how often, after which pause, and for which responses. Pure.
 
 Used by both senders: the reaper, and the client that makes its own calls.
 """
@@ -35,7 +35,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,300}(\.[0-9]{1,300})?")
 
 
 def pause_after(attempts: int, retry_after_seconds: float | None = None) -> float:
-    """Return the seconds to wait after ``attempts`` attempts, at least as long as the last answer asked for."""
+    """Return the seconds to wait after ``attempts`` attempts, at least as long as the last response asked for."""
     backoff = BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 10)
     return min(max(backoff, retry_after_seconds or 0.0), PAUSE_MOST_SECONDS)
 
@@ -51,7 +51,7 @@ def is_success(status: int) -> bool:
 
 
 def is_page(body: bytes) -> bool:
-    """Return whether an answer is an HTML page: an intermediary sent it, whatever its status."""
+    """Return whether a response is an HTML page: an intermediary sent it, whatever its status."""
     return body.lstrip()[:1] == b"<"
 
 
@@ -66,13 +66,13 @@ def is_refusal(status: int, body: bytes) -> bool:
 
 
 def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
-    """Return whether a complete answer to a create call refuses it, so that no session exists.
+    """Return whether a complete response to a create call refuses it, so that no session exists.
 
     A redirect executes nothing, and 4xx statuses are the service's own. With 502 and 504 a gateway may have lost the
-    service's successful answer, and with 503, too: AWS and Envoy send 503 if the service took too long, as JSON or
+    service's successful response, and with 503, too: AWS and Envoy send 503 if the service took too long, as JSON or
     plain text, and Varnish adds a ``Retry-After`` to its HTML page. So 503 is a refusal only if it has a
     ``Retry-After`` and is not an HTML page, or if it has an error code of the service, a string as in the document.
-    Ambiguous answers count as unknown, and the call is never repeated.
+    Ambiguous responses count as unknown, and the call is never repeated.
     """
     if url_in(body):
         return False
@@ -84,12 +84,12 @@ def created_nothing(status: int, body: bytes, retry_after_seconds: float | None)
 
 
 def has_no_capacity(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
-    """Return whether a complete answer to a create call refuses it for now, so that the same call may succeed later."""
+    """Return whether a complete response to a create call refuses it for now, so that a retry may succeed later."""
     return status in {_TOO_MANY_REQUESTS, _UNAVAILABLE} and created_nothing(status, body, retry_after_seconds)
 
 
 def retry_after(value: str | None, date: str | None, now: float) -> float | None:
-    """Return after how many seconds an answer asks for a retry, None if it does not.
+    """Return after how many seconds a response asks for a retry, None if it does not.
 
     ``value`` and ``date`` are its headers ``Retry-After`` and ``Date``. A date is compared with the service's own
     clock, or with ``now`` (Unix seconds) if ``date`` is missing.
@@ -117,7 +117,7 @@ def _unix_seconds(date: str | None) -> float | None:
 
 
 def _has_code(body: bytes) -> bool:
-    """Return whether an answer is JSON with a string named ``code`` anywhere in it, as errors in the document have."""
+    """Return whether a response is JSON with a string named ``code`` anywhere in it, as errors in the document have."""
     try:
         nodes = nodes_of(json.loads(body))
     except (ValueError, RecursionError):

@@ -57,7 +57,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     """The stop call failed."""
     UNKNOWN = "unknown"
-    """The answer to its create call was lost: it may be running under an unknown ID."""
+    """The response to its create call was lost: it may be running under an unknown ID."""
     KEPT = "kept"
     """Deliberately left running until its own limits end it."""
     WARM = "warm"

@@ -42,7 +42,7 @@ class Findings:
     already: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions that had been stopped before, or were gone."""
     unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Create calls whose answer was lost and whose session may still be running."""
+    """Create calls whose response was lost and whose session may still be running."""
     elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions at other services."""
     foreign: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
@@ -179,7 +179,7 @@ def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
 
 
 def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, Session | None]:
-    """Look up sessions: None for those that the service does not know; those without an answer are omitted."""
+    """Look up sessions: None for those that the service does not know; those without a response are omitted."""
     found: dict[str, Session | None] = {}
     if not session_ids:
         return found

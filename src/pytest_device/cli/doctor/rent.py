@@ -58,7 +58,7 @@ class _Narrator:
 
 
 def check_rent(settings: Settings) -> Iterator[Finding]:
-    """Create a session, wait until its controller answers, and stop it; yield the findings."""
+    """Create a session, wait until its controller responds, and stop it; yield the findings."""
     from pytest_device.sessions.events import detail_of, is_proof
 
     reporter = _Narrator()

@@ -92,7 +92,7 @@ class Holds:
                 self._keep(hold.sessions)
 
     def resume(self, item: pytest.Item, lasting: "Sequence[DeviceRequirement]") -> None:
-        """Give a test what its fixture holds; if that is unusable for it, finish the fixture for a new set-up.
+        """Give a test what its fixture holds; if that is unusable for it, finish the fixture for a new setup.
 
         pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
         """
@@ -100,7 +100,7 @@ class Holds:
             hold = next((one for one in self.held if one.fixture == fixture), None)
             if hold and hold.needs == needs_of(item) and hold.serves(lasting):
                 hold.give_to(item)
-            else:  # includes a failed set-up, whose error pytest would raise again
+            else:  # includes a failed setup, whose error pytest would raise again
                 test: Any = item
                 test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
 

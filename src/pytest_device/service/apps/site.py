@@ -17,7 +17,7 @@ from pytest_device.service.web import LoopbackOnly, Server
 
 INDEX: Final = "index.html"
 GRACE_SECONDS: Final = 1
-"""Maximum seconds for answers in progress when a site stops."""
+"""Maximum seconds for responses in progress when a site stops."""
 
 _HOST: Final = "127.0.0.1"
 _NOT_FOUND: Final = 404

@@ -151,7 +151,7 @@ async def _started(command: Sequence[str | Path], directory: Path, environ: Mapp
 
 
 async def _answering(program: Program, limit_seconds: float) -> Browser:
-    """Return the browser once it answers."""
+    """Return the browser once it responds."""
     reader, writer = program.process.stdout, program.process.stdin
     if reader is None or writer is None:  # never: it was started with pipes
         raise RuntimeError("the browser has no pipe")

@@ -199,7 +199,7 @@ class Page:
             await self.call("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     async def _captured(self) -> bytes | None:
-        """Return a screenshot, None if the page navigated meanwhile: then the browser may never answer."""
+        """Return a screenshot, None if the page navigated meanwhile: then the browser may never respond."""
         self._is_another.clear()
         how = {"format": "jpeg", "quality": _JPEG_QUALITY, "optimizeForSpeed": True}
         async with _until(self._is_another, self._drawn("Page.captureScreenshot", how)) as (capturing, changing):

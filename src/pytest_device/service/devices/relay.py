@@ -24,7 +24,7 @@ _MESSAGE_BYTES: Final = 64 * 1024 * 1024
 """Larger than any screenshot."""
 _KEY_BYTES: Final = 16
 _NO_SESSION: Final = {"code": -32001, "message": "Session with given id not found."}
-"""Equal to the browser's own answer."""
+"""Equal to the browser's own response."""
 
 Order = Callable[[], Sequence[str]]
 """Returns the targets of the open pages, the one in front first."""
@@ -139,7 +139,7 @@ class _Client:
                 await websocket.send(json.dumps(await self._outgoing.get()))
 
     def forward(self, command: Mapping[str, Any]) -> None:
-        """Forward a program's command to the browser, and the answer back under the program's number."""
+        """Forward a program's command to the browser, and the response back under the program's number."""
         given = {name: command[name] for name in ("id", "sessionId") if name in command}
         session = command.get("sessionId", self._main)
         if session not in self._sessions:

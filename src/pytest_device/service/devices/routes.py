@@ -152,4 +152,4 @@ _HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
     ("GET", "screenshot"): ("", lambda asked: asked.device.screenshot()),
     ("GET", "log"): ("lines", _log),
 }
-"""By method and path: the field of the answer that holds the command's result, and the command."""
+"""By method and path: the field of the response that holds the command's result, and the command."""

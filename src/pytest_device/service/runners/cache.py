@@ -58,8 +58,8 @@ _Result = TypeVar("_Result")
 class Package:
     """A package to install: ``command`` runs in an empty directory with ``files``, and fills it.
 
-    ``proof`` is a file in ``directory`` that exists once the package is installed. ``by_hand`` tells users how to
-    install it themselves.
+    ``proof`` is a file in ``directory`` that exists once the package is installed. ``by_hand`` says how users install
+    it themselves.
     """
 
     title: str

@@ -71,8 +71,8 @@ class Launcher(Protocol):
     def project(self) -> Project: ...
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        """Start a controller and return it once it answers; removing the workspace stops it.
+        """Start a controller and return it once it responds; removing the workspace stops it.
 
-        Raises ControllerError if it does not answer in time, OSError if it cannot be started.
+        Raises ControllerError if it does not respond in time, OSError if it cannot be started.
         """
         ...

@@ -97,7 +97,7 @@ def _allowed(context: LaunchContext) -> Sequence[str]:
 class DaemonLauncher:
     """Runs daemons, each in its own ``directory``, to which it writes its token.
 
-    ``notes`` is the pattern of that file, ``alive`` the path of the health check and the key of a healthy answer.
+    ``notes`` is the pattern of that file, ``alive`` the path of the health check and the key of a healthy response.
     ``details`` are the keys of URL and token in the connection details.
     """
 

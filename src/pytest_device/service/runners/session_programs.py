@@ -74,7 +74,7 @@ class SessionPrograms:
         apps.mkdir(mode=0o700)
         borrowed = self.shared.devices.borrowed(record.request, own.directory, log=self.note)
         record.device = device = await stack.enter_async_context(borrowed)
-        stack.push_async_callback(own.end)  # all at once: none waits for an answer from one that has exited
+        stack.push_async_callback(own.end)  # all at once: none waits for a response from one that has exited
         if record.type is not SessionType.APPIUM:  # Appium clients install and launch their apps themselves
             await self._install_app(device, apps)
         config = await self._start_controller(self.launcher, device, own) if self.launcher else dict[str, Any]()

@@ -66,7 +66,7 @@ class _Lock:
     def release(self) -> None:
         """Unlock it; repeated calls do nothing, nor do calls in a forked child, where filelock forgets the lock."""
         if self.is_held:
-            with suppress(OSError):  # filelock removes later what cannot be removed while it is open
+            with suppress(OSError):  # filelock itself removes what cannot be removed while it is open
                 if self._left:
                     self._left.unlink(missing_ok=True)
             self._lock.release()
@@ -152,7 +152,7 @@ class FileClaim(Claim):
         for ticket in self._ahead():
             first = max(first, ticket.most)
             if self.most - first < self.count:
-                break  # the other slots need no check
+                break  # the other tickets need no check
         self.is_behind = first > 0
         for number in range(first, self.most):
             if len(self._slots) == self.count:

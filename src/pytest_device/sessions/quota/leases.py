@@ -47,7 +47,7 @@ class LeaseConfig:
     clock: Callable[[], float] = monotonic
     sleep: Callable[[float], None] = sleep
     gate: Gate = field(default_factory=lambda: Gate(Breaker(1, monotonic)))
-    """Shared by the run's processes: whether one of them has waited for an answer until the time-out."""
+    """Shared by the run's processes: whether one of them has waited for a response until the timeout."""
 
 
 class Server:
@@ -57,7 +57,7 @@ class Server:
         self.config = config
         self.has_answered = False
         self._waiting = config.gate.attempt(SLOTS)
-        """Fails with a claim that is withdrawn while the server does not answer, so that the next ones don't wait for
+        """Fails with a claim that is withdrawn while the server does not respond, so that the next ones don't wait for
         it."""
         self._is_given_up = False
         parts = urlsplit(config.url)
@@ -91,7 +91,7 @@ class Server:
         return lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
-        """Release a claim's slots, or one of them; without an answer they expire by themselves."""
+        """Release a claim's slots, or one of them; without a response they expire by themselves."""
         try:
             self._run(self._drop, claim, "" if number is None else number)
         except RedisError:
@@ -111,12 +111,12 @@ class Server:
 
     @property
     def is_given_up(self) -> bool:
-        """Return whether a test of the run has waited until its time-out since the last answer."""
+        """Return whether a test of the run has waited until its timeout since the last response."""
         self._is_given_up = self._is_given_up or self._waiting.is_refused
         return self._is_given_up
 
     def give_up(self) -> None:
-        """Keep the run's other tests from waiting for an answer."""
+        """Keep the run's other tests from waiting for a response."""
         self._is_given_up = True
         self._waiting.failed(LeaseTimeoutError("the server of the slots does not answer"))
 
@@ -244,9 +244,9 @@ class LeaseClaim(Claim):
         return self._slots
 
     def fill(self) -> bool:
-        """Take all requested slots or none; also returns False if the server has stopped answering.
+        """Take all requested slots or none; also returns False if the server has stopped responding.
 
-        Raises ConfigError if it never answered, LeaseTimeoutError if an earlier claim's wait timed out.
+        Raises ConfigError if it never responded, LeaseTimeoutError if an earlier claim's wait timed out.
         """
         if self._slots:
             return True

@@ -36,7 +36,7 @@ class Slots:
     No claim blocks another: a call never waits while it holds a slot, and ``gives_way`` releases unused slots of
     earlier calls. A claim whose process still uses other slots is urgent, and served before those of processes without
     any, which may be waiting for these very slots. Two tests that each use sessions, and together need more than the
-    maximum, end by the time-out.
+    maximum, end by the timeout.
 
     Runs with different limits use the first ``most`` slots each. So none exceeds its own limit, and all together do not
     exceed the highest one; but a run with a lower limit waits while others hold the first slots.

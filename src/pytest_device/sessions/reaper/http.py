@@ -1,4 +1,4 @@
-"""Makes one HTTP call with the standard library: limited in size, never redirected, with a read time-out."""
+"""Makes one HTTP call with the standard library: limited in size, never redirected, with a read timeout."""
 
 import base64
 import http.client
@@ -13,14 +13,14 @@ from pytest_device.sessions.retry_policy import retry_after
 
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 30.0
-"""Maximum seconds between two bytes of an answer."""
+"""Maximum seconds between two bytes of a response."""
 MAX_BYTES: Final = 1024 * 1024
 
 _CHUNK_BYTES: Final = 64 * 1024
 
 
 def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
-    """Send a call; return the answer.
+    """Send a call; return the response.
 
     The body is added to ``seen`` as it arrives, so that a caller that stops waiting can read it: it may hold a
     session's ID.

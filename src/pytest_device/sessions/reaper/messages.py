@@ -22,7 +22,7 @@ class Endpoint(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A complete answer of the service; ``retry_after`` in seconds, if given."""
+    """A complete response of the service; ``retry_after`` in seconds, if given."""
 
     status: int
     body: bytes
@@ -30,9 +30,9 @@ class Reply(NamedTuple):
 
 
 class NoReply(NamedTuple):
-    """No complete answer; ``sent`` is False only if the request was certainly never sent.
+    """No complete response; ``sent`` is False only if the request was certainly never sent.
 
-    ``body`` is the part of the answer that arrived: it may hold a session's ID.
+    ``body`` is the part of the response that arrived: it may hold a session's ID.
     """
 
     problem: str

@@ -20,14 +20,14 @@ class WatchedSession:
 
     def __init__(self, entry: Entry, body: str | None = None, due: float | None = None) -> None:
         self.entry, self.body, self.due = entry, body, due
-        """``due`` is when to send its next call; None if it needs none or awaits an answer."""
+        """``due`` is when to send its next call; None if it needs none or awaits a response."""
         self.deadline = time.monotonic() + entry.minutes * 60
         self.attempts = 0
         self.wanted = True
         self.is_stopping = False
         """Whether a stop call is open: meanwhile the session is looked up."""
         self.refusal: messages.Answer | None = None
-        """Answer to a stop call that does not prove the end; the session is then looked up, too."""
+        """Response to a stop call that does not prove the end; the session is then looked up, too."""
         self.missing_since: float | None = None
         """Since when the service has only returned 404."""
         self.is_due = False
@@ -51,7 +51,7 @@ class WatchedSession:
         return messages.Call(number, "POST", f"{path}/stop", seconds=STOP_SECONDS)
 
     def note(self, answer: messages.Answer, now: float) -> None:
-        """Record an answer that does not prove the end."""
+        """Record a response that does not prove the end."""
         if not (isinstance(answer, messages.Reply) and is_missing(answer.status, answer.body)):
             self.missing_since = None
         elif self.missing_since is None:
