@@ -1,4 +1,4 @@
-"""Counts from its events what a run did with sessions."""
+"""Counts a run's sessions, times and errors from its events."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

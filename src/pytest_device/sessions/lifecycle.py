@@ -1,4 +1,4 @@
-"""Decides the next step for a session that a test waits for, and words its errors. Pure: no clock, no network."""
+"""Decides the next step for a session that a test waits for, and formats its errors. Pure: no clock, no network."""
 
 import random
 from collections.abc import Callable, Sequence

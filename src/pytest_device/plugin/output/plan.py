@@ -1,4 +1,4 @@
-"""Reports the sessions that a run would create (``--device-dry-run``) and its expected course (``--device-plan``)."""
+"""Reports the sessions that a run would create (``--device-dry-run``) and its expected schedule (``--device-plan``)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence

@@ -92,7 +92,7 @@ class Holds:
                 self._keep(hold.sessions)
 
     def resume(self, item: pytest.Item, lasting: "Sequence[DeviceRequirement]") -> None:
-        """Give a test what its fixture holds; if that is unusable for it, finish the fixture for a new setup.
+        """Give a test what its fixture holds, or finish the fixture, so that pytest sets it up again.
 
         pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
         """

@@ -40,7 +40,7 @@ class NoReaper(NamedTuple):
 
 
 class DirectCalls:
-    """The reaper's work in the run's own process, where no other can be started: direct calls, no messages.
+    """The reaper's work in the run's own process, where no other may or can be started: direct calls, no messages.
 
     One thread decides, and each call has its own thread, so that an interrupted test never loses a response. The next
     run stops the sessions that are left when the process ends.
