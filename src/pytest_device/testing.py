@@ -47,7 +47,7 @@ def transport_of(app: "ASGIApp") -> httpx.MockTransport:
 
 
 class FaultyService:
-    """A running local service with its testing API enabled: ``url``, ``token``, ``app_id``."""
+    """A running local service with its test interface enabled: ``url``, ``token``, ``app_id``."""
 
     def __init__(self, service: LocalService) -> None:
         self.url = service.url

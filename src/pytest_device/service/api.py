@@ -63,7 +63,7 @@ def create_app(
 
     ``base_url`` is the URL of the service and of its session pages. Requests whose Host header does not name this
     machine are refused unless ``any_host``: a web page must not reach the service under its own host name. ``faults``
-    adds the testing API. ``more`` are routes with their own keys: they see no access token. ``refuses`` is called
+    adds the test interface. ``more`` are routes with their own keys: they see no access token. ``refuses`` is called
     before a session is created. ``max_sessions`` limits the active sessions.
     """
     api = _Api(sessions, accounts, base_url, refuses, max_sessions)

@@ -21,7 +21,7 @@ _HIGHEST_PORT: Final = 65535
 class ServiceConfig:
     """One account with one project and one token, and the directories and network address of the service.
 
-    ``port`` 0 selects a free one. ``testing`` adds the testing API. ``role``, ``simulator_access`` and
+    ``port`` 0 selects a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
     ``max_duration_minutes`` restrict the account. ``boot_seconds`` is the boot time of simulated devices. Programs for
     ``types`` are installed before the service is ready, those for other session types with their first session.
     ``requests`` are create requests that will be sent: a browser that they need is installed before the service is

@@ -1,4 +1,4 @@
-"""The testing API: its routes, and the effects of faults on other requests; faults.py documents both."""
+"""The test interface: its routes, and the effects of faults on other requests; faults.py documents both."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Failures of a real service, on demand: the faults of the testing API.
+"""Failures of a real service, on demand: the faults of the test interface.
 
 A fault has an ``operation``, an ``effect`` and the effect's parameters. It applies to ``times`` requests of its
 operation (default 1, null for all) after skipping ``skip`` of them (default 0). If several faults have the same

@@ -245,4 +245,4 @@ DOCUMENT: Final[_Schema] = {
         "securitySchemes": {"accessToken": {"type": "http", "scheme": "bearer"}},
     },
 }
-"""The whole document, ready for JSON. It does not include the testing API."""
+"""The whole document, ready for JSON. It does not include the test interface."""

@@ -30,7 +30,7 @@ def shielded(client: httpx.Client) -> httpx.Client:
 
 @contextmanager
 def culprit_named(url: str) -> Generator[None]:
-    """Raise ServiceError with the plugin's name and the fix if a plugin blocks a call in the block."""
+    """Raise ServiceError with the plugin's name and the fix if a plugin blocks a call to ``url`` in the block."""
     try:
         yield
     except Exception as error:

@@ -56,7 +56,7 @@ class WholeRun:
         self._unknown = list(accumulate(map(self._is_unknown, items), initial=0))
         """Number of tests with unknown durations before each test."""
         self._next_new = [len(items)] * len(items)
-        """For each test, the next one with other devices than its predecessor."""
+        """For each test, the next one whose devices differ from its predecessor's."""
         for place in range(len(items) - 2, -1, -1):
             of_next = needs_of(items[place + 1])
             is_new = of_next and of_next != needs_of(items[place])

@@ -107,7 +107,7 @@ class WorkerLookahead:
                 self._pending = [number for number in self._pending if self._items[number] is not item]
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
-        """Return the number for pending tests, or else for the next test and the needs that are over."""
+        """Return the number for pending tests; without assignments, use the next test and the needs that are over."""
         if self._pending is not None:
             return max((planned(item)[need] for item in self._following()), default=0)
         if nextitem is None:

@@ -13,7 +13,7 @@ LIMIT_SECONDS: Final = 10.0
 _READ_BYTES: Final = 1024 * 1024
 _END: Final = b"\0"
 _GONE: Final[Mapping[str, Any]] = {}
-"""Response to open commands when the browser exits."""
+"""Reply to pending commands when the browser exits."""
 
 Message = Mapping[str, Any]
 Take = Callable[[Message], None]
