@@ -12,7 +12,7 @@ import httpx
 
 from pytest_device.controllers.transport import OK, access_of, address_of, reason_of, refusal_of
 from pytest_device.redact import is_loopback
-from pytest_device.sessions.interference import check_sent, culprit_named, shielded
+from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
 
@@ -107,7 +107,7 @@ def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
     try:
         address, access = address_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
         client = httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(address.host), **access)
-        with culprit_named(probe.base_url), shielded(client):
+        with naming_intercepting_plugin(probe.base_url), protect_from_mocks(client):
             try:
                 return _answer(client, address, probe, deadline)
             except (httpx.NetworkError, httpx.RemoteProtocolError):

@@ -13,7 +13,7 @@ import httpx
 
 from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.sessions.interference import shielded
+from pytest_device.sessions.interference import protect_from_mocks
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
@@ -66,7 +66,7 @@ class Transport:
                 limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
                 **access_of(base_url, token),
             )
-            self._client = shielded(client)
+            self._client = protect_from_mocks(client)
         except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also raised for invalid proxy variables
             raise ControllerError(f"{controller} cannot be called: {type(error).__name__}{self._page}") from None
 

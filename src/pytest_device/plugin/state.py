@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.argent import Argent
     from pytest_device.controllers.environment import ControllerEnvironment
-    from pytest_device.sessions.breaker import Attempted
+    from pytest_device.sessions.breaker import AttemptHandle
     from pytest_device.sessions.events import SessionRef
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.requirement import DeviceRequirement
@@ -44,7 +44,7 @@ NOT_LEFT: Final = pytest.StashKey[bool]()
 """Whether a test no longer counts as remaining: it is done, or requested no device at collection."""
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """A test's Appium drivers, by device name."""
-STARTS: Final = pytest.StashKey[dict[str, "Attempted"]]()
+STARTS: Final = pytest.StashKey[dict[str, "AttemptHandle"]]()
 """Driver starts that a test has reserved but not made yet."""
 USES: Final = pytest.StashKey[dict[str, "Use"]]()
 """A test's access to agent-device or argent, by device name."""

@@ -19,7 +19,7 @@ from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_a
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing, release_starts
-from pytest_device.sessions.breaker import BRIEFLY_SECONDS, OTHERS_SECONDS, Judge, key_of
+from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS, WAIT_WITH_DEVICE_SECONDS, Judge, key_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
@@ -82,7 +82,7 @@ class Devices:
 
     def patience_seconds(self) -> float:
         """Return the seconds to wait for other workers: few while holding a session, since they may need its slot."""
-        return BRIEFLY_SECONDS if self._pool.has_any else OTHERS_SECONDS
+        return WAIT_WITH_DEVICE_SECONDS if self._pool.has_any else WAIT_FOR_OTHERS_SECONDS
 
     def acquire(
         self,
@@ -128,8 +128,8 @@ class Devices:
         if not plan.ahead or self._is_forked or os.getpid() != self._pid:
             return
         with suppress(DeviceError):  # raised again when the test acquires the session
-            self._pool.expect(plan.lasting, policy)
-            self._pool.expect(plan.ahead, self.policy())
+            self._pool.prefetch(plan.lasting, policy)
+            self._pool.prefetch(plan.ahead, self.policy())
 
     @contextmanager
     def lease(self, arguments: Mapping[str, Any]) -> "Generator[Session]":
@@ -244,7 +244,7 @@ class Devices:
         except DeviceError as error:
             note_defaults(error, needs)
             for need in needs:
-                self.gate.met(key_of(need.request, need.attach or None), item.nodeid)
+                self.gate.note_affected_test(key_of(need.request, need.attach or None), item.nodeid)
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since
