@@ -62,7 +62,7 @@ class Transport:
         try:
             self._base_url = base_url
             client = httpx.Client(
-                trust_env=not is_loopback(address_of(base_url).host),
+                trust_env=not is_loopback(url_of(base_url).host),
                 limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
                 **access_of(base_url, token),
             )
@@ -123,8 +123,8 @@ class Transport:
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         headers = {"Content-Type": "application/json"} if body else {}
-        address = address_of(self._base_url, path)
-        stream = self._client.stream(method, address, content=body, headers=headers, timeout=timeout)
+        url = url_of(self._base_url, path)
+        stream = self._client.stream(method, url, content=body, headers=headers, timeout=timeout)
         return self._received(stream, time.monotonic() + seconds)
 
     def _received(self, stream: "AbstractContextManager[httpx.Response]", until: float) -> Reply:
@@ -139,7 +139,7 @@ class Transport:
             return Reply(reply.status_code, bytes(body))
 
 
-def address_of(base_url: str, path: str = "") -> httpx.URL:
+def url_of(base_url: str, path: str = "") -> httpx.URL:
     """Return the URL of a path below a base URL, without credentials.
 
     Raises httpx.InvalidURL or ValueError if it is not valid.

@@ -13,8 +13,8 @@ from pytest_device.plugin.project import opened
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     IDLE_MIN_MINUTES,
-    LEFT_OUT,
     NAME_MAX_LENGTH,
+    OMITTED_VALUES,
     Platform,
     SessionType,
     Share,
@@ -212,7 +212,7 @@ def need_of(
     if attach:  # equal for all its tests, whatever they request for their own sessions
         request = SessionRequest(app_id=request.app_id, platform=request.platform, type=request.type)
         return names.needs.setdefault(key, DeviceRequirement(request, Share.RUN, attach=attach))
-    defaults_of_ours = [name for name in LEFT_OUT if name not in given and settings.is_default(name)]
+    defaults_of_ours = [name for name in OMITTED_VALUES if name not in given and settings.is_default(name)]
     return names.needs.setdefault(key, DeviceRequirement(request, sharing_key, minutes, defaults_of_ours))
 
 

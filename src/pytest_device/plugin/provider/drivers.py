@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.controllers.appium.connection import DriverPolicy, address_of
+from pytest_device.controllers.appium.connection import DriverPolicy, url_of
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.controllers.appium.options import capabilities_of, check_options
 from pytest_device.plugin.markers import SINGLE
@@ -74,7 +74,7 @@ def started(
             key = key_of(request, capabilities_of(known))  # as computed before there is a session
             with devices.gate.attempting(key, item.nodeid, starts.pop(key, None)):
                 drivers[name] = stack.enter_context(started_one)
-            _hide_address(item, one.session, drivers[name])
+            _hide_url(item, one.session, drivers[name])
         starting.close()
         item.stash[DRIVERS] = drivers
         try:
@@ -83,11 +83,11 @@ def started(
             item.stash[DRIVERS] = {}
 
 
-def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None:
+def _hide_url(item: pytest.Item, session: Session, one: "WebDriver") -> None:
     """Mask the URL that a driver was redirected to if its host is not the session's: it gives access to the device."""
-    address, config = address_of(one), session.remote_config
-    if isinstance(config, AppiumConfig) and urlsplit(address).hostname != urlsplit(config.appium_url).hostname:
-        redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
+    url, config = url_of(one), session.remote_config
+    if isinstance(config, AppiumConfig) and urlsplit(url).hostname != urlsplit(config.appium_url).hostname:
+        redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": url, "capabilities": {}}).secrets())
 
 
 def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:

@@ -75,8 +75,8 @@ def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmSto
     """Return the store of warm sessions, None if none are kept; report the reason if they were requested."""
     from pytest_device.controllers.health import problem_of
 
-    if settings.not_warm:
-        relay.event(Note(settings.not_warm))
+    if settings.keep_warm_ignored_because:
+        relay.event(Note(settings.keep_warm_ignored_because))
     if not (settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)):
         return None
     if not backend.sessions().can_keep_warm:

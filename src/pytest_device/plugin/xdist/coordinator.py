@@ -111,7 +111,7 @@ class Coordinator:
             self._service = LocalService.start(
                 progress=self._terminal.progress,
                 types=[],  # only the workers know the types
-                **settings.of_local_service(),
+                **settings.local_service_config(),
             )
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
