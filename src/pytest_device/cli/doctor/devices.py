@@ -32,8 +32,9 @@ async def _available(
     from pytest_device.service.devices.kinds import Machine, availability
     from pytest_device.service.runners.environment import for_sessions
 
-    chosen = (settings.local_real, settings.avd, settings.simulator) if settings else ()
-    preference = DevicePreference(*chosen)
+    preference = DevicePreference()
+    if settings:
+        preference = DevicePreference(settings.local_real, settings.avd, settings.simulator)
     machine = Machine(for_sessions(environ), home, cache_directory(environ, home), preference=preference)
     return {one: await availability(platform, one, machine) for one in _TYPES}
 
