@@ -341,8 +341,19 @@ def test_a_wait_for_a_missing_connection_detail_ends_with_its_name(client: Devic
     assert world.statuses() == ["stopped"]
 
 
-def test_the_reason_of_an_errored_session_is_reported(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [changed(status="errored", remoteConfig=None, failureReason="no disk")]
+@pytest.mark.parametrize(
+    "reason",
+    [
+        {"failureReason": "no disk"},
+        {"error": "", "errorMessage": "no disk"},
+        {"error": {"code": "E17", "details": {"host": "h1"}, "message": "no disk"}},
+        {"error": {"code": None}, "reason": [{"text": "no disk"}]},
+    ],
+)
+def test_the_reason_of_an_errored_session_is_reported(
+    client: DeviceClient, world: World, reason: dict[str, object]
+) -> None:
+    world.faults["get"] = [changed(status="errored", remoteConfig=None, **reason)]
 
     with pytest.raises(SessionFailedError, match="failed to start: no disk"):
         leased(client, world)
