@@ -210,7 +210,6 @@ def test_what_does_not_pass_is_reported_as_a_wait_that_was_too_long(client: Devi
     ("fault", "error"),
     [
         (answer(403, "no"), StatusError),
-        (answer(302, "<html>Moved</html>"), StatusError),
         (changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"), UnexpectedReplyError),
     ],
 )
@@ -229,6 +228,7 @@ ODD = [
     (answer(404, '{"errors": [{"code": "NOT_FOUND"}]}'), NotFoundError),
     (answer(404, "<html>no such page</html>"), NotFoundError),
     (answer(403, "<html>blocked</html>"), StatusError),
+    (answer(302, "<html>Moved</html>"), StatusError),
     (answer(200, "<html>Welcome</html>"), UnexpectedReplyError),
     (answer(200, '{"data": {}}'), UnexpectedReplyError),
 ]

@@ -85,9 +85,9 @@ def is_passing(error: ServiceError) -> bool:
 
 
 def is_odd(error: ServiceError) -> bool:
-    """Return whether an answer may not be the service's own, or be too early: a page of HTML, or a 404."""
+    """Return whether an answer may not be the service's own, or be too early: a page of HTML, a redirect, or a 404."""
     if isinstance(error, StatusError):
-        return isinstance(error, NotFoundError) or (error.status >= 400 and error.is_page)  # noqa: PLR2004
+        return isinstance(error, NotFoundError) or error.status in _REDIRECT or error.is_page
     return isinstance(error, UnexpectedReplyError)
 
 
