@@ -51,7 +51,7 @@ def _own_marks(node: object) -> list[pytest.Mark]:
     """Return the markers of a node, the closest first; pytest has those of a class's bases before its own."""
     marks: list[pytest.Mark] = [mark for mark in getattr(node, "own_markers", ()) if mark.name == "device"]
     bases: tuple[type, ...] = cast("type", node.obj).__mro__ if isinstance(node, pytest.Class) else ()
-    written = [one if isinstance(one := vars(kind).get("pytestmark", []), list) else [one] for kind in bases]
+    written = [[one] if hasattr(one := vars(kind).get("pytestmark", []), "name") else one for kind in bases]
     places = {id(getattr(mark, "mark", mark)): place for place, of_class in enumerate(written) for mark in of_class}
     return sorted(marks, key=lambda mark: places.get(id(mark), -1))
 
