@@ -194,7 +194,7 @@ class ReaperClient:
                 with suppress(KeyboardInterrupt):  # ends the wait only: the reaper continues
                     self._change.wait_for(lambda: not self.pending(), timeout_seconds)
                 unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
-                return [event for pending in unreported for event in pending.end_events()]
+            return [event for pending in unreported for event in pending.end_events()]
         finally:
             self._channel.close()
             self._client.close()
@@ -295,7 +295,6 @@ class ReaperClient:
             yield messages.Stop(entry.intent)
 
     def _report_damage(self, problem: str) -> None:
-        text = f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
         if not self._is_damage_reported:
             self._is_damage_reported = True
-            self._reporter.note(text)
+            self._reporter.note(f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves")
