@@ -34,7 +34,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--timeout-seconds",
         type=_seconds,
         metavar="SECONDS",
-        help="time to retry stops that fail "
+        help="how long to retry failed stops "
         f"(default: {Options.stop_timeout_seconds.variable}, else {Options.stop_timeout_seconds.default:g})",
     )
     add_state_dir(parser, "directory where the runs recorded their sessions")
@@ -135,7 +135,7 @@ The access token is read from {TOKEN_VARIABLE} and sent to this service only."""
     },
     statuses={
         0: "all requested sessions are confirmed stopped",
-        1: "some are not; they are listed",
+        1: "some sessions are not; they are listed",
         2: "usage error, nothing was sent",
     },
     add_options=_add_options,

@@ -230,7 +230,7 @@ class DeviceClient:
             yield
         except httpx.HTTPError as error:
             if late.is_set():
-                message = f"{operation}: the answer took longer than {self._reply_seconds:g} s"
+                message = f"{operation}: the response took longer than {self._reply_seconds:g} s"
                 raise TransportError(message, sent=True) from None
             raise self._no_answer(operation, error) from None
         finally:

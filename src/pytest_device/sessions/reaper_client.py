@@ -96,7 +96,7 @@ class ReaperClient:
         create = messages.Create(pending.entry, json.dumps(request.to_wire(self._vendor)))
         report = self._answer(pending, create, CREATE_SECONDS, messages.Answered, messages.NotSent)
         if not isinstance(report, messages.Answered | messages.NotSent):
-            raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
+            raise TransportError(f"create: no response within {CREATE_SECONDS:.0f} s", sent=True)
         pending.is_reported = pending.is_done
         if isinstance(report, messages.NotSent) or report.refused:  # there is nothing to remember
             del self._sessions[pending.entry.intent]
@@ -294,7 +294,7 @@ class ReaperClient:
             yield messages.Stop(entry.intent)
 
     def _report_damage(self, problem: str) -> None:
-        text = f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
+        text = f"the ledger cannot be written ({problem}): later runs cannot stop sessions that this run leaves running"
         if not self._is_damage_reported:
             self._is_damage_reported = True
             self._reporter.note(text)

@@ -121,7 +121,7 @@ class Server:
 
     def describe(self, error: RedisError) -> str:
         """Return an error in words, without secrets."""
-        return self._redactor.text(f"the Redis server of {self.config.source} does not answer ({error})")
+        return self._redactor.text(f"the Redis server of {self.config.source} does not respond ({error})")
 
     def check(self) -> None:
         """Raise ConfigError when it cannot be used: not reached, or not allowed to run scripts."""

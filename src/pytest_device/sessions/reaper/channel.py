@@ -30,7 +30,7 @@ _PROGRAM: Final = (
 )
 _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 """What Python itself may need to start; whatever else the run has in its environment is not the reaper's."""
-_WITHOUT: Final = "sessions are stopped by the run itself, and left to their limits if it is killed"
+_WITHOUT: Final = "the run stops its sessions itself; if it is killed, they run until their limits"
 
 
 class NoReaper(NamedTuple):
@@ -206,7 +206,7 @@ class ReaperChannel:
 def _spawn(start: Start) -> socket.socket:
     """Start a reaper in a session of its own; the service's token goes through the channel only."""
     if not hasattr(os, "fork") or not sys.executable:
-        raise OSError("this system cannot detach one")
+        raise OSError("this system cannot detach processes")
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _PACKAGES, NAME]
     with theirs:
