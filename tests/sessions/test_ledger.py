@@ -129,8 +129,8 @@ def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
         (json.dumps({**json.loads(ENTRY.to_json()), "version": 1}), "its version 1 is not supported"),
         (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "the wrong type"),
         (json.dumps({**json.loads(ENTRY.to_json()), "state": "odd"}), "'odd' is unknown"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' contradicts the session id ''"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session id '../1'"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' contradicts the session ID ''"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session ID '../1'"),
     ],
 )
 def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path: Path, text: str, reason: str) -> None:

@@ -45,7 +45,7 @@ def _session_id(text: str) -> SessionId:
     try:
         return SessionId(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"session id {text!r} must be a UUID") from None
+        raise argparse.ArgumentTypeError(f"session ID {text!r} must be a UUID") from None
 
 
 def _seconds(text: str) -> float:

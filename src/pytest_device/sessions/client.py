@@ -271,7 +271,7 @@ def _path(session_id: UUID | str) -> str:
     try:
         return path_of(str(SessionId(str(session_id))))
     except ValueError:
-        raise ConfigError(f"session id {str(session_id)!r} must be a UUID") from None
+        raise ConfigError(f"session ID {str(session_id)!r} must be a UUID") from None
 
 
 def _has_ended(answer: Session | ServiceError, session_id: UUID | str) -> bool:

@@ -113,7 +113,7 @@ class Entry(NamedTuple):
         if entry.state not in STATES:
             raise DamagedEntryError(f"its state {entry.state!r} is unknown")
         if bool(entry.session_id) == (entry.state in UNKNOWN) or not _is_id(entry.session_id):
-            raise DamagedEntryError(f"its state {entry.state!r} contradicts the session id {entry.session_id!r}")
+            raise DamagedEntryError(f"its state {entry.state!r} contradicts the session ID {entry.session_id!r}")
         if not (_INTENT.fullmatch(entry.intent) and _OWNER.fullmatch(entry.owner)):
             raise DamagedEntryError(f"its intent {entry.intent!r} or owner {entry.owner!r} is not a valid name")
         return entry
