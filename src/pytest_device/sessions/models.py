@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 
 from pytest_device.errors import UnexpectedReplyError
 from pytest_device.redact import Redactor
-from pytest_device.sessions.partial import nodes_of, session_id_of
+from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_of
 from pytest_device.sessions.remote_config import WIRE, AppiumConfig, RemoteConfig, config_class, without_member
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.spec import DURATION_MAX_MINUTES, Platform, SessionType, Status
@@ -150,8 +150,10 @@ class Session(BaseModel, frozen=True):
     def reason(self) -> str:
         """Return why it errored, from whichever field holds the reason; empty if none does."""
         extra = self.model_extra or {}
-        texts = (text for name in _REASONS for _, text in nodes_of(extra.get(name)) if isinstance(text, str))
-        line = " ".join(Redactor().text(next(texts, "")).split())
+        nodes = [node for name in _REASONS for node in nodes_of(extra.get(name), name)]
+        texts = [(name, text) for name, text in nodes if isinstance(text, str) and text.strip()]
+        for_people = [text for name, text in texts if MESSAGE.search(name)]  # beside codes and the like
+        line = " ".join(Redactor().text(next(iter([*for_people, *(text for _, text in texts)]), "")).split())
         return "".join(char if char.isprintable() else "?" for char in line)[:_REASON_MAX_LENGTH]
 
     @property

@@ -17,7 +17,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.partial import nodes_of, session_id_in, url_in
+from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
 from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_passing_status, is_success
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
@@ -25,7 +25,6 @@ DETAIL_MAX_LENGTH: Final = 500
 _DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
 _MEMBER: Final = re.compile(rb'"\s*:')
 """Matches a key in malformed or partial JSON."""
-_MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error")
 
 _REDIRECT: Final = range(300, 400)
 _REFUSED: Final = range(300, 600)
@@ -87,9 +86,9 @@ def is_passing(error: ServiceError) -> bool:
 
 
 def is_odd(error: ServiceError) -> bool:
-    """Return whether a response may not come from the service, or came too early: an HTML page, or a 404."""
+    """Return whether a response may not come from the service, or came too early: HTML, a redirect, or a 404."""
     if isinstance(error, StatusError):
-        return isinstance(error, NotFoundError) or (error.status >= 400 and error.is_page)  # noqa: PLR2004
+        return isinstance(error, NotFoundError) or error.status in _REDIRECT or error.is_page
     return isinstance(error, UnexpectedReplyError)
 
 
@@ -152,7 +151,7 @@ def _messages(body: bytes) -> str | None:
         nodes = nodes_of(json.loads(body), name="message")  # a bare string counts as a message
     except (ValueError, RecursionError):
         return None
-    return "; ".join(dict.fromkeys(node for key, node in nodes if isinstance(node, str) and _MESSAGE.search(key)))
+    return "; ".join(dict.fromkeys(node for key, node in nodes if isinstance(node, str) and MESSAGE.search(key)))
 
 
 def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
