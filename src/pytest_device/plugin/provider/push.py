@@ -18,7 +18,7 @@ from pytest_device.notifications.push import (
     PushDelivery,
     PushDevice,
 )
-from pytest_device.plugin.state import needs_of, only
+from pytest_device.plugin.state import needs_of, single_value
 from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
