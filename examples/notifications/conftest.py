@@ -13,7 +13,20 @@ APP = Path(__file__).with_name("app")
 
 
 @pytest.fixture
-def device_appium_options(device_platform: Platform) -> AppiumOptions:
-    options = UiAutomator2Options() if device_platform == Platform.ANDROID else XCUITestOptions()
-    options.app = str(APP)
-    return options
+def app_id() -> str:
+    return "org.example.notes"
+
+
+@pytest.fixture
+def device_appium_options(device_platform: Platform, app_id: str) -> AppiumOptions:
+    match device_platform:
+        case Platform.ANDROID:
+            android = UiAutomator2Options()
+            android.app = str(APP)
+            android.app_package = app_id
+            return android
+        case Platform.IOS:
+            ios = XCUITestOptions()
+            ios.app = str(APP)
+            ios.bundle_id = app_id
+            return ios

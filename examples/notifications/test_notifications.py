@@ -54,12 +54,13 @@ def test_a_dismissed_notification_opens_nothing(app: WebDriver, device_push: Dev
     assert device_push.wait_opened("/")
 
 
-def test_a_message_with_data_alone_is_handled_without_a_screen(app: WebDriver, device_push: DevicePush) -> None:
-    identifier = app.capabilities.get("appPackage") or app.capabilities["bundleId"]
-    app.terminate_app(identifier)
-    device_push.send({"data": {"sync": "notes"}, "_contentAvailable": True}, application_id=identifier)
+def test_a_message_with_data_alone_is_handled_without_a_screen(
+    app: WebDriver, app_id: str, device_push: DevicePush
+) -> None:
+    app.terminate_app(app_id)
+    device_push.send({"data": {"sync": "notes"}, "_contentAvailable": True}, application_id=app_id)
 
-    app.activate_app(identifier)
+    app.activate_app(app_id)
 
     wait_for(app, "Synchronized notes")
     with pytest.raises(TimeoutError, match="no notification"):

@@ -17,11 +17,16 @@ def test_a_suites_own_way_delivers_and_other_sessions_are_refused_by_name(
             sent = []
 
             @pytest.fixture
+            def device_notification_settings(self):
+                return {"handler_timeout_seconds": 3}
+
+            @pytest.fixture
             def device_push_delivery(self):
                 return lambda message, device: self.sent.append((message.title, device.platform))
 
             @pytest.mark.device(platform="ios", type="web-preview-only")
-            def test_sends(self, device_push):
+            def test_sends(self, device_push, device_notifications):
+                assert device_notifications.platform == "ios"
                 device_push.send({"title": "News"})
                 assert self.sent == [("News", "ios")]
 

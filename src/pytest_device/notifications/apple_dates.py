@@ -20,6 +20,8 @@ _RANGES: Final = {
 }  # fmt: skip
 _KNOWN: Final = {*_RANGES, "timezone"}
 _TIMES: Final = (("hour", 24), ("minute", 60), ("second", 60))
+_CHANGE: Final = timedelta(hours=3)
+"""More than a clock is ever set back by: earlier local times have passed."""
 MAX_DAYS: Final = 41 * 366
 """Each combination of month, day and weekday returns within 40 years."""
 
@@ -30,9 +32,10 @@ def next_match(components: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> 
     _check(given)
     zone = zone_of(given.get("timezone", zone))
     times = list(_times(given))
-    for day in _dates(given, now.astimezone(zone).date()):
-        for one in times:
-            if (found := _moment(datetime.combine(day, one), zone)) > now:
+    local = now.astimezone(zone).replace(tzinfo=None)
+    for day in _dates(given, local.date()):
+        for wall in (datetime.combine(day, one) for one in times):
+            if local - wall < _CHANGE and (found := _moment(wall, zone)) > now:
                 return found
     return None
 

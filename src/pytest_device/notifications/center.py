@@ -252,8 +252,8 @@ class NotificationCenter:
 
     def get_push_token(self, client: "httpx.Client", **options: Any) -> PushToken:
         """Return the push service's token: the options are those of `PushTokenRequest`; raises as its ``send``."""
-        given = {"platform": self.platform, "device_push_token": self.get_device_push_token(), **options}
-        return PushTokenRequest(**given).send(client)
+        token = self.get_device_push_token()
+        return PushTokenRequest(platform=self.platform, device_push_token=token, **options).send(client)
 
     def roll_device_token(self, data: str) -> DevicePushToken:
         """Let the push service replace the device's token, and call the listeners."""

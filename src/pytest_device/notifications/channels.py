@@ -61,9 +61,9 @@ class Channels:
             return None
         if channel.group_id is not None and channel.group_id not in self._groups:
             raise ConfigError(f"the channel group {channel.group_id!r} does not exist: set it before its channels")
-        given = {name: getattr(channel, name) for name in NotificationChannelInput.__slots__}
-        sound = "custom" if channel.sound not in (None, "default") else channel.sound
-        self._channels[channel_id] = NotificationChannel(**{**given, "id": channel_id, "sound": sound})
+        given: dict[str, Any] = {name: getattr(channel, name) for name in NotificationChannelInput.__slots__}
+        given |= {"id": channel_id, "sound": "custom" if channel.sound not in (None, "default") else channel.sound}
+        self._channels[channel_id] = NotificationChannel(**given)
         return self._channels[channel_id]
 
     def channel(self, channel_id: str) -> NotificationChannel | None:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
 
 from pytest_device.errors import ConfigError
 from pytest_device.notifications.tokens import PATH, PushToken
@@ -69,7 +69,7 @@ class PushEndpoint:
         if kind not in get_args(FailureKind):
             raise ConfigError(f"{kind!r} is no failure of the push endpoint: use {', '.join(get_args(FailureKind))}")
         with self._journal.changed:
-            self._failures += [kind] * times
+            self._failures.extend(kind for _ in range(times))
 
     def clear_failures(self) -> None:
         """Answer all requests again."""
@@ -140,4 +140,4 @@ async def _read(request: "Request") -> Mapping[str, Any]:
         found: Any = json.loads(content)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}

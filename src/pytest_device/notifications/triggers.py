@@ -181,7 +181,10 @@ def zone_of(tz: object) -> ZoneInfo:
             return ZoneInfo(tz)
         except (ValueError, OSError, KeyError):  # names with zeros or steps upwards, directories, unknown names
             pass
-    raise TriggerError(f"time zone {tz!r} does not exist: use a name such as 'Europe/Warsaw'", name="RangeError")
+    raise TriggerError(
+        f"time zone {tz!r} does not exist: use a name such as 'Europe/Warsaw'; pip install tzdata if all do not",
+        name="RangeError",
+    )
 
 
 def milliseconds(moment: datetime) -> int:
@@ -200,8 +203,9 @@ def moment_of(timestamp: float) -> datetime:
 
 
 def _given(input: object) -> Mapping[str, Any]:  # noqa: A002
-    if isinstance(input, Mapping) and ("type" in input or "channelId" in input):
-        return cast("Mapping[str, Any]", input)
+    given = cast("Mapping[str, Any]", input) if isinstance(input, Mapping) else {}
+    if "type" in given or "channelId" in given:
+        return given
     raise TriggerError(f"the trigger {_brief(input)} must be an object with 'type' or 'channelId', or None")
 
 

@@ -52,11 +52,10 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
 
 def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCenter:
     """Return a centre for a test. Raises ConfigError for settings that are missing."""
-    known = {"clock": lambda: datetime.now(UTC), **settings}
+    known: dict[str, Any] = {"clock": lambda: datetime.now(UTC), **settings}
     if "platform" not in known and needs_of(item):
-        known["platform"] = str(
-            only(needs_of(item), "device_notifications", "device_notification_settings").request.platform
-        )
+        need = single_value(needs_of(item), "device_notifications", "device_notification_settings")
+        known["platform"] = str(need.request.platform)
     missing = [name for name in ("platform", "handler_timeout_seconds") if name not in known]
     if missing:
         raise ConfigError(
