@@ -203,7 +203,8 @@ def moment_of(timestamp: float) -> datetime:
 
 
 def _given(input: object) -> Mapping[str, Any]:  # noqa: A002
-    given = cast("Mapping[str, Any]", input) if isinstance(input, Mapping) else {}
+    found = input
+    given = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else dict[str, Any]()
     if "type" in given or "channelId" in given:
         return given
     raise TriggerError(f"the trigger {_brief(input)} must be an object with 'type' or 'channelId', or None")
