@@ -1,6 +1,7 @@
 """The request for a push token, and the endpoint that answers it."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -174,6 +175,12 @@ def test_the_endpoint_refuses_what_is_no_request_for_a_token(endpoint: PushEndpo
 
     assert reply.status_code == 400
     assert "projectId" in reply.text
+
+
+def test_the_endpoint_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    with pytest.raises(ConfigError, match=r"pip install 'pytest-device\[services\]'"), PushEndpoint():
+        pass
 
 
 def test_an_unknown_failure_is_refused(endpoint: PushEndpoint) -> None:

@@ -45,7 +45,12 @@ class PushEndpoint:
         self.base_url: Final = f"{self._server.url}/"
 
     def __enter__(self) -> Self:
-        self._server.start(self._app())
+        try:
+            app = self._app()
+        except ImportError:
+            self._server.stop()
+            raise ConfigError("the push endpoint needs an extra: pip install 'pytest-device[services]'") from None
+        self._server.start(app)
         return self
 
     def __exit__(

@@ -110,6 +110,9 @@ def test_a_page_shows_and_closes_notifications_too(phone: Phone) -> None:
 
 def test_notifications_and_their_permission_go_with_the_data_of_their_app(phone: Phone, app: str) -> None:
     push(phone, "News")
+    phone.do(phone.device.terminate(app))
+    phone.do(phone.device.launch(app))
+    assert phone.says_in_time("Notification.permission", "granted")
     phone.do(phone.device.clear(app))
     assert phone.do(phone.device.notifications()) == []
 
