@@ -1,0 +1,94 @@
+"""What the question "will this update load?" is about: updates, builds and the answer, free of any format."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from pytest_device.updates.settings import UpdateSettings
+
+VALID: Final = "valid"
+INVALID: Final = "invalid"
+MISSING: Final = "missing"
+"""What is known of a signature; any other text is one that nobody has verified."""
+
+
+class Code(StrEnum):
+    """Why an update does not load; ``UNKNOWN`` names a fact that nobody supplied."""
+
+    DISABLED = "disabled"
+    URL_MISSING = "url_missing"
+    URL_INVALID = "url_invalid"
+    PLATFORM = "platform"
+    RUNTIME_VERSION = "runtime_version"
+    SCOPE = "scope"
+    SIGNATURE_MISSING = "signature_missing"
+    SIGNATURE_INVALID = "signature_invalid"
+    ASSET_MISSING = "asset_missing"
+    ASSET_HASH = "asset_hash"
+    NOT_NEWER = "not_newer"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file of an update: ``hash`` as its manifest states it, ``actual_hash`` and ``present`` as it was found."""
+
+    key: str
+    hash: str | None = None
+    actual_hash: str | None = None
+    present: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update of an app's code: None is what nobody knows of it, no assets an empty sequence.
+
+    ``signature`` is ``valid``, ``invalid`` or ``missing``; ``manifest`` is what it was read from, with unknown fields.
+    """
+
+    id: str
+    runtime_version: str | None = None
+    platform: str | None = None
+    created_at: datetime | None = None
+    scope: str | None = None
+    assets: Sequence[Asset] | None = None
+    signature: str | None = None
+    manifest: Mapping[str, object] = field(default_factory=dict[str, object], repr=False, compare=False)
+
+
+NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
+"""What runs in a build that has neither an embedded nor a downloaded update."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """An installed build of an app: ``running`` is the update that it runs, at first the embedded one."""
+
+    platform: str | None = None
+    runtime_version: str | None = None
+    settings: UpdateSettings | None = None
+    running: Update | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason against an update."""
+
+    code: Code
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an update loads: None if nothing speaks against it, but a fact is unknown."""
+
+    ok: bool | None
+    reasons: list[Reason]
+
+
+def in_utc(time: datetime) -> datetime:
+    """Return a time that compares with all others: one without a zone is in UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
