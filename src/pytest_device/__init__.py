@@ -68,9 +68,9 @@ _NAMES_OF: Final = {
     "errors": (
         "AgentDeviceError AppError ArgentError AuthConfigError AuthError CertificateError ConfigError "
         "ControllerError ControllerLostError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError "
-        "NoCapacityError NotAttemptedError NotFoundError ProjectError ResponseError ServiceError SessionError SessionFailedError "
-        "SessionGoneError SessionStoppedError SessionTimeoutError StatusError StopDelayedError StopFailedError "
-        "TokenError TransportError UnauthorizedError UnexpectedReplyError UpdateError"
+        "NoCapacityError NotAttemptedError NotFoundError ProjectError ResponseError ServiceError SessionError "
+        "SessionFailedError SessionGoneError SessionStoppedError SessionTimeoutError StatusError StopDelayedError "
+        "StopFailedError TokenError TransportError UnauthorizedError UnexpectedReplyError UpdateError"
     ),
     "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",

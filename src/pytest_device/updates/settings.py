@@ -1,12 +1,12 @@
 """The settings of updates in a build, as its app config has them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Self, cast
 from urllib.parse import urlsplit
 
-from pytest_device.app.document import Json, Object, at
+from pytest_device.app.document import Object, at, text_at
 from pytest_device.app.key import NEWEST_SDK
 from pytest_device.app.keys import typed_config
 from pytest_device.app.project import Project
@@ -41,16 +41,15 @@ class UpdateSettings(Updates):
         """
         given = cast("Object", dict(config))
         section = given.get("updates")
-        url: Json = None
-        if isinstance(section, dict) and isinstance(section.get("url"), str):  # an invalid one disables, no more
-            url = section["url"]
+        url = text_at(section, "url")
+        if isinstance(section, dict) and url is not None:  # an invalid one disables, no more
             section = {name: value for name, value in section.items() if name != "url"}
         found = typed_config({"updates": section}, sdk or _major(given) or NEWEST_SDK).updates
         _check_headers(found.request_headers)
-        values = {one.name: getattr(found, one.name) for one in fields(found)} | {"url": url}
+        settings = replace(cls(**{one.name: getattr(found, one.name) for one in fields(found)}), url=url)
         reason = None if found.enabled else DisabledReason.CONFIGURATION
-        reason = reason or problem_of(cast("str | None", url))
-        return cls(**values | {"enabled": reason is None, "disabled_reason": reason})
+        reason = reason or problem_of(settings.url)
+        return settings.without(reason) if reason else settings
 
     @classmethod
     def from_project(cls, project: Project, platform: str) -> Self:
@@ -65,8 +64,7 @@ class UpdateSettings(Updates):
 
     def without(self, reason: DisabledReason) -> Self:
         """Return the settings of a build that cannot use updates for a reason."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return type(self)(**values | {"enabled": False, "disabled_reason": reason})
+        return replace(self, enabled=False, disabled_reason=reason)
 
 
 def problem_of(url: str | None) -> DisabledReason | None:
