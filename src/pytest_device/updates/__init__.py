@@ -2,7 +2,19 @@
 
 from pytest_device.errors import CertificateError as CertificateError
 from pytest_device.errors import UpdateError as UpdateError
+from pytest_device.updates.events import NOT_SPECIFIED as NOT_SPECIFIED
+from pytest_device.updates.events import Checked as Checked
+from pytest_device.updates.events import Cleaned as Cleaned
+from pytest_device.updates.events import Downloaded as Downloaded
+from pytest_device.updates.events import EmergencyFallback as EmergencyFallback
+from pytest_device.updates.events import Launched as Launched
+from pytest_device.updates.events import Mode as Mode
+from pytest_device.updates.events import NotSpecified as NotSpecified
+from pytest_device.updates.events import Offer as Offer
+from pytest_device.updates.events import Rejected as Rejected
 from pytest_device.updates.loading import will_load as will_load
+from pytest_device.updates.model import LaunchModel as LaunchModel
+from pytest_device.updates.model import play as play
 from pytest_device.updates.settings import DisabledReason as DisabledReason
 from pytest_device.updates.settings import UpdateSettings as UpdateSettings
 from pytest_device.updates.signing import CodeSigning as CodeSigning
@@ -10,6 +22,13 @@ from pytest_device.updates.signing import generate_code_signing as generate_code
 from pytest_device.updates.signing import sign as sign
 from pytest_device.updates.signing import validate_certificate as validate_certificate
 from pytest_device.updates.signing import verify as verify
+from pytest_device.updates.snapshots import NULL_RULES as NULL_RULES
+from pytest_device.updates.snapshots import Constants as Constants
+from pytest_device.updates.snapshots import UpdatesState as UpdatesState
+from pytest_device.updates.snapshots import broken_rules as broken_rules
+from pytest_device.updates.snapshots import constants_of as constants_of
+from pytest_device.updates.snapshots import differences as differences
+from pytest_device.updates.snapshots import state_of as state_of
 from pytest_device.updates.values import NOTHING as NOTHING
 from pytest_device.updates.values import Asset as Asset
 from pytest_device.updates.values import Build as Build

@@ -28,6 +28,8 @@ class Code(StrEnum):
     ASSET_MISSING = "asset_missing"
     ASSET_HASH = "asset_hash"
     NOT_NEWER = "not_newer"
+    FAILED_BEFORE = "failed_before"
+    ROLLED_BACK = "rolled_back"
     UNKNOWN = "unknown"
 
 
