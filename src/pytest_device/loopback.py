@@ -5,8 +5,11 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+from pytest_device.errors import ConfigError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -16,6 +19,14 @@ GRACE_SECONDS: Final = 1
 
 _Failure = TypeVar("_Failure")
 _Found = TypeVar("_Found")
+
+
+def need_extra(module: str) -> None:
+    """Raise ConfigError if a module of the extra ``services`` is not installed."""
+    try:
+        import_module(module)
+    except ImportError:
+        raise ConfigError(f"{module} is not installed: pip install 'pytest-device[services]'") from None
 
 
 class LoopbackService:

@@ -103,5 +103,5 @@ def test_the_question_needs_no_extra() -> None:
 
     assert done.stdout.splitlines() == [
         "None",
-        "code signing needs an extra: pip install 'pytest-device[services]'",
+        "cryptography is not installed: pip install 'pytest-device[services]'",
     ]

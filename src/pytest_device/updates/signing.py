@@ -2,10 +2,10 @@
 
 import base64
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from pytest_device.errors import CertificateError, ConfigError, UpdateError
+from pytest_device.loopback import need_extra
 from pytest_device.updates.values import in_utc
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def validate_certificate(
 
 def generate_code_signing(common_name: str, years: float, *, now: datetime | None = None) -> CodeSigning:
     """Return a new key and its self-signed certificate. Raises ConfigError for an invalid name or time."""
-    _check_extra()
+    need_extra("cryptography")
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -113,13 +113,6 @@ def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
     return usage, ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
 
 
-def _check_extra() -> None:
-    try:
-        import_module("cryptography")
-    except ImportError:
-        raise ConfigError("code signing needs an extra: pip install 'pytest-device[services]'") from None
-
-
 def _bytes(body: bytes | str) -> bytes:
     return body.encode() if isinstance(body, str) else body
 
@@ -129,7 +122,7 @@ def _refuse(code: str, what: str) -> NoReturn:
 
 
 def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
-    _check_extra()
+    need_extra("cryptography")
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -146,7 +139,7 @@ def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
 
 
 def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
-    _check_extra()
+    need_extra("cryptography")
     from cryptography.x509 import load_pem_x509_certificate
 
     if not isinstance(certificate, str | bytes):
