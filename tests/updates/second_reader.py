@@ -34,13 +34,14 @@ def read(answer: httpx.Response, vendor: str = "vendor") -> Read | None:
     whole = message_from_bytes(f"MIME-Version: 1.0\r\nContent-Type: {kind}\r\n\r\n".encode() + answer.content)
     assert whole.is_multipart()
     assert not whole.defects
-    (part,) = whole.get_payload()
-    name = re.fullmatch(r'form-data; name="(\w+)"', str(part["content-disposition"]))  # type: ignore[index]
+    parts: Any = whole.get_payload()
+    (part,) = parts
+    name = re.fullmatch(r'form-data; name="(\w+)"', str(part["content-disposition"]))
     assert name
-    assert str(part["content-type"]) == "application/json"  # type: ignore[index]
-    body = part.get_payload(decode=True)  # type: ignore[union-attr]
+    assert str(part["content-type"]) == "application/json"
+    body = part.get_payload(decode=True)
     assert isinstance(body, bytes)
-    found = part[f"{vendor}-signature"]  # type: ignore[index]
+    found = part[f"{vendor}-signature"]
     return Read(name[1], json.loads(body), body, None if found is None else str(found))
 
 

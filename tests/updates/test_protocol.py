@@ -180,7 +180,7 @@ def test_a_malformed_request_is_a_typed_error(changes: Mapping[str, str], proble
         PROTOCOL.read_request({**PROTOCOL.request_headers(REQUEST), **changes})
 
 
-VALUES: Final = (
+VALUES: Final[tuple[Any, ...]] = (
     None,
     True,
     0,
