@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_device.errors import ArgentError as ArgentError
     from pytest_device.errors import AuthConfigError as AuthConfigError
     from pytest_device.errors import AuthError as AuthError
-    from pytest_device.errors import CertificateError as CertificateError
     from pytest_device.errors import ConfigError as ConfigError
     from pytest_device.errors import ControllerError as ControllerError
     from pytest_device.errors import ControllerLostError as ControllerLostError
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pytest_device.errors import TransportError as TransportError
     from pytest_device.errors import UnauthorizedError as UnauthorizedError
     from pytest_device.errors import UnexpectedReplyError as UnexpectedReplyError
-    from pytest_device.errors import UpdateError as UpdateError
     from pytest_device.sessions.client import DeviceClient as DeviceClient
     from pytest_device.sessions.client import SessionClient as SessionClient
     from pytest_device.sessions.lease import lease as lease
@@ -66,11 +64,11 @@ _NAMES_OF: Final = {
     "controllers.argent": "Argent Tool",
     "controllers.snapshot": "Node Snapshot",
     "errors": (
-        "AgentDeviceError AppError ArgentError AuthConfigError AuthError CertificateError ConfigError "
-        "ControllerError ControllerLostError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError "
-        "NoCapacityError NotAttemptedError NotFoundError ProjectError ResponseError ServiceError SessionError "
-        "SessionFailedError SessionGoneError SessionStoppedError SessionTimeoutError StatusError StopDelayedError "
-        "StopFailedError TokenError TransportError UnauthorizedError UnexpectedReplyError UpdateError"
+        "AgentDeviceError AppError ArgentError AuthConfigError AuthError ConfigError ControllerError "
+        "ControllerLostError DeviceError ForbiddenError InvalidRequestError LeaseTimeoutError NoCapacityError "
+        "NotAttemptedError NotFoundError ProjectError ResponseError ServiceError SessionError SessionFailedError "
+        "SessionGoneError SessionStoppedError SessionTimeoutError StatusError StopDelayedError StopFailedError "
+        "TokenError TransportError UnauthorizedError UnexpectedReplyError"
     ),
     "sessions.requirement": "DeviceArguments DeviceLease",
     "sessions.client": "DeviceClient SessionClient",

@@ -29,8 +29,6 @@ DeviceError
 ├── ResponseError               an error response of an identity provider
 │   ├── AuthError               to an authorization request
 │   └── TokenError              to a token request
-├── UpdateError                 an update that cannot be read, or must not be used
-│   └── CertificateError        a certificate or key that must not sign; a ConfigError and ValueError, too
 └── AppError                    both are fine, but the app under test failed
 """
 
@@ -260,18 +258,6 @@ class TokenError(ResponseError):
         "unauthorized_client": "the client may not use this grant type",
         "unsupported_grant_type": "the identity provider does not support the grant type",
     }
-
-
-class UpdateError(DeviceError):
-    """An update, or a message about updates, that cannot be read or must not be used; ``code`` is the reason."""
-
-    def __init__(self, message: str, *, code: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class CertificateError(UpdateError, ConfigError, ValueError):
-    """``code``: ``expired``, ``not_yet_valid``, ``wrong_usage``, ``key_mismatch`` or ``malformed``."""
 
 
 class ControllerError(DeviceError):

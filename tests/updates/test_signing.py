@@ -10,8 +10,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from pytest_device import CertificateError, ConfigError, UpdateError
+from pytest_device import ConfigError
 from pytest_device.updates import CodeSigning, generate_code_signing, sign, validate_certificate, verify
+from pytest_device.updates.errors import CertificateError, UpdateError
 from tests.updates.rows import cases, reference_signing
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

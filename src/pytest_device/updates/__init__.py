@@ -1,7 +1,7 @@
 """Over-the-air updates: will one load, and what does the app do if not; knows neither sessions nor pytest."""
 
-from pytest_device.errors import CertificateError as CertificateError
-from pytest_device.errors import UpdateError as UpdateError
+from pytest_device.updates.errors import CertificateError as CertificateError
+from pytest_device.updates.errors import UpdateError as UpdateError
 from pytest_device.updates.events import NOT_SPECIFIED as NOT_SPECIFIED
 from pytest_device.updates.events import Checked as Checked
 from pytest_device.updates.events import Cleaned as Cleaned

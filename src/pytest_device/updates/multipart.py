@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from email.message import Message
 from typing import Final, NoReturn
 
-from pytest_device.errors import UpdateError
+from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.protocol import Reply
 
 PARTS: Final = "multipart/mixed"

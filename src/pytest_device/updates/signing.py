@@ -2,10 +2,11 @@
 
 import base64
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from pytest_device.errors import CertificateError, ConfigError, UpdateError
-from pytest_device.loopback import need_extra
+from pytest_device.errors import ConfigError
+from pytest_device.updates.errors import CertificateError, UpdateError
 from pytest_device.updates.values import in_utc
 
 if TYPE_CHECKING:
@@ -111,6 +112,14 @@ def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
     # Only the first is asked for: the others are what certificates of other purposes have.
     usage = KeyUsage(True, False, False, False, False, False, False, False, False)
     return usage, ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
+
+
+def need_extra(module: str) -> None:
+    """Raise ConfigError if a module of the extra ``services`` is not installed."""
+    try:
+        import_module(module)
+    except ImportError:
+        raise ConfigError(f"{module} is not installed: pip install 'pytest-device[services]'") from None
 
 
 def _bytes(body: bytes | str) -> bytes:

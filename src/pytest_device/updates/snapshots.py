@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
-from pytest_device.errors import UpdateError
+from pytest_device.updates.errors import UpdateError
 from pytest_device.updates.events import Mode
 from pytest_device.updates.model import LaunchModel
 from pytest_device.updates.values import in_utc

@@ -66,10 +66,11 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an endpoint fails; ``seconds`` is the length of a delay."""
+    """How an endpoint fails the next ``times`` times; ``seconds`` is the length of a delay."""
 
     endpoint: Endpoint
     kind: FailureKind
+    times: int = 1
     seconds: float = 1.0
 
     def __post_init__(self) -> None:

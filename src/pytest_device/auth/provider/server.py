@@ -1,7 +1,10 @@
 """The identity provider: a real OpenID Connect provider on this machine, whose every answer a test decides."""
 
+import socket
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
@@ -24,15 +27,16 @@ from pytest_device.auth.provider.model import (
 from pytest_device.auth.provider.settings import Settings
 from pytest_device.auth.urls import check_issuer
 from pytest_device.errors import AuthConfigError
-from pytest_device.loopback import LoopbackService
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+GRACE_SECONDS: Final = 1
+
 _T = TypeVar("_T")
 
 
-class IdentityProvider(LoopbackService):
+class IdentityProvider:
     """An OpenID Connect provider; use it in a ``with``.
 
     ``public_url`` is the address under which devices elsewhere reach it, through a tunnel; without one, the issuer is
@@ -56,7 +60,10 @@ class IdentityProvider(LoopbackService):
             _known("user", automatic_user, named_users)
         self.clock = ProviderClock()
         self._journal = Journal()
-        super().__init__(port)
+        self._socket = socket.create_server(("127.0.0.1", port))
+        # asyncio sets it only on sockets that name their protocol: each reply would wait 40 ms for an acknowledgement.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.local_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._settings = Settings(
             issuer=issuer or self.local_url,
             users=named_users,
@@ -66,7 +73,19 @@ class IdentityProvider(LoopbackService):
             keys=SigningKeys(),
             automatic_user=automatic_user,
         )
-        self._serve(_app(self._settings, self._journal))
+        self._server = _server(_app(self._settings, self._journal))
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
 
     @property
     def issuer(self) -> str:
@@ -101,7 +120,7 @@ class IdentityProvider(LoopbackService):
 
     def fail(self, endpoint: Endpoint, kind: FailureKind, *, times: int = 1, seconds: float = 1.0) -> None:
         """Let an endpoint fail the next times. Raises AuthConfigError for a kind that the endpoint does not have."""
-        self._journal.fail(Failure(endpoint, kind, seconds), times)
+        self._journal.fail(Failure(endpoint, kind, times, seconds))
 
     def clear_failures(self) -> None:
         """Let all endpoints work again."""
@@ -188,3 +207,19 @@ def _app(settings: Settings, journal: Journal) -> "Starlette":
         routes=[Route(path, Door(name, journal, respond).answer, methods=m) for path, name, respond, m in doors],
         middleware=[anywhere],
     )
+
+
+def _server(app: "Starlette") -> Any:
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)
