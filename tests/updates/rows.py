@@ -1,5 +1,6 @@
 """The reference cases, and the values that most tests begin with."""
 
+import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,3 +30,21 @@ def reference_signing() -> CodeSigning:
     """Return a key and its certificate of the reference cases: making one takes a tenth of a second."""
     given = cases("sign")[0].values[0]["input"]
     return CodeSigning(given["private_key_pem"], given["certificate_pem"])
+
+
+def export(
+    directory: Path, bundle: str = "v1", *, logo: bytes = b"logo", platforms: tuple[str, ...] = ("ios",)
+) -> Path:
+    """Write an export as the ecosystem's tool lays it out; an asset's name is its MD5."""
+    name = hashlib.md5(logo, usedforsecurity=False).hexdigest()
+    (directory / "assets").mkdir(parents=True, exist_ok=True)
+    (directory / "assets" / name).write_bytes(logo)
+    parts = {}
+    for platform in platforms:
+        path = f"static/js/{platform}/index-0123.hbc"
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_text(f"{platform} {bundle}")
+        parts[platform] = {"bundle": path, "assets": [{"path": f"assets/{name}", "ext": "png"}] * 2}
+    metadata = {"version": 0, "bundler": "metro", "fileMetadata": parts}
+    (directory / "metadata.json").write_text(json.dumps(metadata))
+    return directory

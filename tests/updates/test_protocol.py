@@ -19,7 +19,7 @@ from tests.updates.rows import reference_signing
 
 KEY, CERTIFICATE = reference_signing()
 PROTOCOL: Final = published_protocol_v1()
-REQUEST: Final = UpdateRequest("ios", "1.0", "main", None, "root", "scope")
+REQUEST: Final = UpdateRequest("ios", "1.0", "main", keyid="root", scope="scope")
 NOW: Final = datetime(2026, 5, 1, tzinfo=UTC)
 ID: Final = "0f6f5a3e-9d2c-4c0b-8c9d-2b1f6d3c5a11"
 UPDATE: Final = ServedUpdate(
@@ -67,7 +67,7 @@ def test_an_update_is_read_as_it_was_written_by_both_readers(takes_parts: bool) 
 
 
 def test_a_request_is_read_as_it_was_written() -> None:
-    request = replace(REQUEST, scope=None, current_update_id=ID)
+    request = replace(REQUEST, scope=None, current_update_id=ID, embedded_update_id=ID)
     headers = PROTOCOL.request_headers(request)
 
     assert PROTOCOL.read_request(headers) == request

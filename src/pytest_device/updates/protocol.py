@@ -16,6 +16,7 @@ class UpdateRequest:
     runtime_version: str
     channel: str | None = None
     current_update_id: str | None = None
+    embedded_update_id: str | None = None
     keyid: str | None = None
     scope: str | None = None
     """Not sent: the app's own."""

@@ -51,6 +51,7 @@ class PublishedProtocolV1:
             "runtime-version": request.runtime_version,
             "channel-name": request.channel,
             "current-update-id": request.current_update_id,
+            "embedded-update-id": request.embedded_update_id,
             "expect-signature": request.keyid and _expectation(request.keyid),
         }
         accepted = f"{PARTS}, {_JSON};q=0.9" if request.takes_parts else _JSON
@@ -70,6 +71,7 @@ class PublishedProtocolV1:
             self._required(headers, "runtime-version"),
             headers.get(self._name("channel-name")),
             headers.get(self._name("current-update-id")),
+            headers.get(self._name("embedded-update-id")),
             None if expected is None else _text(_dictionary(expected), "keyid", _DEFAULT_KEY),
             takes_parts=_takes_parts(headers.get("accept", "*/*")),
         )
