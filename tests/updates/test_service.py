@@ -171,7 +171,14 @@ def test_hashes_and_assets_break_on_purpose(
         assert second_reader.hash_of(content) == stated
     service.fail("half_body", on="asset")
     assert asset()[1] == b"ios"
-    assert [one.failure for one in service.requests if one.failure] == ["wrong_hash", "corrupt_asset", "half_body"]
+    service.fail("corrupt_asset")
+    assert http.get(f"{service.local_url}/assets/{stated}").headers["cache-control"] == "no-store"
+    assert [one.failure for one in service.requests if one.failure] == [
+        "wrong_hash",
+        "corrupt_asset",
+        "half_body",
+        "corrupt_asset",
+    ]
     assert service.wait_for_request(published.id).answer == published.id
 
 

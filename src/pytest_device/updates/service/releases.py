@@ -81,7 +81,8 @@ class Releases:
         self._releases = (release, *self._releases)
 
     def _later(self, now: datetime) -> datetime:
-        """Return a time after that of the last release: devices take what is newer only."""
+        """Return a time in whole milliseconds, as it is sent, after the last release: devices take newer ones only."""
+        now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         newest = self._releases[0].at if self._releases else None
         return max(now, newest + timedelta(milliseconds=1)) if newest else now
 

@@ -196,7 +196,8 @@ class DeviceUpdateService:
         if "half_body" in failures:
             reply = replace(reply, body=reply.body[: len(reply.body) // 2])
         self._journal.add(replace(seen, status=reply.status))
-        return Response(reply.body, reply.status, dict(reply.headers))
+        headers = {**reply.headers, **(_FRESH if failures else {})}  # a cache would repeat the failure
+        return Response(reply.body, reply.status, headers)
 
     def _answer(self, release: Release | None, failures: Mapping[FailureKind, float]) -> Answer:
         if release is None:
