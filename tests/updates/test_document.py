@@ -1,0 +1,45 @@
+"""Every name of the document's part on updates has its counterpart, and its place in the documentation."""
+
+import json
+import re
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final, get_args
+
+import pytest
+
+from pytest_device import updates
+from pytest_device.updates import Code, Constants, UpdatesState
+from pytest_device.updates.service import FailureKind
+from tests.docs_pages import DOCS
+from tests.updates.rows import DATA, SETTINGS
+
+NAMES: Final[dict[str, Any]] = json.loads((DATA / "document.json").read_text(encoding="utf-8"))
+PAGE: Final = (DOCS / "updates.md").read_text(encoding="utf-8")
+
+
+def snake(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
+
+@pytest.mark.parametrize("name", NAMES["operations"])
+def test_an_operation_has_its_counterpart(name: str) -> None:
+    assert f"`{name}`" in PAGE
+    assert callable(attrgetter(NAMES["operations"][name])(updates))
+
+
+def test_constants_and_state_have_the_names_of_the_document() -> None:
+    for kind, names in ((Constants, NAMES["constants"]), (UpdatesState, NAMES["state"])):
+        assert [one.name for one in fields(kind)] == [*map(snake, names), "extra"]
+        assert [name for name in names if f"`{name}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize("name", NAMES["properties"])
+def test_a_property_has_the_default_of_the_document(name: str) -> None:
+    assert getattr(SETTINGS, snake(name)) == NAMES["properties"][name]
+
+
+def test_every_code_and_failure_is_on_the_page() -> None:
+    codes = {*Code} - {Code.FAILED_BEFORE, Code.ROLLED_BACK}  # those of the model only
+
+    assert [name for name in (*codes, *get_args(FailureKind)) if f"`{name}`" not in PAGE] == []
