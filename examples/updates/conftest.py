@@ -9,7 +9,7 @@ import pytest
 
 from pytest_device import Platform
 
-pytest.importorskip("cryptography", reason="needs the extra services: pip install 'pytest-device[services]'")
+pytest.importorskip("http_sf", reason="needs the extra services: pip install 'pytest-device[services]'")
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509 import load_pem_x509_certificate

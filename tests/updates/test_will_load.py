@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_device import ConfigError
 from pytest_device.updates import NOTHING, Asset, Build, DisabledReason, Update, UpdateSettings, will_load
 from tests.updates.rows import ASSET, BUILD, EMBEDDED, SETTINGS, UPDATE, URL
 
@@ -89,6 +90,13 @@ def test_times_with_and_without_a_zone_compare() -> None:
     later = datetime(2026, 1, 1) + timedelta(seconds=1)  # noqa: DTZ001  # as some write it
 
     assert codes(replace(UPDATE, created_at=later), BUILD) == []
+
+
+def test_a_creation_time_can_be_a_text_of_iso_8601() -> None:
+    assert Update("u", created_at="2026-01-01T00:00:00Z") == Update("u", created_at=EMBEDDED.created_at)  # type: ignore[arg-type]
+    for wrong in ("today", 1767225600000):
+        with pytest.raises(ConfigError, match="must be a datetime"):
+            Update("u", created_at=wrong)  # type: ignore[arg-type]
 
 
 def test_the_question_needs_no_extra() -> None:

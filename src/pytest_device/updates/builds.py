@@ -24,9 +24,12 @@ CONFIG: Final = "app.config"
 MANIFEST: Final = "app.manifest"
 FINGERPRINT: Final = "fingerprint"
 MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_UNPACKED_BYTES: Final = 4 * 1024**3
+"""Of a compressed tar, which has to be unpacked to the end; a small one can be of any size."""
 _KEYS: Final = ("platform", "runtimeVersion", "updates", "sdkVersion", "running", "scope")
 _UNREADABLE: Final = (
-    OSError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, tarfile.TarError, zlib.error,
+    OSError, EOFError, LookupError, RuntimeError, ValueError, NotImplementedError, zipfile.BadZipFile, tarfile.TarError,
+    zlib.error,
 )  # fmt: skip
 
 
@@ -118,8 +121,12 @@ def _entries(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
                 with packed.open(entry) as inner:
                     yield entry.filename, inner
     else:
+        size = 0
         with tarfile.open(path) as archive:
             for member in archive:
+                size += member.size
+                if size > MAX_UNPACKED_BYTES:
+                    raise ProjectError(f"has more than {MAX_UNPACKED_BYTES // 1024**3} GB of content", path=path)
                 yield member.name, archive.extractfile(member)
 
 

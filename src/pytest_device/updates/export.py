@@ -112,12 +112,14 @@ def _file(directory: Path, name: str | None, extension: str | None) -> ExportedF
     if not path.resolve().is_relative_to(directory.resolve()):
         raise ProjectError(f"names a file outside of the export: {name!r}", path=directory / METADATA)
     suffix = (extension or path.suffix).lstrip(".")
+    if not path.is_file():
+        return ExportedFile(path, path.name, suffix, None, None)
     sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     try:
         with path.open("rb") as content:
             while chunk := content.read(_CHUNK):
                 sha256.update(chunk)
                 md5.update(chunk)
-    except OSError:
-        return ExportedFile(path, path.name, suffix, None, None)
+    except OSError as error:
+        raise ProjectError(f"cannot be read: {error.strerror or error}", path=path) from None
     return ExportedFile(path, path.name, suffix, sha256.digest(), md5.hexdigest())

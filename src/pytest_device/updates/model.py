@@ -1,7 +1,7 @@
 """The launches of an app with updates, as a pure function from one state to the next: an oracle for a test."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Self, TypeAlias, TypeVar
 
@@ -52,7 +52,7 @@ class LaunchModel:
     storage_error: bool = False
     reload_screen: bool = False
     url_override: str | None = None
-    headers_override: Headers | None = None
+    headers_override: Headers | None = field(default=None, repr=False)
 
     @property
     def settings(self) -> UpdateSettings:

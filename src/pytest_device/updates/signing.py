@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 ALGORITHM: Final = "rsa-v1_5-sha256"
 _KEY_BITS: Final = 2048
 _LONGEST_YEARS: Final = 1000
+_LONGEST_NAME: Final = 64
+"""Of a common name: RFC 5280, appendix A.1."""
 
 
 class CodeSigning(NamedTuple):
@@ -99,10 +101,9 @@ def _name(common_name: str) -> "Name":
     from cryptography.x509 import Name, NameAttribute
     from cryptography.x509.oid import NameOID
 
-    try:
-        return Name([NameAttribute(NameOID.COMMON_NAME, common_name)])
-    except ValueError:
-        raise ConfigError(f"common_name={common_name!r} must have 1 to 64 characters") from None
+    if not 1 <= len(common_name) <= _LONGEST_NAME:
+        raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} characters")
+    return Name([NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
 def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":

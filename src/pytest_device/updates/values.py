@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from pytest_device.errors import ConfigError
 from pytest_device.updates.settings import UpdateSettings
 
 VALID: Final = "valid"
@@ -47,6 +48,8 @@ class Asset:
 class Update:
     """An update of an app's code: None is what nobody knows of it, no assets an empty sequence.
 
+    A text of ISO 8601 will do for ``created_at``. Raises ConfigError for another one.
+
     ``signature`` is ``valid``, ``invalid`` or ``missing``; ``manifest`` is what it was read from, with unknown fields.
     """
 
@@ -58,6 +61,13 @@ class Update:
     assets: Sequence[Asset] | None = None
     signature: str | None = None
     manifest: Mapping[str, object] = field(default_factory=dict[str, object], repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        time: object = self.created_at
+        if isinstance(time, str):  # as manifests have it
+            object.__setattr__(self, "created_at", _date(time))
+        elif time is not None and not isinstance(time, datetime):
+            raise ConfigError(f"created_at {time!r} must be a datetime, or a text of ISO 8601")
 
 
 NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
@@ -89,6 +99,13 @@ class Verdict:
 
     ok: bool | None
     reasons: list[Reason]
+
+
+def _date(text: str) -> datetime:
+    try:
+        return in_utc(datetime.fromisoformat(text))
+    except ValueError:
+        raise ConfigError(f"created_at {text!r} must be a datetime, or a text of ISO 8601") from None
 
 
 def in_utc(time: datetime) -> datetime:

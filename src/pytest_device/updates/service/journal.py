@@ -74,7 +74,7 @@ class Journal(serving.Journal):
     def take_failures(self, door: Door) -> dict[FailureKind, float]:
         """Return the failures of the next request, each with its seconds, and count them down."""
         with self.changed:
-            taken = {one.kind: one for one in reversed(self._failures) if one.door == door}
+            taken: dict[FailureKind, _Failure] = {one.kind: one for one in reversed(self._failures) if one.door == door}
             for one in taken.values():
                 one.times -= 1
             self._failures = [one for one in self._failures if one.times]
