@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 import pytest
 
 from pytest_device import updates
+from pytest_device.app.keys import KEYS
 from pytest_device.updates import Code, Constants, UpdatesState
 from pytest_device.updates.service import FailureKind
 from tests.docs_pages import DOCS
@@ -37,6 +38,17 @@ def test_constants_and_state_have_the_names_of_the_document() -> None:
 @pytest.mark.parametrize("name", NAMES["properties"])
 def test_a_property_has_the_default_of_the_document(name: str) -> None:
     assert getattr(SETTINGS, snake(name)) == NAMES["properties"][name]
+
+
+def test_the_properties_are_listed_with_their_types_and_defaults() -> None:
+    section = PAGE.split("\n## Settings\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (?:`([^`]*)` )?\|", section, flags=re.MULTILINE)
+    keys = {key.trail[1]: key for key in KEYS.values() if key.trail[0] == "updates" and len(key.trail) == 2}
+
+    assert [name for name, _, _ in rows] == list(keys)
+    for name, kind, default in rows:
+        assert keys[name].kinds == (kind,)
+        assert (json.loads(default) if default else None) == keys[name].default
 
 
 def test_every_code_and_failure_is_on_the_page() -> None:
