@@ -1,6 +1,7 @@
 """An app that updates itself: an update is applied at the next launch, a failing one is left, others are refused."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -127,26 +128,22 @@ def test_an_unsigned_update_is_refused(
     assert model.pending is None
 
 
-@pytest.mark.parametrize(
-    ("failure", "reason"),
-    [
-        ("wrong_signature", "its signature is wrong"),
-        ("corrupt_asset", "its bundle is damaged"),
-        ("server_error", "the service returned 500"),
-    ],
-)
+BROKEN: Mapping[FailureKind, str] = {
+    "wrong_signature": "its signature is wrong",
+    "corrupt_asset": "its bundle is damaged",
+    "server_error": "the service returned 500",
+}
+
+
 def test_a_broken_service_changes_nothing(
-    failure: FailureKind,
-    reason: str,
-    device_driver: WebDriver,
-    device_update_service: DeviceUpdateService,
-    publish: Publish,
+    device_driver: WebDriver, device_update_service: DeviceUpdateService, publish: Publish
 ) -> None:
     wait_for(device_driver, "update", "up to date")
     publish("v2")
-    device_update_service.fail(failure)
-    device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Check").click()
-    wait_for(device_driver, "update", f"refused: {reason}")
+    for failure, reason in BROKEN.items():
+        device_update_service.fail(failure)
+        device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Check").click()
+        wait_for(device_driver, "update", f"refused: {reason}")
 
     device_driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Check").click()
     wait_for(device_driver, "update", "pending")

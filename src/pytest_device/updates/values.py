@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.updates.settings import UpdateSettings
@@ -63,7 +63,7 @@ class Update:
     manifest: Mapping[str, object] = field(default_factory=dict[str, object], repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        time: object = self.created_at
+        time = cast("object", self.created_at)
         if isinstance(time, str):  # as manifests have it
             object.__setattr__(self, "created_at", _date(time))
         elif time is not None and not isinstance(time, datetime):
