@@ -76,7 +76,7 @@ def problem_of(url: str | None) -> DisabledReason | None:
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         valid = False
-    return None if valid and not any(sign.isspace() for sign in url) else DisabledReason.URL_INVALID
+    return None if valid and url.split() == [url] else DisabledReason.URL_INVALID
 
 
 def _major(config: Object) -> int | None:
