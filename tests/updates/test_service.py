@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -120,7 +120,7 @@ def test_a_share_of_devices_gets_an_update_and_each_keeps_its_lot(
         return {name for name in names if manifest_id(ask(service, http, client_id=name)) == second.id}
 
     half = lucky()
-    assert 8 < len(half) < 32
+    assert 3 < len(half) < 37
     assert lucky() == half
     service.roll_out(second.id, 0.8)
     assert lucky() > half
@@ -221,12 +221,15 @@ def test_the_service_notes_which_device_asked_for_what(
     assert service.wait_for_request(published.id, after=1).device == service.requests[-1].device
 
 
-def test_an_app_that_polls_in_a_tight_loop_is_named(service: DeviceUpdateService, http: httpx.Client) -> None:
-    for _ in range(9):
-        ask(service, http, client_id="hasty")
-    assert not service.polling_devices
-    ask(service, http, client_id="patient")
-    ask(service, http, client_id="hasty")
+def test_an_app_that_polls_in_a_tight_loop_is_named(http: httpx.Client) -> None:
+    times = iter(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=0.9 * number) for number in range(99))
+    with DeviceUpdateService(clock=lambda: next(times)) as service:
+        for _ in range(10):
+            ask(service, http, client_id="hasty")
+        assert service.polling_devices == ("hasty",)
+        for _ in range(10):
+            ask(service, http, client_id="patient")
+            ask(service, http, client_id="hasty")
 
     assert service.polling_devices == ("hasty",)
 

@@ -104,7 +104,7 @@ def _found(path: Path) -> dict[str, bytes]:
             found["platform"] = b"android"
         elif parts and (parts[0] == "Payload" or any(one.endswith(".app") for one in (*parts, path.name))):
             found["platform"] = b"ios"
-        if content and parts and parts[-1] in (CONFIG, MANIFEST, FINGERPRINT):
+        if content and parts and parts[-1] in (CONFIG, MANIFEST, FINGERPRINT) and parts[-1] not in found:
             found[parts[-1]] = content.read(MAX_BYTES)
     return found
 

@@ -54,7 +54,8 @@ class DeviceUpdateService:
         port: int = 0,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        need_extra("starlette")
+        for module in ("starlette", "uvicorn", "http_sf"):
+            need_extra(module)
         if public_url is not None and problem_of(public_url):
             raise ConfigError(f"public_url {public_url!r} must be a URL with http or https")
         if signing:
