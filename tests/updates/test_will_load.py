@@ -99,6 +99,11 @@ def test_a_creation_time_can_be_a_text_of_iso_8601() -> None:
             Update("u", created_at=wrong)  # type: ignore[arg-type]
 
 
+def test_an_asset_of_another_type_is_refused() -> None:
+    with pytest.raises(ConfigError, match="assets must be Asset values: 'logo' is none"):
+        Update("u", assets=["logo"])  # type: ignore[list-item]
+
+
 def test_the_question_needs_no_extra() -> None:
     code = (
         "import sys\nfor name in ('cryptography', 'http_sf', 'starlette', 'uvicorn'): sys.modules[name] = None\n"

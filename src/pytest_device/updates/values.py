@@ -68,6 +68,9 @@ class Update:
             object.__setattr__(self, "created_at", _date(time))
         elif time is not None and not isinstance(time, datetime):
             raise ConfigError(f"created_at {time!r} must be a datetime, or a text of ISO 8601")
+        for asset in cast("Sequence[object]", self.assets or ()):
+            if not isinstance(asset, Asset):
+                raise ConfigError(f"assets must be Asset values: {asset!r} is none")
 
 
 NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
