@@ -19,7 +19,7 @@ HEAVY = {
     *("appium", "filelock", "httpx", "psutil", "pydantic", "starlette", "uvicorn", "xdist"),
     *("anyio", "asyncio", "selenium", "trio"),  # brought by those
 }
-UNASKED = tuple(f"pytest_device.{name}" for name in ("app", "auth", "notifications", "serving"))
+UNASKED = tuple(f"pytest_device.{name}" for name in ("app", "auth", "notifications", "serving", "updates"))
 """What a run loads only if its fixtures or settings ask for it."""
 (PLUGIN,) = (point.value for point in entry_points(group="pytest11", name="device"))
 

@@ -30,6 +30,7 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
     "updates-embedded": ("warning", "updates without the embedded one must be fetched at launch"),
     "updates-not-for-production": ("warning", "settings for debugging must be off"),
     "updates-code-signing": ("error", "a certificate must have its metadata"),
+    "updates-asset-pattern": ("warning", "a pattern of assets to bundle must match files"),
     "notifications-value": ("error", "an option of notifications must have its type and form"),
     "notifications-icon": ("error", "the icon must be a PNG of 96x96, white on transparent"),
     "notifications-sound": ("warning", "a sound should be a .wav file"),
