@@ -1,4 +1,4 @@
-"""The centre shows what a device would show, by the clock of the test."""
+"""The center shows what a device would show, by the clock of the test."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -40,12 +40,12 @@ def test_a_suites_own_way_delivers_and_other_sessions_are_refused_by_name(
     pytester.runpytest().assert_outcomes(passed=2)
 
 
-def test_the_centre_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -> None:
+def test_the_center_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import httpx
         import pytest
 
-        class TestCentre:
+        class TestCenter:
             @pytest.fixture
             def device_notification_settings(self):
                 return {"platform": "ios", "handler_timeout_seconds": 3}

@@ -1,4 +1,4 @@
-"""A notification centre in memory: what a device shows of an app's notifications, by a clock that the test sets."""
+"""A notification center in memory: what a device shows of an app's notifications, by a clock that the test sets."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence

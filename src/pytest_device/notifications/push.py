@@ -15,7 +15,7 @@ from pytest_device.notifications.triggers import Platform
 _T = TypeVar("_T")
 POLL_SECONDS: Final = 0.05
 LOCAL_SCRIPT: Final = "mobile: localNotifications"
-"""The door of the local device's own notification centre."""
+"""The door of the local device's own notification center."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ def device_notification_settings() -> "Mapping[str, Any]":
 def device_notifications(
     request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
 ) -> "NotificationCenter":
-    """Provide a notification centre in memory, of the platform of the test's device, or of the settings."""
+    """Provide a notification center in memory, of the platform of the test's device, or of the settings."""
     from pytest_device.plugin.provider.push import center_of
 
     return center_of(request.node, device_notification_settings)

@@ -1,4 +1,4 @@
-"""The notification centre of the device by its own `mobile:` script; examples/notifications answers what it shows."""
+"""The notification center of the device by its own `mobile:` script; examples/notifications answers what it shows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The notification centre of a browser as a device: real web pushes into a service worker."""
+"""The notification center of a browser as a device: real web pushes into a service worker."""
 
 import json
 from pathlib import Path

@@ -23,7 +23,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
 LOCAL: Final = "chromium-cdp-"
-"""What the identifiers of local devices begin with that have a notification centre of their own."""
+"""What the identifiers of local devices begin with that have a notification center of their own."""
 
 Own = PushDelivery | Callable[[PushMessage, PushDevice], object] | None
 
@@ -51,7 +51,7 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
 
 
 def center_of(item: pytest.Item, settings: Mapping[str, Any]) -> NotificationCenter:
-    """Return a centre for a test. Raises ConfigError for settings that are missing."""
+    """Return a center for a test. Raises ConfigError for settings that are missing."""
     known: dict[str, Any] = {"clock": lambda: datetime.now(UTC), **settings}
     if "platform" not in known and needs_of(item):
         need = single_value(needs_of(item), "device_notifications", "device_notification_settings")

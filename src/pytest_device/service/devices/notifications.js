@@ -1,9 +1,10 @@
-// Notifications of web apps go to the device's own centre: a headless browser may have none, and no way to tap one.
+// Notifications of web apps go to the device's own center: a headless browser may have none, and no way to tap one.
 //
 // Runs in pages before their scripts, and in service workers. `call` is the binding to the device.
 
 ((call) => {
-  if (!('Notification' in self) || '__pytestDevice' in self) return;
+  const hasNotifications = self.isSecureContext && 'Notification' in self && 'ServiceWorkerRegistration' in self;
+  if (!hasNotifications || '__pytestDevice' in self) return;
   const waiting = new Map();
   let asked = 0;
   let allowed = 'default';
@@ -17,13 +18,13 @@
   const native = Object.getOwnPropertyDescriptor(Notification, 'permission').get;
   const permission = () => {
     const own = native.call(Notification);
-    return own === 'denied' ? allowed : own; // a browser without a centre always denies
+    return own === 'denied' ? allowed : own; // a browser without a center always denies
   };
   navigator.permissions.query({ name: 'notifications' }).then((status) => {
     const follow = () => { allowed = status.state === 'prompt' ? 'default' : status.state; };
     status.addEventListener('change', follow);
     follow();
-  });
+  }).catch(() => {}); // a document without an origin of its own has no permissions
 
   const notificationOf = ({ key, title, options }) => {
     const shown = { body: '', tag: '', data: null, actions: [], ...options, title, close: () => void ask('close', { key }) };

@@ -1,4 +1,4 @@
-"""The notification centre of a browser as a device: what its apps show, and what the user does with it."""
+"""The notification center of a browser as a device: what its apps show, and what the user does with it."""
 
 import asyncio
 import json

@@ -47,7 +47,7 @@ class Tabbed(Protocol):
 
 @runtime_checkable
 class Notifying(Protocol):
-    """A device with a notification centre of its own, see ``chromium.Chromium``."""
+    """A device with a notification center of its own, see ``chromium.Chromium``."""
 
     async def push(self, data: str, application_id: str | None = None) -> None: ...
     async def notifications(self) -> Sequence[Mapping[str, object]]: ...
@@ -140,7 +140,7 @@ def _tabbed(do: Callable[[Tabbed], Awaitable[object]]) -> _Handler:
 def _notifying(do: Callable[[Notifying, _Command], Awaitable[object]]) -> _Handler:
     async def handle(command: _Command) -> object:
         if not isinstance(command.device, Notifying):
-            raise invalid(f"{command.device.name} has no notification centre of its own")
+            raise invalid(f"{command.device.name} has no notification center of its own")
         return await do(command.device, command)
 
     return handle
