@@ -2,14 +2,14 @@
 
 const ACTIONS = [{ action: 'reply', type: 'text', title: 'Reply' }, { action: 'later', title: 'Later' }];
 
-async function tellPages(text) {
+async function notifyPages(text) {
   for (const page of await clients.matchAll()) page.postMessage(text);
 }
 
 async function synchronize(what) {
   const state = await caches.open('state');
   await state.put('/synchronized', new Response(what));
-  await tellPages(`Synchronized ${what}`);
+  await notifyPages(`Synchronized ${what}`);
 }
 
 async function open(url) {
@@ -31,10 +31,10 @@ self.addEventListener('push', (event) => {
 
 self.addEventListener('notificationclick', (event) => {
   event.notification.close();
-  if (event.action === 'reply') event.waitUntil(tellPages(`Replied ${event.reply}`));
+  if (event.action === 'reply') event.waitUntil(notifyPages(`Replied ${event.reply}`));
   else if (event.action === '') event.waitUntil(open(event.notification.data.url));
 });
 
 self.addEventListener('notificationclose', (event) => {
-  event.waitUntil(tellPages(`Dismissed ${event.notification.title}`));
+  event.waitUntil(notifyPages(`Dismissed ${event.notification.title}`));
 });

@@ -1,4 +1,4 @@
-"""How one notification is presented: what the handler decides, what was shown, and which listeners hear of it."""
+"""How one notification is presented: what the handler decides, what was shown, and which listeners are called."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
