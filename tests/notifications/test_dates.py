@@ -44,6 +44,14 @@ def test_a_trigger_of_today_in_the_gap_of_spring_fires_after_it() -> None:
     assert next_trigger_date(AT_NIGHT, at("2026-03-29T00:10"), WARSAW) == at("2026-03-29T03:30")
 
 
+def test_a_trigger_that_is_moved_before_the_gap_fires_behind_it_too() -> None:
+    assert texts(fires_between(AT_NIGHT, at("2026-03-28T12:00"), at("2026-03-31T00:00"), WARSAW)) == [
+        "2026-03-29T01:30:00+01:00",
+        "2026-03-29T03:30:00+02:00",
+        "2026-03-30T02:30:00+02:00",
+    ]
+
+
 def test_a_trigger_in_the_overlap_of_autumn_fires_the_second_time() -> None:
     found = next_trigger_date(AT_NIGHT, at("2026-10-25T00:10"), WARSAW)
 
