@@ -60,6 +60,7 @@ def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
     assert project.to_dict(public=True)["ios"] == {}
     assert project.to_dict()["ios"] == {"config": {"a": 1}}
     assert project.to_dict()["extra"] == {"x": 1}
+    assert load_project(tmp_path, public=True).to_dict() == project.to_dict(public=True)
 
 
 def test_generated_names_are_those_of_the_owner_the_user_or_nobody(tmp_path: Path) -> None:
@@ -86,6 +87,12 @@ def test_another_vendor_reads_its_own_names(tmp_path: Path) -> None:
     assert project.package.install_exclude == ("y",)
     with pytest.raises(ConfigError, match="must be one lowercase word"):
         load_project(tmp_path, vendor="Acme Inc")
+
+
+def test_a_project_can_refuse_more_variables(tmp_path: Path) -> None:
+    put(tmp_path, project_files({}, **{".env": "DATABASE_URL=x"}))
+    with pytest.raises(ConfigError, match="DATABASE_URL"):
+        load_project(tmp_path, environ={}, refused=["DATABASE_URL"])
 
 
 def test_hoisted_libraries_are_found(tmp_path: Path) -> None:
@@ -131,7 +138,7 @@ def test_the_package_config_has_defaults(tmp_path: Path) -> None:
         ({"package.json": {}, "app.json": '{"a": "hunter2'}, r"app.json:1:\d+: (ends too early|is neither)"),
         ({"package.json": {}, "app.json": "[" * 10_000}, "app.json:1:101: has more than 100 values within each other"),
         ({"package.json": {}, "app.json": "{a:" * 10_000}, "has more than 100 values within each other"),
-        ({"package.json": {}, "app.json": "{a:'" + "x" * 300_000 + "'}"}, "larger than 256 kB and is not JSON"),
+        ({"package.json": {}, "app.json": "{a:'" + "x" * 300_000 + "'}"}, "larger than 64 kB and is not JSON"),
         ({"package.json": {}, "app.json": "[" * 90 + "]"}, "app.json"),
     ],
 )
@@ -145,7 +152,7 @@ def test_a_bad_project_is_one_clear_error(files: dict[str, object], problem: str
 def test_bad_files_are_one_error_with_the_place(tmp_path: Path) -> None:
     put(tmp_path, project_files({}))
     (tmp_path / "app.json").write_bytes(b" " * 50_000_000)
-    with pytest.raises(ProjectError, match=r"app\.json: is larger than 8 MB"):
+    with pytest.raises(ProjectError, match=r"app\.json: is larger than 1 MB"):
         load_project(tmp_path)
     (tmp_path / "app.json").unlink()
     (tmp_path / "app.json").mkdir()

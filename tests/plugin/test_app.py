@@ -2,6 +2,7 @@
 
 import pytest
 
+from pytest_device.cli import main
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.project import installed_app
 from tests.app.rows import project_files, put
@@ -87,6 +88,33 @@ def test_a_dry_run_shows_what_the_project_adds_to_a_request(project: pytest.Pyte
     assert "57" in result.stdout.str()
 
 
+def test_the_run_shows_what_comes_from_the_project_and_where_it_stands(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_it(): pass")
+    result = project.runpytest_inprocess("-v")
+    result.stdout.fnmatch_lines_random([
+        "device app: sdk_version with vendor_go=True: 57 (the installed package vendor)",
+        "device app: appium:bundleId: com.acme.app (ios.bundleIdentifier in app.json)",
+        "device app: schemes of links: myapp, apple (scheme in app.json)",
+    ])  # fmt: skip
+    assert "device app" not in project.runpytest_inprocess().stdout.str()
+
+
+def test_the_run_says_that_code_of_the_project_ran_or_did_not(project: pytest.Pytester) -> None:
+    put(project.path / "app", {"app.config.js": "module.exports = ({config}) => ({...config, scheme: 'mine'})"})
+    project.makepyfile("def test_it(device_link): assert device_link('/') == 'mine:///'")
+    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["device app: ran app.config.js with Node.js *, allowed to read the project"])
+
+
+@pytest.mark.usefixtures("project")
+def test_doctor_shows_what_comes_from_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor"])
+    printed = capsys.readouterr().out
+    assert "appium:bundleId: com.acme.app, from ios.bundleIdentifier in app.json" in printed
+    assert f"device_app_id = {UUID}, from device_app_root in the ini file" in printed
+
+
 def test_a_project_that_cannot_be_read_is_a_mistake(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(device_session): pass")
     result = pytester.runpytest_inprocess("--device-local", "--device-platform=ios", "--device-app-root=nowhere")
@@ -109,5 +137,8 @@ def test_appium_is_given_the_installed_app_unless_the_suite_names_one(project: p
     settings_of(config)  # loads the project
     assert installed_app(config, {}, "ios") == {"appium:bundleId": "com.acme.app"}
     assert installed_app(config, {}, "android") == {}
+    others = project.parseconfig("--device-app-id=4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11")
+    settings_of(others)
+    assert installed_app(others, {}, "ios") == {}
     for chosen in ("appium:app", "appium:bundleId", "browserName"):
         assert installed_app(config, {chosen: "x"}, "ios") == {}

@@ -91,6 +91,15 @@ class Project:
         """Return the bundle identifier or application package."""
         return text_at(self.config, platform, "bundleIdentifier" if platform == "ios" else "package")
 
+    def source(self, key: str) -> str:
+        """Return where a value of the configuration comes from: its key in a file, or the installed package."""
+        trail = key.split(".")
+        if self.dynamic_path and self.dynamic_kind:
+            return f"{key} in {self.dynamic_path.name}"
+        if self.static and (self.static.place(self.vendor.key, *trail) or self.static.place(*trail)):
+            return f"{key} in {self.static.path.name}"
+        return f"the installed package {self.vendor.key}"
+
     def project_id(self, path: str = "") -> str | None:
         """Return the project identifier of the account, by default that in ``extra.vendor.projectId``."""
         return text_at(self.config, *(path or f"extra.{self.vendor.key}.projectId").split("."))
@@ -118,12 +127,15 @@ def load_project(
     mode: str | None = None,
     vendor: str = "vendor",
     dynamic: Dynamic = "auto",
+    public: bool = False,
     environ: Mapping[str, str] | None = None,
+    refused: Iterable[str] = (),
 ) -> Project:
     """Load the project in a directory; a dynamic configuration runs code of the project in Node.js.
 
-    ``dynamic="never"`` reads the static files only, ``"node"`` lifts the limits on the code. ``mode`` selects the
-    environment files, by default ``NODE_ENV``, else development. Raises ProjectError and ConfigError.
+    ``dynamic="never"`` reads the static files only, ``"node"`` lifts the limits on the code. ``public`` drops what must
+    not ship with the app. ``mode`` selects the environment files, by default ``NODE_ENV``, else development;
+    ``refused`` are more variables that they must not set. Raises ProjectError and ConfigError.
     """
     directory, names = Path(root).absolute(), Vendor(vendor)
     if dynamic not in ("auto", "never", "node"):
@@ -135,9 +147,11 @@ def load_project(
     static, path = _static(directory), _found(directory, DYNAMIC_FILES)
     _check_kind(package, static, path)
     raw, warnings = _section(static.object, names) if static else ({}, [])
-    env = load_env(directory, mode or environ.get("NODE_ENV") or "development", environ, vendor=vendor)
+    mode = mode or environ.get("NODE_ENV") or "development"
+    env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
     project = Project(directory, names, _with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
-    return _Dynamic(project, path, dynamic).merged() if path else project
+    project = _Dynamic(project, path, dynamic).merged() if path else project
+    return replace(project, config=project.to_dict(public=True)) if public else project
 
 
 def _found(directory: Path, names: Iterable[str]) -> Path | None:
@@ -146,10 +160,7 @@ def _found(directory: Path, names: Iterable[str]) -> Path | None:
 
 def _static(directory: Path) -> Document | None:
     path = _found(directory, STATIC_FILES)
-    try:
-        return Document.read(path) if path else None
-    except FileNotFoundError:
-        raise ProjectError("is a link to a file that does not exist", path=path) from None
+    return Document.read(path) if path else None
 
 
 def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
-from pytest_device.plugin.project import completed
+from pytest_device.plugin.project import additions_of, completed, notes_of
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
@@ -79,8 +79,8 @@ def _is_declared(config: pytest.Config, key: str) -> bool:
 
 
 def header(config: pytest.Config) -> list[str]:
-    """Return header lines with service, app and limits, none if no service is configured; with ``-v`` all settings."""
-    if not _is_set(config, Options.url, Options.local):
+    """Return header lines with the service, its limits and the app's project; with ``-v`` all settings."""
+    if not _is_set(config, Options.url, Options.local, Options.app_root):
         return []  # most runs: without loading the settings
     from pytest_device.errors import ConfigError
 
@@ -88,9 +88,9 @@ def header(config: pytest.Config) -> list[str]:
         settings = settings_of(config)
     except ConfigError:
         return []  # reported in full if a test needs a device
-    if settings.url is None and not settings.local:
-        return []
-    return [f"device: {', '.join(_facts(settings))}", *(_sources(settings) if config.get_verbosity() > 0 else ())]
+    service = [f"device: {', '.join(_facts(settings))}"] if settings.url or settings.local else []
+    sources = [*_sources(settings), *_from_project(config)] if config.get_verbosity() > 0 else []
+    return [*service, *(f"device app: {note}" for note in notes_of(config)), *sources]
 
 
 def _facts(settings: "Settings") -> Iterator[str]:
@@ -110,6 +110,10 @@ def _sources(settings: "Settings") -> Iterator[str]:
     for option, value in settings.chosen():
         if option not in {Options.url, Options.local}:
             yield f"device {option.word.replace('_', ' ')}: {value} ({settings.source(option.word)})"
+
+
+def _from_project(config: pytest.Config) -> Iterator[str]:
+    return (f"device app: {name}: {value} ({source})" for name, value, source in additions_of(config))
 
 
 def is_dry_run(config: pytest.Config) -> bool:

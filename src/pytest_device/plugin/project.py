@@ -10,11 +10,15 @@ from pytest_device.options import Options
 from pytest_device.spec import Platform
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_device.app.link import Links
     from pytest_device.app.project import Project
     from pytest_device.settings import Settings
 
 _PROJECT: Final = pytest.StashKey["Project"]()
+_IS_ITS_APP: Final = pytest.StashKey[bool]()
+"""Whether sessions are for the app of the project."""
 _INSTALLED: Final = {Platform.IOS: "appium:bundleId", Platform.ANDROID: "appium:appPackage"}
 _CHOSEN: Final = frozenset(("app", "bundleId", "appPackage", "browserName"))
 
@@ -28,7 +32,9 @@ def completed(config: pytest.Config, settings: "Settings") -> "Settings":
 
     project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor)
     identifier = project.project_id(settings.project_id_path or "")
-    if identifier is None or settings.app_id not in (None, LOCAL_APP_ID):
+    is_set = settings.app_id not in (None, LOCAL_APP_ID)
+    config.stash[_IS_ITS_APP] = identifier is None or not is_set or str(settings.app_id) == identifier.lower()
+    if identifier is None or is_set:
         return settings
     try:
         return settings.but("app_root", app_id=Options.app_id.parse(identifier))
@@ -39,6 +45,25 @@ def completed(config: pytest.Config, settings: "Settings") -> "Settings":
 def project_of(config: pytest.Config) -> "Project | None":
     """Return the project, None without ``device_app_root``."""
     return config.stash.get(_PROJECT, None)
+
+
+def notes_of(config: pytest.Config) -> "tuple[str, ...]":
+    """Return what was done to load the project: code of the project may have run."""
+    project = project_of(config)
+    return (*project.notes, *project.warnings, *project.env.warnings) if project else ()
+
+
+def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
+    """Yield what the project adds to requests and capabilities beside its identifier: name, value and source."""
+    if not (project := project_of(config)):
+        return
+    if project.sdk_major:
+        yield "sdk_version with vendor_go=True", str(project.sdk_major), project.source("sdkVersion")
+    for platform, key in ((Platform.IOS, "ios.bundleIdentifier"), (Platform.ANDROID, "android.package")):
+        if identifier := project.identifier(platform):
+            yield _INSTALLED[platform], identifier, project.source(key)
+    if schemes := project.schemes():
+        yield "schemes of links", ", ".join(schemes), project.source("scheme")
 
 
 def needed_project(config: pytest.Config, what: str) -> "Project":
@@ -102,6 +127,8 @@ def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platfo
     """Return the capability that names the project's app, unless the suite's name an app or a browser."""
     project = project_of(config)
     if project is None or {name.rpartition(":")[2] for name in capabilities} & _CHOSEN:
+        return {}
+    if not config.stash[_IS_ITS_APP]:  # another app's build has an identifier that the project does not know
         return {}
     identifier = project.identifier(platform)
     return {_INSTALLED[Platform(platform)]: identifier} if identifier else {}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from pytest_device.cli.app.formats import add_format, report
-from pytest_device.cli.app.options import add_project, project_of, statuses
+from pytest_device.cli.app.options import add_include, add_project, project_of, statuses
 from pytest_device.cli.command import Command
 from pytest_device.errors import ConfigError
 
@@ -18,12 +18,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--versions", type=Path, metavar="FILE", help="JSON: expected versions of libraries, by name")
     parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: what speaks against libraries, by name")
     parser.add_argument("--declaration", metavar="NAME", help="generated declaration (default: vendor-env.d.ts)")
-    parser.add_argument(
-        "--include",
-        action="append",
-        metavar="ENTRY",
-        help="what tsconfig.json has to include for it; repeat for more (default: .vendor/types/**/*.ts and its name)",
-    )
+    add_include(parser)
 
 
 def _run(parsed: argparse.Namespace) -> int:

@@ -34,10 +34,11 @@ def _failed(findings: "Sequence[Finding]") -> "list[Finding]":
 
 
 def _place(finding: "Finding") -> str:
-    return ":".join(map(str, filter(None, (_shown(finding.path), finding.line, finding.column))))
+    return ":".join(map(str, filter(None, (shown_path(finding.path), finding.line, finding.column))))
 
 
-def _shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
+    """Return a path as seen from the current directory, if it is below it."""
     try:
         return path.absolute().relative_to(Path.cwd()).as_posix()
     except ValueError:
@@ -66,7 +67,8 @@ def _listed(value: object) -> str:
 
 def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
     listed = [
-        {name: _shown(one.path) if name == "path" else getattr(one, name) for name in one.__slots__} for one in findings
+        {name: shown_path(one.path) if name == "path" else getattr(one, name) for name in one.__slots__}
+        for one in findings
     ]
     print(json.dumps({**facts, "findings": listed}, default=dict))
 
@@ -84,7 +86,7 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def _result(finding: "Finding") -> dict[str, object]:
     region = {"startLine": finding.line, "startColumn": finding.column} if finding.line else None
-    place = {"artifactLocation": {"uri": _shown(finding.path)}} | ({"region": region} if region else {})
+    place = {"artifactLocation": {"uri": shown_path(finding.path)}} | ({"region": region} if region else {})
     return {
         "ruleId": finding.id,
         "level": _LEVELS[finding.severity],
@@ -95,7 +97,7 @@ def _result(finding: "Finding") -> dict[str, object]:
 
 def _github(findings: "Sequence[Finding]", _: Mapping[str, object]) -> None:
     for one in _failed(findings):
-        place = f"file={_property(_shown(one.path))}" + (f",line={one.line},col={one.column}" if one.line else "")
+        place = f"file={_property(shown_path(one.path))}" + (f",line={one.line},col={one.column}" if one.line else "")
         message = escaped(f"{one.rule}. Fix: {one.fix} [{one.id}]").replace("%", "%25").replace("\n", "%0A")
         # Printed past the escaping of other output: a command of the service is what this format is for.
         sys.__stdout__.write(f"::{_ANNOTATIONS[one.severity]} {place}::{message}\n") if sys.__stdout__ else None
