@@ -1,5 +1,6 @@
 """Findings: each ID with a project that breaks its rule, and one that keeps it."""
 
+import os
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -7,6 +8,7 @@ import pytest
 
 from pytest_device.app import app_config_fields_not_synced, check, install_check, load_project
 from pytest_device.app.checks.finding import RULES
+from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put, rows
 
 KEY: Final = "-----BEGIN PRIVATE KEY-----"
@@ -78,6 +80,7 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
         ({}, {".env": "CLIENT_SECRET=hunter2\nVENDOR_PUBLIC_URL=x"}),
     ),
     "secret-in-source": (({}, {"src/a.ts": f"const k = `{KEY}`"}), ({}, {"src/a.ts": "clientSecret: env.secret"})),
+    "source-unreadable": (({}, {"src/a.ts": "x" * 9_000_000}), ({}, {"src/a.ts": "x", "src/a.bin": "x" * 9_000_000})),
     "bundler-css-order": (({}, {"a.ios.module.css": ""}), ({}, {"a.module.ios.css": ""})),
     "bundler-sass-missing": (({}, {"a.scss": ""}), ({}, {"a.scss": "", **_package(devDependencies={"sass": "1"})})),
     "bundler-sass-import": (({}, {"a.scss": "@use 'b';"}), ({}, {"a.scss": "a { color: red }"})),
@@ -176,6 +179,28 @@ def test_unknown_libraries_are_listed_unless_excluded(
     project = load_project(put(tmp_path, project_files({}, **package)))
     found = [one.rule.split()[0] for one in check(project, directory={}) if one.id == "library-directory" and one.line]
     assert found == failed
+
+
+@pytest.mark.timeout(60)
+def test_a_pattern_that_searches_without_end_is_an_error_with_its_place(tmp_path: Path) -> None:
+    section = {"doctor": {"reactNativeDirectoryCheck": {"exclude": ["/^(a+)+$/"]}}}
+    package = _package(dependencies={"a" * 100 + "b": "1"}, vendor=section)
+    project = load_project(put(tmp_path, project_files({}, **package)))
+    with pytest.raises(ProjectError, match=r"package\.json:1:\d+: doctor\..*exclude has a pattern that searches for"):
+        check(project, directory={})
+
+
+def test_sources_that_cannot_be_checked_are_reported(tmp_path: Path) -> None:
+    project = load_project(put(tmp_path, project_files({}, **{"src/bad/b.ts": "", "src/c.ts": ""})))
+    (tmp_path / "src/a.ts").write_bytes("const a = 1".encode("utf-16"))
+    os.mkfifo(tmp_path / "src/d.ts")
+    (tmp_path / "src/e.ts").symlink_to("nowhere")
+    found = {one.path.name: one.rule for one in check(project) if one.id == "source-unreadable"}
+    assert {name: rule.partition(":")[0] for name, rule in found.items()} == {
+        "a.ts": "is not UTF-8",
+        "d.ts": "cannot be read",
+        "e.ts": "is a link to a file that does not exist",
+    }
 
 
 def test_a_finding_has_its_place_and_fix_but_no_secret(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Final, TypeAlias, cast
 
 from pytest_device.app.checks.finding import Finding, failed
+from pytest_device.app.files import open_file
 from pytest_device.app.needles import MIN_LENGTH, spellings
 from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
@@ -120,7 +121,7 @@ def _contents(path: Path) -> Iterator[Entry]:
 
 def _file(path: Path, name: str) -> Iterator[Entry]:
     try:
-        with path.open("rb") as content:
+        with open_file(path) as content:
             yield from _unpacked(name, content, 0)
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, NotImplementedError) as error:
         raise ProjectError(f"cannot be searched: {error}", path=path) from None

@@ -17,6 +17,7 @@ from pytest_device.errors import ProjectError
 MAX_FILES: Final = 50_000
 _SKIPPED: Final = frozenset(("node_modules", "ios", "android", "dist", "build", "coverage"))
 _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
+_STYLES: Final = (".css", ".scss", ".sass")
 _SECRET_NAME: Final = re.compile(
     r"secret|passw(?:or)?d|private_?key|(?:access|auth|refresh)_?token|credential", re.IGNORECASE
 )
@@ -28,11 +29,16 @@ _SECRETS: Final = (
 
 def check_sources(project: Project) -> Iterator[Finding]:
     """Yield what is wrong in the files that the bundler reads."""
-    for path in _files(project.root):
-        if _SCRIPT.search(path.name):
-            yield from _script(project, path)
-        elif path.suffix in (".css", ".scss", ".sass"):
-            yield from _style(project, path)
+    unread: list[Finding] = []
+    for path in _files(project.root, unread):
+        check = _script if _SCRIPT.search(path.name) else _style if path.suffix in _STYLES else None
+        try:
+            yield from check(project, path, read_text(path)) if check else ()
+        except FileNotFoundError:  # deleted since
+            continue
+        except ProjectError as error:
+            unread.append(_unread(path, error.reason, Place(error.line, error.column)))
+    yield from unread
     if (path := project.root / "postcss.config.js").exists():
         fix = "write it as postcss.config.json, and start the bundler once with --clear"
         yield failed("bundler-postcss-config", path, "", fix)
@@ -62,28 +68,28 @@ def _is_secret(name: str, value: str) -> bool:
     return bool(_SECRET_NAME.search(name) or any(pattern.search(value) for pattern in _SECRETS))
 
 
-def _files(root: Path) -> Iterator[Path]:
-    """Yield the files of the project itself, at most 50,000; links are not followed."""
+def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:
+    """Yield the files of the project itself, at most 50,000; links to directories are not followed."""
+
+    def skipped(error: OSError) -> None:
+        unread.append(_unread(Path(error.filename), f"cannot be read: {error.strerror}"))
+
     count = 0
-    for directory, names, files in os.walk(root):
+    for directory, names, files in os.walk(root, onerror=skipped):
         names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith("."))
         for name in sorted(files):
             count += 1
             if count > MAX_FILES:
+                unread.append(_unread(root, f"has more than {MAX_FILES} files: the others are not checked"))
                 return
             yield Path(directory, name)
 
 
-def _text(path: Path) -> str:
-    """Return the text of a source; of one that cannot be read nothing ships either."""
-    try:
-        return read_text(path)
-    except (ProjectError, FileNotFoundError):
-        return ""
+def _unread(path: Path, problem: str, place: Place | None = None) -> Finding:
+    return failed("source-unreadable", path, problem, "check it in another way, or move it out of the project", place)
 
 
-def _script(project: Project, path: Path) -> Iterator[Finding]:
-    text = _text(path)
+def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
     for pattern in _SECRETS:
         for found in pattern.finditer(text):
             fix = "keep it on a server, and read it there"
@@ -104,7 +110,7 @@ def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
             yield failed("env-undefined", path, read.name, "set it in an environment file", place)
 
 
-def _style(project: Project, path: Path) -> Iterator[Finding]:
+def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
     if re.search(r"\.(ios|android|native|web)\.module\.", path.name) and (found := css_module_name(path.name)):
         base, _, platform = found.base.rpartition(".")
         fix = f"rename it to {base}.module.{platform}{path.suffix}"
@@ -113,6 +119,5 @@ def _style(project: Project, path: Path) -> Iterator[Finding]:
         return
     if not project.package.mentions("sass"):
         yield failed("bundler-sass-missing", path, path.name, "install sass")
-    text = _text(path)
     for imported in re.finditer(r"^[ \t]*+@(?:import|use|forward)\b", text, re.MULTILINE):
         yield failed("bundler-sass-import", path, "", "import it in a script", place_of(text, imported.end()))
