@@ -79,7 +79,10 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
         ({}, {".env": "VENDOR_PUBLIC_CLIENT_SECRET=hunter2"}),
         ({}, {".env": "CLIENT_SECRET=hunter2\nVENDOR_PUBLIC_URL=x"}),
     ),
-    "secret-in-source": (({}, {"src/a.ts": f"const k = `{KEY}`"}), ({}, {"src/a.ts": "clientSecret: env.secret"})),
+    "secret-in-source": (
+        ({}, {"src/a.ts": f"const k = `{KEY}`; f({{accessToken: 'ey12345678'}})"}),
+        ({}, {"src/a.ts": "clientSecret: env.secret"}),
+    ),
     "source-unreadable": (({}, {"src/a.ts": "x" * 9_000_000}), ({}, {"src/a.ts": "x", "src/a.bin": "x" * 9_000_000})),
     "bundler-css-order": (({}, {"a.ios.module.css": ""}), ({}, {"a.module.ios.css": ""})),
     "bundler-sass-missing": (({}, {"a.scss": ""}), ({}, {"a.scss": "", **_package(devDependencies={"sass": "1"})})),
@@ -135,6 +138,46 @@ def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Pa
     )
     [finding] = app_config_fields_not_synced(load_project(tmp_path))
     assert finding.status == ("passed" if row["output"]["passed"] else "failed")
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "missing"),
+    [
+        ({"userInterfaceStyle": "dark", "platforms": ["ios"]}, {}, []),
+        ({"backgroundColor": "#000000", "platforms": ["ios"]}, {}, ["backgroundColor"]),
+        ({"backgroundColor": "#000000", "platforms": ["android"]}, {}, []),
+        ({"ios": {"backgroundColor": "#000000"}}, {}, ["ios.backgroundColor"]),
+        ({"platforms": ["ios", "web"]}, {}, ["platforms"]),
+        ({"platforms": ["ios", "web"]}, {"node_modules/react-dom/package.json": {}}, []),
+    ],
+)
+def test_a_key_needs_a_library_on_its_platform_only(
+    config: dict[str, Any], files: dict[str, Any], missing: list[str], tmp_path: Path
+) -> None:
+    project = load_project(put(tmp_path, project_files(config, **files)))
+    found = [one.rule.split()[0] for one in check(project) if one.id == "config-missing-library" and one.line]
+    assert found == missing
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("MAPS_TOKEN", True), ("TOKENS", True), ("API_SECRET", True), ("DB_PASSWORD", True), ("privateKey", True),
+        ("MAPS_PUBLIC_TOKEN", False), ("PUBLISHABLE_TOKEN", False), ("TOKEN_URL", False), ("API_KEY", False),
+    ],
+)  # fmt: skip
+def test_tokens_and_secrets_must_not_ship_unless_they_are_public(name: str, secret: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    config = {"extra": {name: "x"}}
+    project = load_project(put(tmp_path, project_files(config, **{".env": f"VENDOR_PUBLIC_{name}=x"})))
+    failed = {one.id for one in check(project) if one.status == "failed"}
+    assert ("secret-in-config" in failed, "secret-in-public-variable" in failed) == (secret, secret)
+
+
+def test_libraries_for_development_have_expected_versions_too(tmp_path: Path) -> None:
+    package = _package(devDependencies={"dev-lib": "1.0.0"})
+    project = load_project(put(tmp_path, project_files({}, **package)))
+    [found] = install_check(project, {"dev-lib": "2.0.0"})
+    assert (found.status, found.path.name, found.line) == ("failed", "package.json", 1)
 
 
 @pytest.mark.parametrize("row", rows("package_config", "install_check"))

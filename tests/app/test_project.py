@@ -178,6 +178,9 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
         ("Zoë & Bob's  App!", "zoe-and-bob's-app!"),
         ("a--b_c", "a-b_c"),
         ("50 % off", "50-percent-off"),
+        ("Café \u2013 Ann\u2019s", "cafe-ann's"),
+        ("Привет мир", "privet-mir"),
+        ("-a b-", "-a-b-"),
     ],
 )
 def test_a_slug_is_made_of_the_name(name: str, slug: str, tmp_path: Path) -> None:

@@ -40,6 +40,14 @@ def test_another_vendor_has_another_prefix(tmp_path: Path) -> None:
     assert resolve_runtime_version(load_project(put(tmp_path, files), vendor="acme"), "ios") == "acmesdk:57.0.0"
 
 
+@pytest.mark.parametrize(
+    ("section", "version"), [({"versionCode": 0}, "9.9.9(0)"), ({}, "9.9.9(1)"), ({"version": "2"}, "2(1)")]
+)
+def test_a_native_version_has_the_number_of_the_build(section: dict[str, Any], version: str, tmp_path: Path) -> None:
+    config = {"runtimeVersion": {"policy": "nativeVersion"}, "android": section}
+    assert resolve_runtime_version(load_project(put(tmp_path, project_files(config))), "android") == version
+
+
 def test_native_directories_of_its_own_rule_policies_out(tmp_path: Path) -> None:
     config = {"runtimeVersion": {"policy": "appVersion"}, "version": "2.0.0"}
     put(tmp_path, project_files(config, **{"ios/Podfile": ""}))

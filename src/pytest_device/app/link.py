@@ -52,7 +52,7 @@ class Links:
     def _scheme(self, wanted: str | None, platform: str | None) -> str:
         declared = self.project.schemes(platform)
         if not declared:
-            raise ConfigError(f"{self.project.root} declares no scheme: set one in the app config, and build it again")
+            raise ConfigError(f"{self.project.root} declares no scheme: set scheme in the app config and build again")
         if wanted is None:
             return declared[0]
         check_scheme(wanted, declared)
@@ -79,7 +79,8 @@ def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
         raise ConfigError(f"scheme {scheme!r} must begin with a lowercase letter, then have letters, digits, +, ., -")
     if scheme not in declared:
         known = ", ".join(declared) or "none"
-        raise ConfigError(f"scheme {scheme!r} is not declared by the project (it has {known}): add it, and build again")
+        fix = "add it to scheme in the app config and build again"
+        raise ConfigError(f"scheme {scheme!r} is not declared by the project (it has {known}): {fix}")
 
 
 def check_url(url: str, project: Project, *, platform: str | None = None, development_client: bool = False) -> None:

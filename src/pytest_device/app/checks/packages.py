@@ -8,7 +8,7 @@ from typing import Final
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, settled
 from pytest_device.app.checks.versions import fits
-from pytest_device.app.document import Place
+from pytest_device.app.document import Place, text_at
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
@@ -52,12 +52,12 @@ def install_check(project: Project, versions: Mapping[str, str] | None) -> list[
         return [settled("install-version", project, "skipped", "pass a table of the expected versions")]
     found: list[Finding] = []
     for name, wanted in versions.items():
-        requested = package.dependencies.get(name)
-        if requested is None or name in package.install_exclude:
+        kind = package.kind_of(name)
+        if kind is None or name in package.install_exclude:
             continue
-        actual = package.installed_version(name) or requested
+        actual = package.installed_version(name) or text_at(package.content, kind, name) or ""
         if not fits(actual, wanted):
-            what, place = f"{name} is {actual}, expected is {wanted}", package.document.place("dependencies", name)
+            what, place = f"{name} is {actual}, expected is {wanted}", package.document.place(kind, name)
             fix = f"install {name}@{wanted}, or add it to install.exclude"
             found.append(failed("install-version", package.document.path, what, fix, place))
     return found or [settled("install-version", project, "passed")]

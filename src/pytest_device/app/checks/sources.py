@@ -19,11 +19,15 @@ _SKIPPED: Final = frozenset(("node_modules", "ios", "android", "dist", "build", 
 _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
 _STYLES: Final = (".css", ".scss", ".sass")
 _SECRET_NAME: Final = re.compile(
-    r"secret|passw(?:or)?d|private_?key|(?:access|auth|refresh)_?token|credential", re.IGNORECASE
+    r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)", re.IGNORECASE
 )
+"""Some services call a key that ships with apps a public or publishable token."""
 _SECRETS: Final = (
     re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
-    re.compile(r"client_?secret[\"']?\s*[:=]\s*[\"'][^\"'\s]{8,}[\"']", re.IGNORECASE),
+    re.compile(
+        r"(?:client_?secret|(?:access|auth|refresh|api)_?token)[\"']?\s*[:=]\s*[\"'`][^\"'`\s$]{8,}[\"'`]",
+        re.IGNORECASE,
+    ),
 )
 
 
@@ -65,7 +69,7 @@ def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[s
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return bool(_SECRET_NAME.search(name) or any(pattern.search(value) for pattern in _SECRETS))
+    return bool(_SECRET_NAME.match(name) or any(pattern.search(value) for pattern in _SECRETS))
 
 
 def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:

@@ -64,7 +64,7 @@ def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str,
 def _written(route: str, segment: str, params: Mapping[str, object]) -> str:
     found = parameter(segment)
     if not found:
-        return segment
+        return quote(segment, safe="!'()*@:$&+,;=")
     value = params[found.name]
     if not found.catch_all:
         return _segment(route, found.name, value)
@@ -93,7 +93,7 @@ def _unknown(known: Linkable, route: str, path: str) -> str:
         return f"route {route!r} must be an absolute path, such as {_closest(known, '/' + path.lstrip('./'))!r}"
     if path in known.special or path.rpartition("/")[2] in (NOT_FOUND, "_sitemap", "_layout"):
         return f"route {route!r} is a special file, which no link can name"
-    if template := _template(known, path):
+    if "[" not in path and (template := _template(known, path)):
         values = ", ".join(f"{one.name!r}: …" for one in known.routes[template])
         return f"route {route!r} is a path of {template!r}: use {template!r} with params={{{values}}}"
     return f"route {route!r} is unknown: did you mean {_closest(known, path)!r}?"

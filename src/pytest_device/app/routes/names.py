@@ -63,6 +63,8 @@ def _kind(name: str) -> str:
 
 def _problem(name: str, kind: str, platform: str | None) -> str:
     last = name.rpartition("/")[2]
+    if not name.isprintable():
+        return "a URL cannot hold its name: use printable characters in UTF-8"
     if kind == "api":
         return "an API route has no platform: remove it from the name" if platform else ""
     if last.startswith("(") and last.endswith(")"):

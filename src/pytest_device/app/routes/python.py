@@ -1,5 +1,6 @@
 """The Python module of the routes, which lets mypy and pyright refuse wrong links."""
 
+import json
 import keyword
 from collections.abc import Iterable, Mapping
 
@@ -17,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, overload
 from pytest_device.app import Links
 
 Segments: TypeAlias = list[str] | list[int] | list[str | int] | tuple[str | int, ...]
-ROOT: Final = Path(__file__).parent / {root!r}
+ROOT: Final = Path(__file__).parent / {root}
 _links: Final = Links.of_root(ROOT{vendor})
 '''
 _TAIL = '''
@@ -41,7 +42,7 @@ def python_module(routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor
     groups: dict[tuple[Parameter, ...], list[str]] = {}
     for name, parameters in sorted(routes.items()):
         groups.setdefault(parameters, []).append(name)
-    head = _HEAD.format(root=root, vendor="" if vendor == "vendor" else f", vendor={vendor!r}")
+    head = _HEAD.format(root=_quoted(root), vendor="" if vendor == "vendor" else f", vendor={_quoted(vendor)}")
     overloads = [text for number, group in enumerate(groups.items()) for text in _overloads(number, *group)]
     if len(overloads) == 1:  # one overload alone is an error
         overloads.append(_overload("Literal[()]", "params: None = None", []) if not routes else overloads[0])
@@ -86,4 +87,4 @@ def _type(parameter: Parameter) -> str:
 
 def _quoted(text: str) -> str:
     """Write a text as a literal that is equal in each version of Python."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    return json.dumps(text, ensure_ascii=False)

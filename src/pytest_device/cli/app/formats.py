@@ -34,7 +34,8 @@ def _failed(findings: "Sequence[Finding]") -> "list[Finding]":
 
 
 def _place(finding: "Finding") -> str:
-    return ":".join(map(str, filter(None, (shown_path(finding.path), finding.line, finding.column))))
+    path = shown_path(finding.path).replace("\n", "\\n")
+    return ":".join(map(str, filter(None, (path, finding.line, finding.column))))
 
 
 def shown_path(path: Path) -> str:
@@ -55,8 +56,13 @@ def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
             print(f"skipped: {one.rule} [{one.id}]: {one.fix}")
     passed = sum(one.status == "passed" for one in findings)
     counts = [(severity, sum(one.severity == severity for one in _failed(findings))) for severity in _LEVELS]
-    kept = [f"{passed} rules passed"] if passed else []
-    print(", ".join([*(f"{count} {severity}s" for severity, count in counts), *kept]))
+    kept = [("rule passed", passed)] if passed else []
+    print(", ".join(_counted(noun, count) for noun, count in (*counts, *kept)))
+
+
+def _counted(noun: str, count: int) -> str:
+    first, _, rest = noun.partition(" ")
+    return f"{count} {first}{'' if count == 1 else 's'} {rest}".rstrip()
 
 
 def _listed(value: object) -> str:
