@@ -133,7 +133,7 @@ def test_the_package_config_has_defaults(tmp_path: Path) -> None:
         ({"package.json": {"name": "web"}}, "neither an app config nor the package vendor"),
         ({"package.json": "[]", "app.json": {}}, r"package.json:1:1: must be an object"),
         ({"package.json": {}, "app.json": "[1]"}, r"app.json:1:1: must be an object"),
-        ({"package.json": {}, "app.json": {"vendor": 1}}, '"vendor" in the app config must be an object'),
+        ({"package.json": {}, "app.json": {"vendor": 1}}, r'app\.json: "vendor" must be an object'),
         ({"package.json": {}, "app.json": '{\n "vendor": {,}}'}, r"app.json:2:\d+: is neither JSON nor JSON5"),
         ({"package.json": {}, "app.json": '{"a": "hunter2'}, r"app.json:1:\d+: (ends too early|is neither)"),
         ({"package.json": {}, "app.json": "[" * 10_000}, "app.json:1:101: has more than 100 values within each other"),

@@ -157,15 +157,15 @@ def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
     try:
         return cast("Json", json5.loads(text))
     except ValueError as error:
-        raise _explained(str(error), path) from None
+        raise _explained(str(error), path, no_json_from) from None
     except RecursionError:
         raise ProjectError("has too many values within each other", code="EJSONPARSE", path=path) from None
 
 
-def _explained(problem: str, path: Path) -> ProjectError:
+def _explained(problem: str, path: Path, no_json_from: Place) -> ProjectError:
     """Return the error of the JSON5 parser with its place, without the text, which may hold secrets."""
     found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
-    line, column = (int(found[1]), int(found[2])) if found else (0, 0)
+    line, column = (int(found[1]), int(found[2])) if found else (no_json_from.line, no_json_from.column)
     problem = "ends too early" if "end of" in problem else "is neither JSON nor JSON5"
     return ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
 

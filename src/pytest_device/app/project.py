@@ -146,7 +146,7 @@ def load_project(
     package = read_package(directory, names)
     static, path = _static(directory), _found(directory, DYNAMIC_FILES)
     _check_kind(package, static, path)
-    raw, warnings = _section(static.object, names) if static else ({}, [])
+    raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
     mode = mode or environ.get("NODE_ENV") or "development"
     env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
     project = Project(directory, names, _with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
@@ -170,13 +170,13 @@ def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path |
                            path=package.root)  # fmt: skip
 
 
-def _section(root: Object, vendor: Vendor) -> tuple[Object, list[str]]:
+def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str]]:
     """Return the configuration of a file, under the vendor's key or at the top, and what is ignored."""
     section = root.get(vendor.key)
     if section is None:
         return root, []
     if not isinstance(section, dict):
-        raise ProjectError(f'"{vendor.key}" in the app config must be an object')
+        raise ProjectError(f'"{vendor.key}" must be an object', path=path)
     ignored = [f'"{key}"' for key in root if key not in (vendor.key, "$schema")]
     return section, [f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'] if ignored else []
 
@@ -225,7 +225,7 @@ class _Dynamic:
             note = f"did not run {self.path.name}: its values are missing"
             return replace(self.project, dynamic_path=self.path, notes=(note,))
         evaluated = self._evaluation().run(LIMIT_SECONDS if self.how == "auto" else UNLIMITED_SECONDS)
-        config, _ = _section(evaluated.config, self.project.vendor)
+        config, _ = _section(evaluated.config, self.project.vendor, self.path)
         return replace(
             self.project,
             config=_with_defaults(config, self.project.package),

@@ -68,7 +68,7 @@ class Evaluation:
 
     def _printed(self, node: Node, task: str, limit_seconds: float) -> str:
         with subprocess.Popen(  # noqa: S603  # the project's code, on the user's request
-            [node.executable, *self._rights(), _SCRIPT],
+            [node.executable, *node.flags, *self._rights(), _SCRIPT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -95,8 +95,8 @@ class Evaluation:
 
     def _rights(self) -> list[str]:
         if self.readable is None:
-            return ["--no-warnings"]
-        return ["--no-warnings", "--permission", *(f"--allow-fs-read={path}" for path in self._paths())]
+            return []
+        return ["--permission", *(f"--allow-fs-read={path}" for path in self._paths())]
 
 
 def _exchanged(process: "subprocess.Popen[bytes]", task: bytes) -> bytes:
