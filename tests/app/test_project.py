@@ -138,7 +138,7 @@ def test_the_package_config_has_defaults(tmp_path: Path) -> None:
         ({"package.json": {}, "app.json": '{"a": "hunter2'}, r"app.json:1:\d+: (ends too early|is neither)"),
         ({"package.json": {}, "app.json": "[" * 10_000}, "app.json:1:101: has more than 100 values within each other"),
         ({"package.json": {}, "app.json": "{a:" * 10_000}, "has more than 100 values within each other"),
-        ({"package.json": {}, "app.json": "{a:'" + "x" * 300_000 + "'}"}, "larger than 64 kB and is not JSON"),
+        ({"package.json": {}, "app.json": "{a: .5, b:'" + "x" * 70_000 + "'}"}, "larger than 64 kB and is not JSON"),
         ({"package.json": {}, "app.json": "[" * 90 + "]"}, "app.json"),
     ],
 )
