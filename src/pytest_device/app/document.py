@@ -32,6 +32,7 @@ _TOKEN: Final = re.compile(
     |(?P<word>[^\s\[\]{}:,"'/]++|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_QUOTES: Final = {"\\'": "'", '"': '\\"'}
 _NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _T = TypeVar("_T")
 
@@ -154,7 +155,7 @@ def as_json(text: str) -> str:
         elif part in ("]", "}") and written[-1:] == [","] and written[-2:-1] not in ([], ["["], ["{"], [","]):
             written[-1] = part
         elif part[0] == "'":
-            inner = re.sub(r"\\'|\"", lambda sign: "'" if sign[0] == "\\'" else '\\"', part[1:-1])
+            inner = re.sub(r"\\.|\"", lambda sign: _QUOTES.get(sign[0], sign[0]), part[1:-1])
             written.append(f'"{inner}"' if len(part) > 1 and part[-1] == "'" else part)
         else:
             written.append(part)
