@@ -1,13 +1,14 @@
 """Findings: each ID with a project that breaks its rule, and one that keeps it."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
 
 from pytest_device.app import app_config_fields_not_synced, check, install_check, load_project
-from pytest_device.app.checks.finding import RULES
+from pytest_device.app.checks.finding import BUNDLE_RULES, RULES
 from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put, rows
 
@@ -120,6 +121,12 @@ def test_a_rule_is_broken_by_a_wrong_project_and_kept_by_a_right_one(rule: str, 
 
 def test_each_rule_has_a_wrong_and_a_right_project() -> None:
     assert set(RULES) - set(WRONG_AND_RIGHT) == {"config-unused-static"}  # it needs Node.js: test_dynamic
+
+
+def test_each_rule_is_documented_with_its_severity() -> None:
+    page = (Path(__file__).parents[2] / "docs/app-checks.md").read_text()
+    listed = re.findall(r"^\| `([\w-]+)` \| (\w+) \| (.+) \|$", page, flags=re.MULTILINE)
+    assert listed == [(name, *rule) for name, rule in (RULES | BUNDLE_RULES).items()]
 
 
 STATIC: Final = [
