@@ -106,7 +106,7 @@ def test_where_nothing_is_inlined() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        f"var a={API};x(`${{b}}`,/[/]/,'\\'');" * 5_000,
+        f"var a={API};x(`${{b}}`,/[/]/,'\\'');" * 18_000,  # 1 MB
         "process" + "<a" * 100_000,
         "process" + "`${" * 70_000,
         "process" + "/*" * 130_000,
@@ -117,7 +117,7 @@ def test_where_nothing_is_inlined() -> None:
 def test_a_minified_line_is_read_in_bounded_time(source: str) -> None:
     started = time.perf_counter()
     inlined_public(source, ENV)
-    assert time.perf_counter() - started < 20
+    assert time.perf_counter() - started < 40
 
 
 def test_styles_without_an_extension_are_looked_for_in_order() -> None:
