@@ -130,7 +130,8 @@ def test_the_package_config_has_defaults(tmp_path: Path) -> None:
     ("files", "problem"),
     [
         ({}, "is not the directory of a vendor app: it has no package.json"),
-        ({"package.json": {"name": "web"}}, "neither an app config nor the package vendor"),
+        ({"package.json": {"name": "web"}}, "neither an app config with the key vendor nor the package vendor"),
+        ({"package.json": {}, "app.json": {"name": "x"}}, "neither an app config with the key vendor nor the package"),
         ({"package.json": "[]", "app.json": {}}, r"package.json:1:1: must be an object"),
         ({"package.json": {}, "app.json": "[1]"}, r"app.json:1:1: must be an object"),
         ({"package.json": {}, "app.json": {"vendor": 1}}, r'app\.json: "vendor" must be an object'),

@@ -165,9 +165,10 @@ def _static(directory: Path) -> Document | None:
 
 def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:
     name = package.vendor.key
-    if not (static or dynamic or package.mentions(name) or package.installed(name)):
-        raise ProjectError(f"is not the directory of a {name} app: it has neither an app config nor the package {name}",
-                           path=package.root)  # fmt: skip
+    has_section = static is not None and name in static.object
+    if not (has_section or dynamic or package.mentions(name) or package.installed(name)):
+        what = f"it has neither an app config with the key {name} nor the package {name}"
+        raise ProjectError(f"is not the directory of a {name} app: {what}", path=package.root)
 
 
 def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str]]:
