@@ -44,7 +44,7 @@ def test_a_variable_that_takes_over_tools_is_refused_with_its_place(
 
 def test_a_refused_variable_can_be_allowed_in_the_shell_but_not_a_file_switch(tmp_path: Path) -> None:
     put(tmp_path, {".env": "NODE_OPTIONS=-x\nANDROID_HOME=/a"})
-    allowed = {"VENDOR_UNSAFE_DOTENV_KEYS": "NODE_OPTIONS,ANDROID_HOME,VENDOR_NO_DOTENV"}
+    allowed = {"VENDOR_UNSAFE_DOTENV_KEYS": "NODE_OPTIONS, ANDROID_HOME,VENDOR_NO_DOTENV"}
     assert load_env(tmp_path, environ=allowed).loaded == ("ANDROID_HOME", "NODE_OPTIONS")
     put(tmp_path, {".env": "VENDOR_NO_DOTENV=1"})
     with pytest.raises(ConfigError):

@@ -111,7 +111,7 @@ class _Rules:
     def problem(self, file: str, name: str) -> str | None:
         internal = map(self.vendor.variable, ("NO_DOTENV", "UNSAFE_DOTENV_KEYS"))
         unsafe = self.vendor.variable("UNSAFE_DOTENV_KEYS")
-        allowed = name in self.environ.get(unsafe, "").split(",")
+        allowed = name in {one.strip() for one in self.environ.get(unsafe, "").split(",")}
         if name in (*internal, f"__{self.vendor.prefix}ENV_LOADED") or name.startswith(
             _LOADERS.get(sys.platform, "\0")
         ):

@@ -61,10 +61,7 @@ class Links:
     def _of_development_client(self, path: str, scheme: str | None) -> str:
         go = f"{self.project.vendor.word}go"
         if scheme not in (None, go) or not self.development_address:
-            raise ConfigError(
-                f"a scheme has no effect in the development client: its links are {go}://ADDRESS/--{path} with the "
-                "address of the bundler, or install a build of the app"
-            )
+            raise _without_effect("a scheme", go, path)
         return f"{go}://{self.development_address}/--{path}"
 
 
@@ -90,5 +87,12 @@ def check_url(url: str, project: Project, *, platform: str | None = None, develo
     if not scheme or scheme in FOREIGN or (development_client and scheme == go):
         return
     if development_client:
-        raise ConfigError(f"open_url with the scheme {scheme!r} has no effect in the development client: use {go}://")
+        raise _without_effect(f"the scheme {scheme!r} of open_url", go, "/path")
     check_scheme(scheme, project.schemes(platform))
+
+
+def _without_effect(what: str, go: str, path: str) -> ConfigError:
+    return ConfigError(
+        f"{what} has no effect in the development client: its links are {go}://ADDRESS/--{path} with the address of "
+        "the bundler, or install a build of the app"
+    )
