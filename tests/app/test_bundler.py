@@ -88,6 +88,8 @@ def test_a_read_has_its_place_and_name() -> None:
     [first, second] = inlined_public("\n  x(process.env.A,\n process.env['B'])", {})
     assert (first.expression, first.name, first.line, first.column) == ("process.env.A", "A", 2, 5)
     assert (second.expression, second.name, second.line, second.column) == ("process.env['B']", "B", 3, 2)
+    [index, *_] = inlined_public("process.env[names[0] + 'X'].length; process.env[", {})
+    assert (index.expression, index.name) == ("process.env[names[0] + 'X']", "")
 
 
 def test_where_nothing_is_inlined() -> None:

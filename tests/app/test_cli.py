@@ -70,7 +70,9 @@ def test_findings_have_four_formats_and_the_status_of_errors(tmp_path: Path) -> 
     assert "app.json:1:13: error: orientation must be" in done["text"].stdout
     [found] = [one for one in json.loads(done["json"].stdout)["findings"] if one["status"] == "failed"]
     assert (found["id"], found["path"], found["line"]) == ("config-value", "app.json", 1)
-    [result] = json.loads(done["sarif"].stdout)["runs"][0]["results"]
+    [run] = json.loads(done["sarif"].stdout)["runs"]
+    [result], [rule] = run["results"], run["tool"]["driver"]["rules"]
+    assert rule["shortDescription"]["text"] == "a key must have one of its values, within its limits"
     assert result["ruleId"] == "config-value"
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 1, "startColumn": 13}
     assert done["github"].stdout.startswith("::error file=app.json,line=1,col=13::orientation must be")

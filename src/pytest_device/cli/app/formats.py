@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import quote
 
 from pytest_device.escape import escaped
 
@@ -80,8 +82,13 @@ def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
 
 
 def _sarif(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
+    from pytest_device.app.checks.finding import BUNDLE_RULES, RULES
+
     failed = _failed(findings)
-    rules = [{"id": name} for name in dict.fromkeys(one.id for one in failed)]
+    known = {name: rule for name, (_, rule) in (RULES | BUNDLE_RULES).items()}
+    rules = [
+        {"id": name, "shortDescription": {"text": known[name]}} for name in dict.fromkeys(one.id for one in failed)
+    ]
     driver = {"name": "pytest-device", "rules": rules}
     run = {"tool": {"driver": driver}, "results": [_result(one) for one in failed], "properties": dict(facts)}
     print(json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, default=dict))
@@ -92,7 +99,9 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def _result(finding: "Finding") -> dict[str, object]:
     region = {"startLine": finding.line, "startColumn": finding.column} if finding.line else None
-    place = {"artifactLocation": {"uri": shown_path(finding.path)}} | ({"region": region} if region else {})
+    place = {"artifactLocation": {"uri": quote(os.fsencode(shown_path(finding.path)))}} | (
+        {"region": region} if region else {}
+    )
     return {
         "ruleId": finding.id,
         "level": _LEVELS[finding.severity],
