@@ -253,6 +253,19 @@ def test_sources_that_cannot_be_checked_are_reported(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "failed"),
+    [
+        ("src/a.ts", True), ("app/tests/a.tsx", True), ("scripts/a.js", False), ("a.config.js", False),
+        ("src/jest.setup.ts", False), ("src/__tests__/a.ts", False), ("src/a.test.tsx", False), ("plugins/a.js", False),
+    ],
+)  # fmt: skip
+def test_only_what_the_bundler_reads_must_be_inlined(name: str, failed: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    project = load_project(put(tmp_path, project_files({}, **{name: "const {VENDOR_PUBLIC_A} = process.env"})))
+    [found] = [one for one in check(project) if one.id == "env-not-inlined"]
+    assert (found.status == "failed") == failed
+
+
 def test_a_finding_has_its_place_and_fix_but_no_secret(tmp_path: Path) -> None:
     text = '{\n  // JSON5\n  vendor: {\n    extra: { clientSecret: "hunter2hunter2" },\n    orientation: "up",\n  },\n}'
     project = load_project(put(tmp_path, project_files({}, **{"app.json": text})))

@@ -17,6 +17,8 @@ from pytest_device.errors import ProjectError
 MAX_FILES: Final = 50_000
 _SKIPPED: Final = frozenset(("node_modules", "ios", "android", "dist", "build", "coverage"))
 _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
+_OF_NODE: Final = re.compile(r"^(?:scripts|tools|plugins|tests?|e2e)/|(?:^|/)__tests__/|\.(?:config|setup|test|spec)\.")
+"""Sources that run in Node.js, as does configuration in the project's root: they read the environment itself."""
 _STYLES: Final = (".css", ".scss", ".sass")
 _SECRET_NAME: Final = re.compile(
     r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)", re.IGNORECASE
@@ -98,7 +100,7 @@ def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
         for found in pattern.finditer(text):
             fix = "keep it on a server, and read it there"
             yield failed("secret-in-source", path, "a secret", fix, place_of(text, found.start()))
-    if path != project.dynamic_path and path.parent != project.root:  # configuration at the root runs in Node.js
+    if path.parent != project.root and not _OF_NODE.search(path.relative_to(project.root).as_posix()):
         yield from _reads(project, path, text)
 
 
