@@ -19,7 +19,6 @@ from pytest_device.app import Links
 
 Segments: TypeAlias = list[str] | list[int] | list[str | int] | tuple[str | int, ...]
 ROOT: Final = Path(__file__).parent / {root}
-_links: Final = Links.of_root(ROOT{vendor})
 '''
 _TAIL = '''
 def device_link(
@@ -33,7 +32,7 @@ def device_link(
     **named: object,
 ) -> str:
     """Return the link that opens a route of the app."""
-    return _links(route, params, query=query, scheme=scheme, platform=platform, **named)
+    return Links.of_root(ROOT{vendor})(route, params, query=query, scheme=scheme, platform=platform, **named)
 '''
 
 
@@ -42,12 +41,13 @@ def python_module(routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor
     groups: dict[tuple[Parameter, ...], list[str]] = {}
     for name, parameters in sorted(routes.items()):
         groups.setdefault(parameters, []).append(name)
-    head = _HEAD.format(root=_quoted(root), vendor="" if vendor == "vendor" else f", vendor={_quoted(vendor)}")
+    head = _HEAD.format(root=_quoted(root))
+    tail = _TAIL.format(vendor="" if vendor == "vendor" else f", vendor={_quoted(vendor)}")
     overloads = [text for number, group in enumerate(groups.items()) for text in _overloads(number, *group)]
     if len(overloads) == 1:  # one overload alone is an error
         overloads.append(_overload("Literal[()]", "params: None = None", []) if not routes else overloads[0])
     types = [_typed_dict(number, parameters) for number, parameters in enumerate(groups) if parameters]
-    return "\n".join([head, *types, *overloads]) + _TAIL
+    return "\n".join([head, *types, *overloads]) + tail
 
 
 def _typed_dict(number: int, parameters: "tuple[Parameter, ...]") -> str:
@@ -78,7 +78,7 @@ def _overload(routes: str, params: str, named: list[str]) -> str:
         "platform: str | None = None",
         *named,
     ]
-    return "\n".join(["", "@overload", "def device_link(", *(f"    {line}," for line in lines), ") -> str: ..."])
+    return "\n".join(["", "", "@overload", "def device_link(", *(f"    {line}," for line in lines), ") -> str: ..."])
 
 
 def _type(parameter: Parameter) -> str:
