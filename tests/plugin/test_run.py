@@ -765,3 +765,14 @@ def test_secrets_of_a_repr_are_masked() -> None:
 
     with DeviceClient("http://127.0.0.1:9", "open-sesame-open") as client:
         assert "open-sesame" not in repr(vars(client))
+
+
+def test_a_test_fails_in_order_where_pytest_shows_nothing(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(
+        "import pytest\n@pytest.mark.device(platform='ios')\ndef test_fails(device_session): assert False\n"
+    )
+
+    result = pytester.runpytest("-p", "no:terminal")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert service.statuses() == ["stopped"]

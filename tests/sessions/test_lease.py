@@ -210,7 +210,6 @@ def test_what_does_not_pass_is_reported_as_a_wait_that_was_too_long(client: Devi
     ("fault", "error"),
     [
         (answer(403, "no"), StatusError),
-        (answer(302, "<html>Moved</html>"), StatusError),
         (changed(id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3d"), UnexpectedReplyError),
     ],
 )
@@ -229,6 +228,7 @@ ODD = [
     (answer(404, '{"errors": [{"code": "NOT_FOUND"}]}'), NotFoundError),
     (answer(404, "<html>no such page</html>"), NotFoundError),
     (answer(403, "<html>blocked</html>"), StatusError),
+    (answer(302, "<html>Moved</html>"), StatusError),
     (answer(200, "<html>Welcome</html>"), UnexpectedReplyError),
     (answer(200, '{"data": {}}'), UnexpectedReplyError),
 ]
@@ -341,8 +341,19 @@ def test_a_wait_for_a_missing_connection_detail_ends_with_its_name(client: Devic
     assert world.statuses() == ["stopped"]
 
 
-def test_the_reason_of_an_errored_session_is_reported(client: DeviceClient, world: World) -> None:
-    world.faults["get"] = [changed(status="errored", remoteConfig=None, failureReason="no disk")]
+@pytest.mark.parametrize(
+    "reason",
+    [
+        {"failureReason": "no disk"},
+        {"error": "", "errorMessage": "no disk"},
+        {"error": {"code": "E17", "details": {"host": "h1"}, "message": "no disk"}},
+        {"error": {"code": None}, "reason": [{"text": "no disk"}]},
+    ],
+)
+def test_the_reason_of_an_errored_session_is_reported(
+    client: DeviceClient, world: World, reason: dict[str, object]
+) -> None:
+    world.faults["get"] = [changed(status="errored", remoteConfig=None, **reason)]
 
     with pytest.raises(SessionFailedError, match="failed to start: no disk"):
         leased(client, world)

@@ -47,7 +47,7 @@ def python_module(routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor
     if len(overloads) == 1:  # one overload alone is an error
         overloads.append(_overload("Literal[()]", "params: None = None", []) if not routes else overloads[0])
     types = [_typed_dict(number, parameters) for number, parameters in enumerate(groups) if parameters]
-    return "\n".join([head, *types, *overloads]) + tail
+    return "\n".join([head, *types]) + "\n".join(overloads) + tail
 
 
 def _typed_dict(number: int, parameters: "tuple[Parameter, ...]") -> str:
