@@ -86,6 +86,14 @@ def test_tables_make_checks_that_are_skipped_without_them(tmp_path: Path) -> Non
     assert _run("check", "--versions", "none.json", cwd=root).returncode == 2
 
 
+def test_the_project_identifier_can_lie_elsewhere(tmp_path: Path) -> None:
+    root = _project(tmp_path, {"extra": {"mine": "no-uuid"}})
+    assert _run("check", cwd=root).returncode == 0
+    done = _run("check", "--project-id-path", "extra.mine", cwd=root)
+    assert "extra.mine is no UUID" in done.stdout
+    assert done.returncode == 1
+
+
 def test_typed_links_are_written_and_fail_when_stale(tmp_path: Path) -> None:
     root = _project(tmp_path)
     arguments = ("routes", "--write", "app_routes.py", "--typescript", "routes.d.ts")

@@ -161,7 +161,11 @@ def test_a_wrong_link_is_refused_with_the_fix(route: str, params: dict[str, obje
 def test_a_directory_is_scanned_without_following_links(tmp_path: Path) -> None:
     put(tmp_path, {"app/index.tsx": "", "app/a/b.tsx": "", "app/style.css": "", "app/node_modules/x.tsx": ""})
     (tmp_path / "app/a/loop").symlink_to(tmp_path / "app")
-    assert list(Routes.scan(tmp_path / "app").linkable) == ["/", "/a/b"]
+    routes = Routes.scan(tmp_path / "app")
+    assert list(routes.linkable) == ["/", "/a/b"]
+    assert [(one.file, one.problem.partition(":")[0]) for one in routes.problems] == [
+        ("a/loop", "links to directories are not followed")
+    ]
 
 
 def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_place(tmp_path: Path) -> None:

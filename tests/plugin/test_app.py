@@ -118,7 +118,7 @@ def test_doctor_shows_what_comes_from_the_project(capsys: pytest.CaptureFixture[
 def test_a_project_that_cannot_be_read_is_a_mistake(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(device_session): pass")
     result = pytester.runpytest_inprocess("--device-local", "--device-platform=ios", "--device-app-root=nowhere")
-    result.stderr.fnmatch_lines(["*nowhere: is not a directory*"])
+    result.stderr.fnmatch_lines(["*--device-app-root: *nowhere: is not a directory*"])
 
 
 def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.Pytester) -> None:

@@ -30,7 +30,10 @@ def completed(config: pytest.Config, settings: "Settings") -> "Settings":
     from pytest_device.app.project import load_project
     from pytest_device.settings import LOCAL_APP_ID
 
-    project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor)
+    try:
+        project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor)
+    except ConfigError as error:
+        raise ConfigError(*(f"{settings.source('app_root')}: {problem}" for problem in error.problems)) from None
     identifier = project.project_id(settings.project_id_path or "")
     is_set = settings.app_id not in (None, LOCAL_APP_ID)
     config.stash[_IS_ITS_APP] = identifier is None or not is_set or str(settings.app_id) == identifier.lower()

@@ -40,6 +40,8 @@ class RouteFile:
 
 def route_file(path: str) -> RouteFile | None:
     """Return what a file is, None for one that is no source."""
+    if path.endswith("/"):
+        return RouteFile(path[:-1], path, "ignored", None, "links to directories are not followed: move it here")
     if not _EXTENSION.search(path):
         return None
     bare = _EXTENSION.sub("", path)

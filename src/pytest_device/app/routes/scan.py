@@ -195,7 +195,7 @@ class _Tree:
 
 
 def _files(directory: Path) -> Iterator[str]:
-    """Yield the paths of all files below a directory; links to directories are not followed."""
+    """Yield the paths of all files below a directory; links to directories are not followed, and end in a slash."""
     pending, count = [("", 0)], 0
     while pending:
         below, depth = pending.pop()
@@ -209,7 +209,7 @@ def _files(directory: Path) -> Iterator[str]:
             count += 1
             if count > MAX_FILES:
                 raise ProjectError(f"has more than {MAX_FILES} files", path=directory)
-            yield path
+            yield f"{path}/" if entry.is_symlink() and entry.is_dir() else path
 
 
 def _entries(directory: Path) -> list["os.DirEntry[str]"]:

@@ -19,6 +19,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: what speaks against libraries, by name")
     parser.add_argument("--declaration", metavar="NAME", help="generated declaration (default: vendor-env.d.ts)")
     add_include(parser)
+    parser.add_argument(
+        "--project-id-path", default="", metavar="PATH", help="where the app config has the project's UUID "
+        "(default: extra.vendor.projectId)",
+    )  # fmt: skip
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -32,6 +36,7 @@ def _run(parsed: argparse.Namespace) -> int:
         directory=_table(parsed.directory),
         declaration=parsed.declaration,
         include=parsed.include,
+        project_id_path=parsed.project_id_path,
     )
     return report(findings, parsed.format)
 
