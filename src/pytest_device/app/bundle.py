@@ -37,7 +37,7 @@ _DEBUG_ID: Final = re.compile(rb"(?://[#@] debugId=|\"debugId\"\s*:\s*\")([0-9a-
 class Bundle:
     """What is in a build: ``public`` are the names of public variables whose values it has.
 
-    ``unchecked`` are the names of secrets too short to look for; ``debug_ids`` are by the path of their file.
+    ``unchecked`` are the names of variables too short to look for; ``debug_ids`` are by the path of their file.
     """
 
     path: Path
@@ -61,17 +61,19 @@ def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ())
     public, secrets = _values(project, prefix)
     known = {value for _, value in public}
     secrets = {(name, value) for name, value in secrets if value not in known and name not in set(allowed)}
-    long = {(name, value) for name, value in secrets if len(value) >= MIN_LENGTH}
-    search = _Search({one: spellings(one[1]) or {one[1].encode()} for one in public | long})
+    long = {(name, value) for name, value in public | secrets if len(value) >= MIN_LENGTH}
+    search = _Search({one: spellings(one[1]) for one in long})
     count = sum(search.file(name, content) for name, content in _contents(path))
-    leaks = sorted({(name, where) for name, value in search.found.keys() & long for where in search.found[name, value]})
+    leaks = sorted(
+        {(name, where) for name, value in search.found.keys() & secrets for where in search.found[name, value]}
+    )
     shipped = sorted(search.found.keys() & public)
     return Bundle(
         path,
         tuple(dict.fromkeys(name for name, _ in shipped)),
         tuple(dict.fromkeys(value for _, value in shipped if "://" in value)),
         search.debug_ids,
-        tuple(sorted({name for name, _ in secrets - long})),
+        tuple(sorted({name for name, _ in (public | secrets) - long})),
         count,
         (*(_leak(path, name, where) for name, where in leaks), *_disagreements(path, search.debug_ids)),
     )
