@@ -13,7 +13,7 @@ from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
 
-PATTERN_SECONDS: Final = 5.0
+PATTERN_SECONDS: Final = 3.0
 
 _SYNCED = (
     *("ios", "android", "plugins", "icon", "scheme", "userInterfaceStyle", "splash", "updates", "orientation"),
