@@ -2,6 +2,7 @@
 
 import pytest
 
+from pytest_device import ConfigError
 from pytest_device.cli import main
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.project import installed_app
@@ -119,6 +120,17 @@ def test_a_project_that_cannot_be_read_is_a_mistake(pytester: pytest.Pytester) -
     pytester.makepyfile("def test_it(device_session): pass")
     result = pytester.runpytest_inprocess("--device-local", "--device-platform=ios", "--device-app-root=nowhere")
     result.stderr.fnmatch_lines(["*--device-app-root: *nowhere: is not a directory*"])
+
+
+def test_a_project_that_cannot_be_read_is_read_once(project: pytest.Pytester) -> None:
+    put(project.path / "app", {"app.config.js": "process.exit(1)"})
+    config = project.parseconfig()
+    errors: list[ConfigError] = []
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"device_app_root in the ini file: .*must not end the process") as caught:
+            settings_of(config)
+        errors.append(caught.value)
+    assert errors[0] is errors[1]
 
 
 def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.Pytester) -> None:

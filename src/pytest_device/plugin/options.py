@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
+from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
 from pytest_device.plugin.project import additions_of, completed, notes_of
 
@@ -18,7 +19,7 @@ CHOSEN_DIST: Final = pytest.StashKey[str]()
 """The user's ``--dist``, before pytest-xdist completes it; ``no`` if not given."""
 WIDTH: Final = pytest.StashKey[int]()
 """Number of pytest-xdist workers, 0 without pytest-xdist."""
-_SETTINGS: Final = pytest.StashKey["Settings"]()
+_SETTINGS: Final = pytest.StashKey["Settings | ConfigError"]()
 
 
 def add(parser: pytest.Parser) -> None:
@@ -48,9 +49,17 @@ def settings_of(config: pytest.Config) -> "Settings":
     from pytest_device.settings import resolve
 
     if _SETTINGS not in config.stash:
-        settings = resolve(lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name))
-        config.stash[_SETTINGS] = completed(config, settings)
-    return config.stash[_SETTINGS]
+        try:
+            settings = resolve(
+                lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name)
+            )
+            config.stash[_SETTINGS] = completed(config, settings)
+        except ConfigError as error:  # once: a project can take long to fail
+            config.stash[_SETTINGS] = error
+    found = config.stash[_SETTINGS]
+    if isinstance(found, ConfigError):
+        raise found
+    return found
 
 
 def _from_ini(config: pytest.Config, name: str) -> str | None:
@@ -82,8 +91,6 @@ def header(config: pytest.Config) -> list[str]:
     """Return header lines with the service, its limits and the app's project; with ``-v`` all settings."""
     if not _is_set(config, Options.url, Options.local, Options.app_root):
         return []  # the settings need not be loaded, as in most runs
-    from pytest_device.errors import ConfigError
-
     try:
         settings = settings_of(config)
     except ConfigError:
@@ -120,8 +127,6 @@ def is_dry_run(config: pytest.Config) -> bool:
     """Return whether the run only reports what it would do; False if the settings are invalid."""
     if not may_be_dry_run(config):
         return False
-    from pytest_device.errors import ConfigError
-
     try:
         settings = settings_of(config)
     except ConfigError:
