@@ -106,6 +106,9 @@ def test_the_run_says_that_code_of_the_project_ran_or_did_not(project: pytest.Py
     result = project.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["device app: ran app.config.js with Node.js *, allowed to read the project"])
+    result = project.runpytest_inprocess("-p", "no:cacheprovider", "--device-app-dynamic=never")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["device app: did not run app.config.js: its values are missing"])
 
 
 @pytest.mark.usefixtures("project")

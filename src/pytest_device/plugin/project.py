@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_device.app.link import Links
-    from pytest_device.app.project import Project
+    from pytest_device.app.project import Dynamic, Project
     from pytest_device.settings import Settings
 
 _PROJECT: Final = pytest.StashKey["Project"]()
@@ -30,8 +30,9 @@ def completed(config: pytest.Config, settings: "Settings") -> "Settings":
     from pytest_device.app.project import load_project
     from pytest_device.settings import LOCAL_APP_ID
 
+    how = cast("Dynamic", settings.app_dynamic)
     try:
-        project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor)
+        project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor, dynamic=how)
     except ConfigError as error:
         raise ConfigError(*(f"{settings.source('app_root')}: {problem}" for problem in error.problems)) from None
     identifier = project.project_id(settings.project_id_path or "")

