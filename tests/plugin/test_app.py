@@ -100,7 +100,7 @@ def test_the_run_shows_what_comes_from_the_project_and_where_it_stands(project: 
     assert "device app" not in project.runpytest_inprocess().stdout.str()
 
 
-def test_the_run_says_that_code_of_the_project_ran_or_did_not(project: pytest.Pytester) -> None:
+def test_the_run_reports_that_code_of_the_project_ran_or_did_not(project: pytest.Pytester) -> None:
     put(project.path / "app", {"app.config.js": "module.exports = ({config}) => ({...config, scheme: 'mine'})"})
     project.makepyfile("def test_it(device_link): assert device_link('/') == 'mine:///'")
     result = project.runpytest_inprocess("-p", "no:cacheprovider")

@@ -141,7 +141,7 @@ def load_project(
     if dynamic not in ("auto", "never", "node"):
         raise ConfigError(f"dynamic={dynamic!r} must be 'auto', 'never' or 'node'")
     if not directory.is_dir():
-        raise ProjectError("is not a directory", path=directory)
+        raise ProjectError("is not a directory", code="MODULE_NOT_FOUND", path=directory)
     environ = os.environ if environ is None else environ
     package = read_package(directory, names)
     static, path = _static(directory), _found(directory, DYNAMIC_FILES)
