@@ -23,7 +23,7 @@ from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import NOT_FOUND, refusal
 from pytest_device.service.runners.controller import HOST, Controller
-from pytest_device.service.runners.journal import Activity
+from pytest_device.service.runners.output_tail import Activity
 
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"
@@ -165,7 +165,7 @@ class _Gateway:
             if self._purpose == "appium":
                 raise ConnectionLostError from error  # Appium's clients recognize this as a dead server
             return self._refusal(
-                502, UNREACHABLE, f"{controller.program.title} does not answer: {type(error).__name__}"
+                502, UNREACHABLE, f"{controller.program.title} does not respond: {type(error).__name__}"
             )
         answer = StreamingResponse(reply.aiter_raw(), reply.status_code)
         answer.raw_headers = [

@@ -133,7 +133,7 @@ class Session(BaseModel, frozen=True):
     @property
     def page(self) -> str:
         """Return the session page's URL, or a text if the service gave none."""
-        return self.url or "the service gave no session page"
+        return self.url or "the service returned no session page"
 
     @property
     def limit_minutes(self) -> int:
@@ -141,7 +141,7 @@ class Session(BaseModel, frozen=True):
         return DURATION_MAX_MINUTES if self.max_duration_minutes is None else self.max_duration_minutes
 
     @property
-    def odd_fields(self) -> Sequence[str]:
+    def invalid_fields(self) -> Sequence[str]:
         """Return the names of missing or invalid fields, spelled as in the document."""
         missing = [to_camel(name) for name in _NEVER_NULL if getattr(self, name) is None]
         return sorted({*missing, *self._dropped})
@@ -171,7 +171,7 @@ class Session(BaseModel, frozen=True):
             missing = [name for name in self._dropped if name.startswith("remoteConfig.")]
             return f"in-progress without {', '.join(missing) or 'connection details'}"
         known = isinstance(self.status, Status)
-        return str(self.status) if known else f"{self.status!r}, which the document does not know"
+        return str(self.status) if known else f"{self.status!r} (unknown)"
 
     @property
     def boot_seconds(self) -> float | None:
@@ -216,5 +216,5 @@ class Session(BaseModel, frozen=True):
                 for detail in error.errors(include_url=False, include_input=False, include_context=False)
             )
             plain = "".join(char if char.isprintable() else "?" for char in faults)  # an error may quote a character
-            message = f"the service's session is not as the document says: {plain}"
+            message = f"the service returned an invalid session: {plain}"
             raise UnexpectedReplyError(message, session_id=session_id_of(data)) from None

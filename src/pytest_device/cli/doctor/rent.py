@@ -42,7 +42,7 @@ _FIXES: Final[Mapping[type[DeviceError], str]] = {
 }
 
 
-class _Narrator:
+class _ProgressPrinter:
     """Prints the session's events to standard error, since a boot takes minutes."""
 
     def event(self, event: "Event") -> None:
@@ -61,7 +61,7 @@ def check_rent(settings: Settings) -> Iterator[Finding]:
     """Create a session, wait until its controller responds, and stop it; yield the findings."""
     from pytest_device.sessions.events import detail_of, is_proof
 
-    reporter = _Narrator()
+    reporter = _ProgressPrinter()
     try:
         request = _request(settings)
         backend = _backend(settings, request, reporter)
@@ -124,7 +124,7 @@ def _rented(settings: Settings, backend: "Backend", request: "SessionRequest", r
     except DeviceError as error:
         return fail(_NAME, "; ".join([str(error), *getattr(error, "__notes__", ())]), _fix_of(error))
     kind = f"{session.platform} {session.type} session {session.id}"
-    return ok(_NAME, f"{kind} was created, reached after {took:.1f} s, and stopped")
+    return ok(_NAME, f"{kind} was created, was ready after {took:.1f} s, and was stopped")
 
 
 def _fix_of(error: DeviceError) -> str:

@@ -12,17 +12,23 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.local import LocalService
-from pytest_device.plugin.options import CHOSEN_DIST, others_that_assign, settings_of, usage_error, will_run
+from pytest_device.plugin.options import (
+    CHOSEN_DIST,
+    conflicting_distribution_options,
+    settings_of,
+    usage_error,
+    will_run,
+)
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
-from pytest_device.plugin.signals import EndInOrder
+from pytest_device.plugin.signals import GracefulShutdown
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
 from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, WorkerChannel
 from pytest_device.sessions.breaker import Breaker
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Housekeeping
-    from pytest_device.plugin.xdist.advice import Left
+    from pytest_device.plugin.xdist.advice import RemainingNeeds
     from pytest_device.settings import Settings
 
 
@@ -67,14 +73,14 @@ class Coordinator:
         self._housekeeping: Housekeeping | None = None
         self._run_name = ""
         self._problems: dict[str, None] = {}
-        self._signals = EndInOrder()
+        self._signals = GracefulShutdown()
         self._terminal = Terminal(config)
         self._channels: dict[Any, WorkerChannel] = {}
         """By worker."""
         self._chosen = config.stash.get(CHOSEN_DIST, "no")
         self._assigns = False
         """Whether our scheduler assigns tests by device."""
-        self._left: Left | None = None
+        self._left: RemainingNeeds | None = None
         self._has_announced_shard = False
         self._breaker: Breaker | None = None
         config.pluginmanager.register(self._terminal, "device-terminal")
@@ -105,7 +111,7 @@ class Coordinator:
             self._service = LocalService.start(
                 progress=self._terminal.progress,
                 types=[],  # only the workers know the types
-                **settings.of_local_service(),
+                **settings.local_service_config(),
             )
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
@@ -123,7 +129,7 @@ class Coordinator:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
         """Assign tests by device, unless the user chose a distribution."""
-        if others_that_assign(config):
+        if conflicting_distribution_options(config):
             return None
         self._assigns = True
         from pytest_device.plugin.xdist.scheduler import DeviceScheduling
@@ -140,12 +146,12 @@ class Coordinator:
             self._terminal.announce(channel.shard)
         if self._assigns or self._left or not (plan := channel.plan) or not plan.has_devices():
             return
-        from pytest_device.plugin.xdist.advice import Left, trap
+        from pytest_device.plugin.xdist.advice import RemainingNeeds, dist_cost
 
-        self._left = Left(plan, ids)
+        self._left = RemainingNeeds(plan, ids)
         dist = f"--dist {self._chosen}"
-        decides = len(self._channels) > 1 and others_that_assign(self._config) == [dist]
-        if decides and (costs := trap(self._chosen, plan, ids)):
+        decides = len(self._channels) > 1 and conflicting_distribution_options(self._config) == [dist]
+        if decides and (costs := dist_cost(self._chosen, plan, ids)):
             self._terminal.show(f"{dist} {costs}. Without --dist, tests are assigned by device")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:

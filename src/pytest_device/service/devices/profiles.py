@@ -107,7 +107,7 @@ def plain(name: str) -> str:
     return re.sub(r"[\W_]+", " ", name.lower()).strip()
 
 
-def chosen(platform: Platform, identifier: str | None) -> Profile:
+def find_profile(platform: Platform, identifier: str | None) -> Profile:
     """Return the phone with this name, or the platform's default. Raises RequestError for an unknown name. Ours."""
     phones = [profile for profile in PROFILES if profile.platform is platform]
     if identifier is None:
@@ -117,6 +117,6 @@ def chosen(platform: Platform, identifier: str | None) -> Profile:
             return profile
     known = ", ".join(profile.name for profile in phones)
     raise RequestError(
-        f"deviceIdentifier {identifier!r} is not an {platform} phone that the browser on this machine can emulate: "
-        f"name one of {known}, or none."
+        f"deviceIdentifier {identifier!r} is not an {platform} phone that the local browser can emulate: "
+        f"set it to one of {known}, or leave it out."
     )

@@ -50,9 +50,9 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     while chunk := reply.read1(_CHUNK_BYTES):
         seen += chunk
         if len(seen) > MAX_BYTES:
-            return NoReply(f"the answer is larger than {MAX_BYTES} bytes", True, bytes(seen))
+            return NoReply(f"the response is larger than {MAX_BYTES} bytes", True, bytes(seen))
     if reply.length:
-        return NoReply(f"the answer was cut off, {reply.length} bytes are missing", True, bytes(seen))
+        return NoReply(f"the response was cut off, {reply.length} bytes are missing", True, bytes(seen))
     asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), time.time())
     try:
         body = unpacked(bytes(seen), reply.headers.get("Content-Encoding", ""), MAX_BYTES)
