@@ -3,9 +3,10 @@
 import pytest
 
 from pytest_device import ConfigError
+from pytest_device.app import load_project
 from pytest_device.cli import main
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.project import installed_app
+from pytest_device.plugin.project import installed_app, links_of
 from tests.app.rows import project_files, put
 
 UUID = "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"
@@ -35,6 +36,14 @@ def test_links_and_the_project_are_fixtures_that_need_no_device(project: pytest.
                 device_link("/note/[id]", id="7")
     """)
     project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_links_to_the_development_client_have_the_address_that_the_marker_opens(project: pytest.Pytester) -> None:
+    app = load_project(project.path / "app")
+    marker = {"vendor_go": True, "open_url": "vendorgo://192.168.1.5:8081"}
+    assert links_of(app, {"": marker})("/notes/[id]", id="7") == "vendorgo://192.168.1.5:8081/--/notes/7"
+    with pytest.raises(ConfigError, match="has no effect in the development client"):
+        links_of(app, {"": {"vendor_go": True}})("/")
 
 
 def test_without_a_project_the_fixtures_name_the_setting(pytester: pytest.Pytester) -> None:

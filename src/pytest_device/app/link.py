@@ -59,7 +59,7 @@ class Links:
         return wanted
 
     def _of_development_client(self, path: str, scheme: str | None) -> str:
-        go = f"{self.project.vendor.word}go"
+        go = self.project.vendor.go_scheme
         if scheme not in (None, go) or not self.development_address:
             raise _without_effect("a scheme", go, path)
         return f"{go}://{self.development_address}/--{path}"
@@ -83,7 +83,7 @@ def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
 def check_url(url: str, project: Project, *, platform: str | None = None, development_client: bool = False) -> None:
     """Raise ConfigError for a link that opens nothing on the device; only schemes of apps are checked."""
     scheme = urlsplit(url).scheme.lower()
-    go = f"{project.vendor.word}go"
+    go = project.vendor.go_scheme
     if not scheme or scheme in FOREIGN or (development_client and scheme == go):
         return
     if development_client:

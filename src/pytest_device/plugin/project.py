@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -106,10 +107,10 @@ def _link(config: pytest.Config, arguments: Mapping[str, Any], route: object, pa
     )
 
 
-def _links(project: "Project", platform: str | None, *, go: object) -> "Links":
+def _links(project: "Project", platform: str | None, *, go: object, address: str = "") -> "Links":
     from pytest_device.app.link import Links
 
-    return Links(project, platform and str(platform), development_client=go is True)
+    return Links(project, platform and str(platform), development_client=go is True, development_address=address)
 
 
 def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
@@ -121,10 +122,15 @@ def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
 
 
 def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> "Links":
-    """Return a test's deep links, for its platform if all its devices have the same."""
+    """Return a test's deep links, for its platform if all its devices have the same.
+
+    Those of the development client have the address that its marker opens.
+    """
     platforms = {str(one["platform"]) for one in arguments.values() if "platform" in one}
     go = any(one.get("vendor_go") is True for one in arguments.values())
-    return _links(project, platforms.pop() if len(platforms) == 1 else None, go=go)
+    opened_first = [urlsplit(str(one["open_url"])) for one in arguments.values() if "open_url" in one]
+    addresses = [url.netloc for url in opened_first if url.scheme == project.vendor.go_scheme]
+    return _links(project, platforms.pop() if len(platforms) == 1 else None, go=go, address="".join(addresses[:1]))
 
 
 def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platform: str) -> dict[str, str]:
