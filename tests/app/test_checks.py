@@ -33,7 +33,7 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
     "config-unknown-key": (({"orientatoin": "x"}, {}), ({"somethingElse": 1}, {})),
     "config-duplicate-key": (({}, {"app.json": '{"vendor": {"name": "a",\n"name": "b"}}'}), ({}, {})),
     "config-generated-key": (({"currentFullName": "@a/b"}, {}), ({"owner": "a"}, {})),
-    "config-deprecated-key": (({"androidStatusBar": {}}, {}), ({}, {})),
+    "config-deprecated-key": (({"androidStatusBar": {}, "sdkVersion": "58.0.0"}, {}), ({"androidStatusBar": {}}, {})),
     "config-removed-key": (({"notification": {}}, {}), ({"notification": {}, "sdkVersion": "54.0.0"}, {})),
     "config-older-key": (({"splash": {}}, {}), ({}, {})),
     "config-ignored-key": (({}, {"app.json": {"vendor": {}, "name": "x"}}), ({}, {})),

@@ -57,7 +57,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
     elif sdk < key.first:
         what = f"is new in the reference of SDK {key.first}, the project has {sdk}"
         yield in_config(project, "config-removed-key", key.trail, what, "upgrade the SDK, or delete the key")
-    elif key.deprecated:
+    elif key.deprecated and sdk >= key.deprecated_in:
         yield in_config(project, "config-deprecated-key", key.trail, f"is deprecated, {key.deprecated}", _FIX_DELETE)
     elif key.older:
         yield in_config(project, "config-older-key", key.trail, "is in the older reference only", "keep it if it works")
