@@ -41,6 +41,7 @@ class Links:
         **named: object,
     ) -> str:
         """Return the link of a route: the project's first scheme, then its path. Raises ConfigError with the fix."""
+        __tracebackhide__ = True  # an error stands at the line of the test
         twice = sorted(named.keys() & (params or {}).keys())
         if twice:
             raise ConfigError(f"route {route!r} gets the parameter {twice[0]!r} twice")

@@ -46,6 +46,7 @@ def will_run(config: pytest.Config) -> bool:
 
 def settings_of(config: pytest.Config) -> "Settings":
     """Return the settings of this run; raise ConfigError with all invalid values."""
+    __tracebackhide__ = True
     from pytest_device.settings import resolve
 
     if _SETTINGS not in config.stash:
@@ -58,7 +59,7 @@ def settings_of(config: pytest.Config) -> "Settings":
             config.stash[_SETTINGS] = error
     found = config.stash[_SETTINGS]
     if isinstance(found, ConfigError):
-        raise found
+        raise ConfigError(*found.problems) from None
     return found
 
 

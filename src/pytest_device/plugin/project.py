@@ -26,6 +26,7 @@ _CHOSEN: Final = frozenset(("app", "bundleId", "appPackage", "browserName"))
 
 def completed(config: pytest.Config, settings: "Settings") -> "Settings":
     """Load the project of ``device_app_root``, and return settings with its project identifier; raises ConfigError."""
+    __tracebackhide__ = True
     if settings.app_root is None:
         return settings
     from pytest_device.app.project import load_project
@@ -73,6 +74,7 @@ def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
 
 def needed_project(config: pytest.Config, what: str) -> "Project":
     """Return the project; raise ConfigError with the fix if there is none."""
+    __tracebackhide__ = True
     if project := project_of(config):
         return project
     raise ConfigError(f"{what} needs the app's project: set {Options.app_root.spellings}")

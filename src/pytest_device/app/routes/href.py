@@ -22,6 +22,7 @@ class Linkable:
 
 def href(known: Linkable, route: str, params: Mapping[str, object], query: Mapping[str, object]) -> str:
     """Return the path of a route. Raises ConfigError with the fix."""
+    __tracebackhide__ = True
     path, tail = _split(route)
     if path not in known.routes:
         raise ConfigError(_unknown(known, route, path))
@@ -53,6 +54,7 @@ def _text(value: object) -> object:
 
 
 def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]) -> None:
+    __tracebackhide__ = True
     names = {one.name for one in wanted}
     problems = [f"lacks the parameter {name!r}" for name in sorted(names - params.keys())]
     fix = "give other values as query={…}"
