@@ -67,6 +67,8 @@ API = "process.env.VENDOR_PUBLIC_API"
         (f"x = {API}?.length ?? {API}!;", ["inlined", "inlined"]),
         ("process.env?.VENDOR_PUBLIC_API; process?.env.VENDOR_PUBLIC_API", ["kept", "kept"]),
         (f"{API} = 'x'; {API} === 'x'; {API}++", ["kept", "inlined", "kept"]),
+        *((f"{API} {sign} x", ["kept"]) for sign in ("+=", "**=", "||=", "??=", ">>=", ">>>=", "&=", "/=")),
+        *((f"{API} {sign} x", ["inlined"]) for sign in ("==", "===", "!=", ">=", "<=", "=>", "+ -", "/", "??", "||")),
         ("process.env['VENDOR_PUBLIC_API']; process.env[name]; f(process.env)", ["kept"] * 3),
         ("const {VENDOR_PUBLIC_API, SECRET: s = 1, ...rest} = process.env", ["kept"] * 3),
         (f"globalThis.{API}; myprocess.env.X; process.environment", []),

@@ -15,6 +15,7 @@ _LONGEST_PATTERN: Final = 1_000
 """Tokens of a pattern that is taken apart; the names before them are not known."""
 _LONGEST_INDEX: Final = 50
 """Tokens between brackets that belong to what is shown of a read."""
+_ASSIGNMENT: Final = re.compile(r"(?:\*\*|<<|>>>?|&&|\|\||\?\?|[-+*/%&|^])?=(?![=>])|\+\+|--")
 _ON: Final = frozenset(("1", "true"))
 
 
@@ -109,7 +110,8 @@ def _of_environment(tokens: Sequence[Token], index: int, *, plain: bool) -> Iter
     start, behind = tokens[index].offset, index + 3
     mark = _text(tokens, behind)
     if mark in (".", "?.") and _text(tokens, behind + 1) != "[":
-        plain = plain and mark == "." and _text(tokens, behind + 2) not in ("=", "++", "--")
+        following = "".join(_text(tokens, behind + step) for step in range(2, 6))
+        plain = plain and mark == "." and not _ASSIGNMENT.match(following)
         yield _Read(start, _end(tokens[behind + 1]), _text(tokens, behind + 1), plain)
     elif "[" in (mark, _text(tokens, behind + 1)) and mark in ("[", "?."):
         yield _bracketed(tokens, start, behind + (mark == "?."))
