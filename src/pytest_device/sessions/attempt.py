@@ -96,6 +96,8 @@ class Attempt:
         """Since when it may have been in progress: one poll before it was seen to be."""
         self.started = self._created = self._last_seen = config.clock()
         """Since when it is waited for; when it was created; when it was last seen not to be ready."""
+        self._odd = set[str]()
+        """The names of fields that were not as the document says."""
         self._is_answered = True
         """Whether the last poll was."""
         self._odd_since: float | None = None
@@ -197,10 +199,8 @@ class Attempt:
         self.session = self._as_requested(session.model_copy(update={"id": known.id}))  # one spelling
 
     def _as_requested(self, session: Session) -> Session:
-        """Take from the request what the service does not say of a session, and report that once in a run."""
-        if odd := [name for name in session.odd_fields if session.remote_config or not name.startswith("remoteConfig")]:
-            text = f"the service's sessions have no usable {', '.join(odd)}: done without"
-            self._config.relay.event(Note(text))
+        """Take from the request what the service does not say of a session, and note that."""
+        self._odd.update(name for name in session.odd_fields if session.remote_config or "remoteConfig" not in name)
         asked = {name: getattr(self._request, name) for name in _REQUESTED if getattr(session, name) is None}
         return session.model_copy(update=asked)
 
@@ -246,6 +246,9 @@ class Attempt:
             boot_key = "" if self.is_attached else self._request.boot_key
             ready = Ready(self.ref(), session.device_name, boot_key, session.boot_seconds)
             self._config.relay.event(ready)
+            if self._odd:  # the same ones for all sessions by now, so that a run reports them once
+                text = f"the service's sessions have no usable {', '.join(sorted(self._odd))}: done without"
+                self._config.relay.event(Note(text))
             return 0.0
         if self._config.clock() - self._checked_since >= limit:
             what = f"the session is in progress, but {problem} ({session.page})"
