@@ -1,4 +1,4 @@
-"""The same app, which begins with a user who is signed in already."""
+"""The same app, started with a user who is already signed in."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
 """The options, each declared once. Every pytest run imports this module, so the parsers are imported on first use."""
 
-from __future__ import annotations  # evaluating them would cost every run
+from __future__ import annotations  # evaluating them would slow down every run
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast, overload
@@ -17,8 +17,8 @@ class Option(Generic[T]):
     """One option: ``--device-WORD``, ``DEVICE_WORD`` in the environment, ``device_word`` in the ini file.
 
     ``kind`` names the function in ``parsers`` that parses its texts, ``limits`` are that function's other arguments. A
-    switch that is on by default is turned off by ``--device-no-WORD``, or ``false`` in the other two. An option whose
-    default is a tuple can be repeated, and takes commas everywhere.
+    switch that is on by default is turned off by ``--device-no-WORD``, or by ``false`` in the environment or ini file.
+    An option whose default is a tuple can be repeated, and accepts commas everywhere.
     """
 
     def __init__(self, default: T, help: str, kind: str, *limits: int | str, metavar: str = "") -> None:  # noqa: A002  # argparse's name
@@ -43,22 +43,22 @@ class Option(Generic[T]):
         return self if settings is None else settings.values.get(self.word, self.default)
 
     def parse(self, text: str) -> T:
-        """Return the value of a text; raise ValueError with the rule it breaks, or ConfigError."""
+        """Parse a text; raises ValueError with the rule that it breaks, or ConfigError."""
         from pytest_device import parsers
 
         return cast("T", getattr(parsers, self._kind)(text, *self._limits))
 
     @property
     def spellings(self) -> str:
-        """The names to set it by, for messages."""
+        """The option's names on the command line, in the environment and in the ini file, for messages."""
         return f"{self.flag}, {self.variable} or {self.ini} in the ini file"
 
 
 class Options:
-    """All options: an attribute is the declaration on this class, and the value on an instance, the settings."""
+    """All options: on the class, an attribute is the option's declaration; on an instance, it is the value."""
 
     values: Mapping[str, Any]
-    """The values that differ from the defaults, by the option's word."""
+    """The values that differ from the defaults, by option."""
 
     url: Option[str | None] = Option(None, "URL of the device service, without /v2", "address")
     local = Option(False, "start a local service for the duration of this run", "switch")
@@ -66,10 +66,13 @@ class Options:
         False, "with the local service, use real emulators and simulators only, never a browser", "switch"
     )
     avd: Option[str | None] = Option(
-        None, "Android Virtual Device that the local service uses, and starts if it is not up", "text", metavar="NAME"
+        None,
+        "Android Virtual Device that the local service uses, and starts if it is not running",
+        "text",
+        metavar="NAME",
     )
     simulator: Option[str | None] = Option(
-        None, "iOS Simulator that the local service uses, and boots if it is not up", "text", metavar="NAME"
+        None, "iOS Simulator that the local service uses, and boots if it is not running", "text", metavar="NAME"
     )
     appium_allow_insecure: Option[tuple[str, ...]] = Option(
         (), "features for --allow-insecure of the local service's Appium", "words", metavar="FEATURES"
@@ -87,19 +90,19 @@ class Options:
         None, "build to install (a UUID), unless the marker names an application source", "uuid", "the UUID of a build"
     )
     application_archive_url: Option[str | None] = Option(
-        None, "URL of the archive to install, unless the marker names an application source", "archive_address"
+        None, "URL of the archive to install, unless the marker names an application source", "archive_url"
     )
     identifier: Option[str | None] = Option(
         None, "simulator name, UDID or hardware profile, unless the marker sets it", "text"
     )
     max_duration_minutes: Option[int | str] = Option(
         30,
-        "maximum duration of a session, unless the marker sets it; 'account' leaves it to the account",
+        "maximum duration of a session, unless the marker sets it; 'account' uses the account's default",
         "duration",
     )
     max_idle_time_minutes: Option[int | str] = Option(
         10,
-        "idle timeout of a session, unless the marker sets it or its type has none; 'none' or 'account' sends none",
+        "idle limit of a session, unless the marker sets it or its type has none; 'none' or 'account' sends none",
         "idle_time",
     )
 
@@ -112,11 +115,11 @@ class Options:
     shard: Option[str | None] = Option(
         None, "run one part of the suite, balanced by devices and durations", "shard", metavar="INDEX/TOTAL"
     )
-    size_durations = Option(False, "request sessions only as long as earlier runs needed, plus a margin", "switch")
+    size_durations = Option(False, "request sessions only as long as earlier runs needed them, plus a margin", "switch")
 
     attach: Option[str | None] = Option(
         None,
-        "session that exists, for the tests to run on one after the other; it is not stopped",
+        "existing session to run the tests on, one at a time; it is not stopped",
         "uuid",
         "the UUID of a session",
         metavar="ID",
@@ -130,7 +133,7 @@ class Options:
         "slots_address",
     )
     prefetch = Option(
-        0, "number of tests to boot devices ahead for, with --device-share=test", "number", 0, 20, " of tests"
+        0, "number of upcoming tests to boot devices for, with --device-share=test", "number", 0, 20, " of tests"
     )
     start_attempts = Option(2, "maximum number of sessions to try if one fails to start", "number", 1, 10)
     wait_timeout_seconds = Option(900.0, "timeout for a session to become ready, including queueing", "seconds")

@@ -24,7 +24,7 @@ from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError
 from pytest_device.service.runners.controller import Controller
-from pytest_device.service.runners.journal import Activity, Journal
+from pytest_device.service.runners.output_tail import Activity, OutputTail
 from pytest_device.service.runners.program import Program
 
 BASE = "http://127.0.0.1:1"
@@ -125,7 +125,7 @@ class Stage:
         self.url = self.keys.url("controllers", ID)
         self.activity = Activity()
         self.phone = phone
-        program = Program("agent-device", cast("Any", None), Journal(), cast("Any", None))
+        program = Program("agent-device", cast("Any", None), OutputTail(), cast("Any", None))
         self._controller = Controller(program, {}, listener, TOKEN)
 
     def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
@@ -226,7 +226,7 @@ def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it(tmp_path:
     reply = Stage(tmp_path / "gone").ask("POST", "/rpc", json={})
 
     assert reply.status_code == 502
-    assert reply.json()["errors"][0]["message"] == "agent-device does not answer: ConnectError"
+    assert reply.json()["errors"][0]["message"] == "agent-device does not respond: ConnectError"
 
 
 def test_commands_are_use_and_looks_at_the_health_are_not(stage: Stage) -> None:

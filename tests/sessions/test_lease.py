@@ -174,7 +174,7 @@ def test_a_status_that_the_document_does_not_know_is_reported_and_waited_out(
 
     leased(client, world)
 
-    assert any("'thawing', which the document does not know" in detail_of(event) for event in world.events)
+    assert any("'thawing' (unknown)" in detail_of(event) for event in world.events)
 
 
 @pytest.mark.parametrize(
@@ -327,9 +327,9 @@ def test_fields_that_nobody_needs_may_be_odd_and_are_named(client: DeviceClient,
     assert isinstance(session.remote_config, AppiumConfig)
     assert (session.type, session.platform, session.max_duration_minutes) == ("appium", "android", 20)
     assert isinstance(world.events[-1], Stopped)
-    odd_fields = "createdAt, jobRunId, maxDurationMinutes, platform, startedAt, type, url"
+    invalid_fields = "createdAt, jobRunId, maxDurationMinutes, platform, startedAt, type, url"
     assert [event.text for event in world.events if isinstance(event, Note)] == [
-        f"the service's sessions have no usable {odd_fields}: done without"
+        f"ignored unusable fields in the service's sessions: {invalid_fields}"
     ]
 
 
@@ -405,7 +405,7 @@ def test_a_session_that_the_service_never_knew_does_not_count_as_stopped(client:
         leased(client, world)
 
     assert world.kinds()[-1] is StopFailed
-    assert "under another id" in caught.value.__notes__[0]
+    assert "under another ID" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("fault", [answer(500, "on fire"), answer(403)])
@@ -548,7 +548,7 @@ def test_answers_that_a_proxy_compresses_are_unpacked(client: DeviceClient, worl
 def test_a_compressed_answer_that_is_far_too_large_is_refused(client: DeviceClient, world: World) -> None:
     world.faults["get"] = [lambda _request, _carry_out: gzipped(bytes(64 * 1024 * 1024))] * 100
 
-    with pytest.raises(UnexpectedReplyError, match="larger than 1048576 bytes when unpacked"):
+    with pytest.raises(UnexpectedReplyError, match="the decompressed response is larger than 1048576 bytes"):
         leased(client, world)
 
     assert world.statuses() == ["stopped"]

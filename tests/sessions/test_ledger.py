@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.sessions.ledger import ASKED, LIVE, DamagedEntryError, Entry, Ledger
+from pytest_device.sessions.ledger import LIVE, REQUESTED, DamagedEntryError, Entry, Ledger
 
 ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
 
@@ -107,10 +107,10 @@ def test_an_entry_is_out_of_sight_where_no_run_has_it(tmp_path: Path, *, is_warm
     entry = ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
     (heir.keep_warm if is_warm else heir.write)(entry)
 
-    assert not former.is_out_of_sight(ENTRY.intent)
-    assert former.is_out_of_sight("1" * 32)
+    assert not former.is_untracked(ENTRY.intent)
+    assert former.is_untracked("1" * 32)
     shutil.rmtree(tmp_path)
-    assert former.is_out_of_sight(ENTRY.intent)
+    assert former.is_untracked(ENTRY.intent)
 
 
 def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
@@ -126,11 +126,11 @@ def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
         ("[]", "not an entry"),
         ("{}", "not an entry"),
         (json.dumps({**json.loads(ENTRY.to_json()), "more": 1}), "not an entry"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "version": 1}), "its version is 1"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "another kind"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "version": 1}), "its version 1 is not supported"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "the wrong type"),
         (json.dumps({**json.loads(ENTRY.to_json()), "state": "odd"}), "'odd' is unknown"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' with the session id ''"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session id '../1'"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' contradicts the session ID ''"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session ID '../1'"),
     ],
 )
 def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path: Path, text: str, reason: str) -> None:
@@ -149,7 +149,7 @@ def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path:
     ("field", "value"), [("intent", "../../etc/passwd"), ("intent", "1" * 31), ("owner", "../main"), ("owner", "")]
 )
 def test_what_becomes_a_part_of_a_path_has_a_pattern(field: str, value: str) -> None:
-    with pytest.raises(DamagedEntryError, match="no name of this ledger"):
+    with pytest.raises(DamagedEntryError, match="not a valid name"):
         Entry.from_json(json.dumps({**json.loads(ENTRY.to_json()), field: value}))
 
 
@@ -188,4 +188,4 @@ def test_bytes_that_are_no_text_are_no_entry() -> None:
 
 
 def test_an_entry_begins_as_asked_for_without_an_id() -> None:
-    assert (ENTRY.state, ENTRY.session_id) == (ASKED, "")
+    assert (ENTRY.state, ENTRY.session_id) == (REQUESTED, "")

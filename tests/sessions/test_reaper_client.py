@@ -14,7 +14,7 @@ import pytest
 from pytest_device.errors import ForbiddenError, NotFoundError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Gone, StopFailed, Stopped, detail_of, session_id_of
-from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
+from pytest_device.sessions.ledger import KEPT, LIVE, LOST, REQUESTED, Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import (
@@ -90,7 +90,7 @@ def test_a_session_is_in_the_ledger_before_it_is_asked_for(service: FaultyServic
         creating = threading.Thread(target=client.create, args=(request_at(service),))
         creating.start()
         assert eventually(lambda: ("create", None) in service.requests())
-        assert [entry.state for entry in entries(tmp_path)] == [ASKED]
+        assert [entry.state for entry in entries(tmp_path)] == [REQUESTED]
         creating.join(30)
 
 
@@ -293,7 +293,7 @@ def test_a_session_that_no_poll_has_seen_is_never_gone(
         (event,) = client.close(5)
 
     assert isinstance(event, StopFailed)
-    assert "under another id" in event.reason
+    assert "under another ID" in event.reason
 
 
 @either_way
@@ -380,7 +380,7 @@ def test_a_reaper_that_was_killed_twice_is_done_without_and_that_is_said(
         assert [type(event) for event in client.close(10)] == [Stopped] * 2
     assert service.statuses() == ["stopped"] * 2
     assert len(recorder.notes) == 1
-    assert "left to their limits if it is killed" in recorder.notes[0]
+    assert "they run until their limits" in recorder.notes[0]
 
 
 def test_a_reaper_killed_during_a_create_leaves_its_answer_unknown(

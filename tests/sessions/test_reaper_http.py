@@ -207,12 +207,12 @@ def test_what_a_proxy_has_compressed_is_unpacked(far: Far, cafile: str, encoding
         ({"Content-Length": str(MAX_BYTES + 1)}, b" " * (MAX_BYTES + 1), "larger than"),
         ({"Content-Length": "9"}, b'{"id"', "4 bytes are missing"),
         ({"Content-Length": "2", "Content-Encoding": "br"}, b"{}", "compressed ('br')"),
-        ({"Content-Encoding": "gzip"}, GZIPPED[:-9], "the compressed answer was cut off"),
-        ({"Content-Encoding": "deflate"}, BODY, "compressed as deflate, but cannot be unpacked"),
+        ({"Content-Encoding": "gzip"}, GZIPPED[:-9], "the compressed response is truncated"),
+        ({"Content-Encoding": "deflate"}, BODY, "compressed as deflate, but cannot be decompressed"),
         (
             {"Content-Encoding": "gzip"},
             gzip.compress(bytes(2 * MAX_BYTES), mtime=0),
-            f"larger than {MAX_BYTES} bytes when",
+            f"the decompressed response is larger than {MAX_BYTES} bytes",
         ),
     ],
 )

@@ -10,10 +10,10 @@ from typing import Any, Final, Self
 
 import httpx
 
-from pytest_device.controllers.transport import OK, access_of, address_of, reason_of, refusal_of
+from pytest_device.controllers.transport import OK, access_of, reason_of, refusal_of, url_of
 from pytest_device.redact import is_loopback
 from pytest_device.sessions.compression import unpacked
-from pytest_device.sessions.interference import check_sent, culprit_named, shielded
+from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
 
@@ -22,10 +22,10 @@ MAX_REPLY_BYTES: Final = 1024 * 1024
 
 
 def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
-    """Return what is wrong with the controller; None if it is alive or there is none.
+    """Return the problem with the controller; None if it is alive or there is none.
 
-    The text shows neither the controller's URL nor a credential. It takes at most ``timeout_seconds``, however slowly
-    the controller responds; only DNS lookups and several IP addresses can take longer.
+    The text shows neither the controller's URL nor a credential. The check takes at most ``timeout_seconds``, however
+    slowly the controller responds; only DNS lookups and several IP addresses can take longer.
     """
     probe = _probe_of(session.remote_config)
     if probe is None:
@@ -72,7 +72,7 @@ def _is_ok(reply: Any) -> bool:
 
 
 class _Deadline:
-    """Ends any wait in time: the timeouts of httpx only limit each pause."""
+    """Ends any wait in time: httpx's timeouts only limit each pause."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -100,31 +100,31 @@ class _Deadline:
     def _strike(self) -> None:
         self._over.set()
         for opened in tuple(self._sockets):
-            with suppress(OSError):  # closed since
+            with suppress(OSError):  # closed meanwhile
                 opened.shutdown(socket.SHUT_RDWR)
 
 
 def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
     try:
-        address, access = address_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
-        client = httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(address.host), **access)
-        with culprit_named(probe.base_url), shielded(client):
+        url, access = url_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
+        client = httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(url.host), **access)
+        with naming_intercepting_plugin(probe.base_url), protect_from_mocks(client):
             try:
-                return _answer(client, address, probe, deadline)
+                return _answer(client, url, probe, deadline)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
                 if deadline.is_over:
                     raise
-                return _answer(client, address, probe, deadline)
+                return _answer(client, url, probe, deadline)
     except httpx.TimeoutException:
         return deadline.words
     except httpx.HTTPError as error:
         return f"does not respond: {reason_of(error)}"
-    except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also from proxy and certificate variables
+    except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # or invalid proxy variables
         return f"cannot be checked: {type(error).__name__}"
 
 
-def _answer(client: httpx.Client, address: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
-    with client.stream("GET", address, extensions={"trace": deadline.note}) as reply:
+def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
+    with client.stream("GET", url, extensions={"trace": deadline.note}) as reply:
         check_sent(reply, probe.base_url)
         if reply.status_code != OK:
             return refusal_of(reply.status_code)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-OF_ONE: Final = frozenset(
+SINGLE_DEVICE: Final = frozenset(
     {
         "device_session",
         "device_agent_device",
@@ -17,14 +17,14 @@ OF_ONE: Final = frozenset(
         "session_device_driver",
     }
 )
-"""The fixtures of a test with one device."""
-OF_SCOPE: Final = {
+"""Fixtures for a test with one device."""
+SCOPED_DRIVERS: Final = {
     "class_device_driver": "class",
     "module_device_driver": "module",
     "session_device_driver": "session",
 }
-"""The drivers that tests share, by their scopes."""
-OF_SEVERAL: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
-"""The fixtures of a test with several devices."""
-MAKING: Final = frozenset({"device_client", "device_lease"})
-"""The fixtures that create sessions without a marker."""
+"""Drivers that tests share, with their scopes."""
+MULTI_DEVICE: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
+"""Fixtures for a test with several devices."""
+CREATING: Final = frozenset({"device_client", "device_lease"})
+"""Fixtures that create sessions without a marker."""

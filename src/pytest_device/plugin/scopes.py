@@ -1,4 +1,4 @@
-"""Fixtures and their scopes: which tests may share a driver, and what is set up before what."""
+"""Fixtures and their scopes: which tests may share a driver, and the order of setup."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -7,7 +7,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
-from pytest_device.plugin.names import OF_ONE, OF_SCOPE, OF_SEVERAL
+from pytest_device.plugin.names import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 _SCOPES: Final = ("function", "class", "module", "package", "session")
 """From the narrowest to the widest."""
 _SHARES: Final = {"class": (Share.CLASS, Share.MODULE, Share.RUN), "module": (Share.MODULE, Share.RUN)}
-"""Who may share the device of a driver, by the driver's scope; else the whole run."""
+"""Scopes in which a driver's device may be shared, by the driver's scope; otherwise the whole run."""
 _NODES: Final[Mapping[str, type[pytest.Collector]]] = {"class": pytest.Class, "module": pytest.Module}
 _XUNIT: Final = ("_unittest_setUpClass_fixture_", "_xunit_setup_class_fixture_", "_xunit_setup_module_fixture_")
-"""What pytest calls the set-up of classes and modules that they define themselves."""
+"""Prefixes of pytest's names for the setup of classes and modules."""
 
 
 def too_narrow(item: pytest.Function) -> Iterator[str]:
-    """Yield each fixture of the suite that requests one of this plugin whose scope is narrower."""
+    """Yield a problem for each fixture of the suite that requests a narrower-scoped fixture of this plugin."""
     for name, definitions in _definitions(item).items():
         for definition in definitions:
             at = _SCOPES.index(definition.scope)
-            for requested in sorted((OF_ONE | OF_SEVERAL).intersection(definition.argnames)):
-                scope = OF_SCOPE.get(requested, "function")
+            for requested in sorted((SINGLE_DEVICE | MULTI_DEVICE).intersection(definition.argnames)):
+                scope = SCOPED_DRIVERS.get(requested, "function")
                 if _SCOPES.index(scope) < at:
                     yield (
                         f"the {definition.scope}-scoped fixture {name} can't request {requested}, which is "
@@ -37,22 +37,22 @@ def too_narrow(item: pytest.Function) -> Iterator[str]:
 
 
 def _instead(requested: str, at: int) -> str:
-    if requested == "device_driver" or requested in OF_SCOPE:
-        wide = next(name for name, scope in OF_SCOPE.items() if _SCOPES.index(scope) >= at)
+    if requested == "device_driver" or requested in SCOPED_DRIVERS:
+        wide = next(name for name, scope in SCOPED_DRIVERS.items() if _SCOPES.index(scope) >= at)
         return f"request {wide}"
     return "make it function-scoped, or create a session for it with device_lease"
 
 
 class DriverSharing:
-    """Finds tests that cannot share a driver though they request to."""
+    """Finds tests that request a shared driver but cannot share it."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, str, object], tuple[str, DeviceRequirement]] = {}
 
     def check(self, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
-        """Raise ConfigError if a test cannot use the driver of others; those on several platforms have one on each."""
+        """Raise ConfigError if a test cannot use the shared driver; tests on several platforms have one for each."""
         names: Sequence[str] = getattr(item, "fixturenames", ())
-        wide = [name for name in OF_SCOPE if name in names]
+        wide = [name for name in SCOPED_DRIVERS if name in names]
         problems = [
             problem for fixture in wide for need in needs.values() for problem in self._differing(item, fixture, need)
         ]
@@ -63,12 +63,12 @@ class DriverSharing:
             raise ConfigError(*problems)
 
     def _differing(self, item: pytest.Item, fixture: str, need: "DeviceRequirement") -> Iterator[str]:
-        shares, share = _SHARES.get(OF_SCOPE[fixture], (Share.RUN,)), need.share
+        shares, share = _SHARES.get(SCOPED_DRIVERS[fixture], (Share.RUN,)), need.share
         if share not in shares:
             rule = " or ".join(repr(str(one)) for one in shares)
-            yield f"share={str(share)!r} gives the device back before {fixture} does: it must be {rule}"
+            yield f"share={str(share)!r} is too narrow for {fixture}: it must be {rule}"
             return
-        scope = _NODES.get(OF_SCOPE[fixture], pytest.Session)
+        scope = _NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
         node = item.getparent(scope) or item
         platform = parameters_of(item).get(PLATFORM_ARGUMENT)
         other, first = self._first.setdefault((node.nodeid, fixture, platform), (item.nodeid, need))
@@ -76,21 +76,21 @@ class DriverSharing:
             pairs = zip(first.request, need.request, strict=True)
             fields = [name for (name, one), (_, another) in pairs if one != another] or ["share"]
             yield (
-                f"its marker differs from that of {other} in {', '.join(fields)}, but {fixture} gives both the same "
-                "device: mark them alike, or use device_driver"
+                f"its marker differs from that of {other} in {', '.join(fields)}, but {fixture} shares one device "
+                "between them: use the same marker, or device_driver"
             )
 
 
 def set_up_order(item: pytest.Function) -> list[str]:
-    """Return a test's fixtures in the order of their set-up: its sessions last, after whatever may skip the test.
+    """Return a test's fixtures in setup order: its sessions last, after any fixture that may skip the test.
 
-    Appium's options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
-    its like come after the other fixtures of their scope: they find a shared driver there.
+    Appium options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
+    similar methods come after the other fixtures of their scope, so that they find a shared driver.
     """
     names, definitions = item.fixturenames, _definitions(item)
-    if "device_sessions" not in names:  # a list of its own, since pytest shares one among the items of a function
+    if "device_sessions" not in names:  # a copy, since pytest shares the list among the items of a function
         names = [*names, "device_sessions"]
-    if not OF_SCOPE.keys().isdisjoint(names):
+    if not SCOPED_DRIVERS.keys().isdisjoint(names):
         scopes = {name: _SCOPES.index(of_name[-1].scope) for name, of_name in definitions.items() if of_name}
         return sorted(names, key=lambda name: (-scopes.get(name, 0), name.startswith(_XUNIT)))
     if "device_drivers" in names:
@@ -100,7 +100,7 @@ def set_up_order(item: pytest.Function) -> list[str]:
 
 
 def _has_session(name: str, definitions: Mapping[str, Sequence[Any]], seen: frozenset[str] = frozenset()) -> bool:
-    """Return whether a fixture requests the test's sessions, itself or by others."""
+    """Return whether a fixture requests the test's sessions, directly or through others."""
     if name == "device_sessions" or name in seen or not definitions.get(name):
         return name == "device_sessions"
     return any(_has_session(one, definitions, seen | {name}) for one in definitions[name][-1].argnames)

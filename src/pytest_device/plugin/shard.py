@@ -10,22 +10,22 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.state import needs_of
-from pytest_device.scheduling.sharding import Work, split
+from pytest_device.scheduling.sharding import ItemCost, split
 
 if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 DURATIONS_FILE: Final = ".test_durations"
-"""Where pytest-split keeps the seconds of tests by their node ids: part of the repository, so the same everywhere."""
+"""pytest-split's file of test durations in seconds by node ID: part of the repository, so the same everywhere."""
 SHARD_LINE: Final = pytest.StashKey[str]()
 UNKNOWN_WITH_DEVICE: Final = 10_000
-"""Milliseconds where no duration is known at all: only the ratio to the other matters then, and to a boot."""
+"""Milliseconds if no duration is known at all: only the ratio to UNKNOWN_WITHOUT and to a boot matters then."""
 UNKNOWN_WITHOUT: Final = 1_000
 _LONGEST_SECONDS: Final = 86_400.0
 _LOSES_TESTS: Final = {
-    "lf": "--lf, which selects other tests on each machine",
-    "stepwise": "--stepwise, which selects other tests on each machine",
-    "splits": "--splits, which splits the suite, too",
+    "lf": "--lf, which selects different tests on each machine",
+    "stepwise": "--stepwise, which selects different tests on each machine",
+    "splits": "--splits, which also splits the suite",
 }
 """Options that can't be used with shards, with the reason."""
 
@@ -66,15 +66,15 @@ def _fingerprint(tests: Sequence[tuple[str, object]], parts: Sequence[int]) -> s
 
 
 def read_durations(path: Path) -> Mapping[str, int]:
-    """Return milliseconds by node id, nothing without such a file; raises ConfigError for one that cannot be read."""
+    """Return milliseconds by node ID, empty if the file is missing; raises ConfigError if it is invalid."""
     try:
         values: object = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path.name}, which shards are balanced by, cannot be read: {error}") from None
+        raise ConfigError(f"cannot read the durations for balancing shards in {path.name}: {error}") from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path.name}, which shards are balanced by, must be an object of durations by node ID")
+        raise ConfigError(f"cannot read the durations for balancing shards in {path.name}: not seconds by node ID")
     known = cast("dict[str, object]", values)
     return {
         nodeid: round(seconds * 1000)
@@ -83,8 +83,8 @@ def read_durations(path: Path) -> Mapping[str, int]:
     }
 
 
-def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[Work]:
-    """Return tests, given as node id and group, with their durations; unknown ones get the average."""
+def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[ItemCost]:
+    """Return tests, given as node ID and group, with their durations; unknown ones get the average."""
     found = [known[nodeid] for nodeid, _ in tests if nodeid in known]
     average = sum(found) // len(found) if found else None
 
@@ -92,4 +92,4 @@ def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, in
         unknown = UNKNOWN_WITHOUT if group is None else UNKNOWN_WITH_DEVICE
         return known.get(nodeid, unknown if average is None else average)
 
-    return [Work(nodeid, group, milliseconds(nodeid, group)) for nodeid, group in tests]
+    return [ItemCost(nodeid, group, milliseconds(nodeid, group)) for nodeid, group in tests]

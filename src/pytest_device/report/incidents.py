@@ -1,4 +1,4 @@
-"""Errors that are not the tests' own, by their causes."""
+"""Groups errors that are not the tests' own by cause."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from pytest_device.sessions.events import StartFailed
 class Incident:
     """An error that is not the test's own, and the session pages of the test.
 
-    ``cause`` is the error of an earlier test, for which nothing was attempted for this one.
+    ``cause`` is the error of an earlier test because of which this test was not attempted.
     """
 
     verdict: str
@@ -31,8 +31,8 @@ class Incident:
         return with_pages(f"{self.verdict}: {self.test}: {self.text}", [*self.pages, *more_pages])
 
 
-class Trouble(NamedTuple):
-    """All incidents of one cause, and the pages of other sessions that failed alike."""
+class IncidentGroup(NamedTuple):
+    """All incidents with one cause, and the pages of other sessions that failed alike."""
 
     incidents: Sequence[Incident]
     pages: Sequence[str]
@@ -46,17 +46,17 @@ class Trouble(NamedTuple):
         return with_pages(f"{first.verdict}: {without_pages(first.text)}: {affected}", [*pages, *self.pages])
 
 
-def troubles_of(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, Trouble]:
-    """Return incidents by what is the same in all errors of one cause, with the sessions that failed alike."""
+def group_incidents(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, IncidentGroup]:
+    """Group incidents by the common part of their errors, with the sessions that failed alike."""
     by_cause: dict[str, list[Incident]] = {}
     for incident in incidents:
-        by_cause.setdefault(alike(incident.text), []).append(incident)
-    pages = {key: [event.session.url for event in not_started if alike(event.reason) == key] for key in by_cause}
-    return {key: Trouble(of_one, pages[key]) for key, of_one in by_cause.items()}
+        by_cause.setdefault(normalize(incident.text), []).append(incident)
+    pages = {key: [event.session.url for event in not_started if normalize(event.reason) == key] for key in by_cause}
+    return {key: IncidentGroup(of_one, pages[key]) for key, of_one in by_cause.items()}
 
 
-def alike(text: str) -> str:
-    """Return an error without what differs from session to session: addresses, ids, times."""
+def normalize(text: str) -> str:
+    """Return an error without the parts that differ between sessions: URLs, IDs, times."""
     return re.sub(
         r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", without_pages(text)
     )

@@ -1,4 +1,4 @@
-"""The remaining work and the workers of a run: the figures behind decisions. Pure."""
+"""The remaining work and the workers of a run: the figures that decisions use. Pure."""
 
 from bisect import insort
 from collections import Counter
@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterator, Sequence
 from math import inf
 from typing import Final, Required, TypedDict
 
-from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, level_of
+from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, finish_time_divisible
 from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
 
 _LEFT_OF_UNKNOWN: Final = 0.5
-"""The share of its estimate that a running test of unknown length keeps: one that has outlived the estimate may still
-last, and a worker that counts as free at once would attract all that is left."""
+"""Minimum share of its estimate that a running test of unknown duration is assumed to still take: it may outlast the
+estimate, and a worker that counts as free at once would attract all remaining work."""
 
 
 class Limits(TypedDict, total=False):
-    """What a ``RunState`` may be given besides its work."""
+    """The arguments of a ``RunState`` besides its work."""
 
     width: Required[int]
     max_devices: float
@@ -24,11 +24,11 @@ class Limits(TypedDict, total=False):
 
 
 class RunState:
-    """The queues of a run, its ``workers``, and how long everything is expected to take.
+    """The queues and ``workers`` of a run, and the expected duration of everything.
 
-    ``max_devices`` is how many devices there may be at once; ``prefetch`` how many tests with devices of their own a
-    worker knows ahead; ``width`` the number of workers that the run was planned for. ``now`` is always the seconds of
-    one monotonic clock.
+    ``max_devices`` is the maximum number of concurrent devices; ``prefetch`` the number of tests with unshared devices
+    that a worker knows in advance; ``width`` the number of workers that the run was planned for. ``now`` is always in
+    seconds of one monotonic clock.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RunState:
             for queue in self.queues:
                 queue.units.sort(key=self.length, reverse=True)
         self._waiting = sorted((self._rank(queue), queue.number) for queue in self.queues if not queue.is_plain)
-        """The groups that no worker runs, and some that have found one since."""
+        """Groups that no worker runs, and some that a worker has begun since."""
 
     # The queues.
 
@@ -72,18 +72,18 @@ class RunState:
         return None if worker.group is None else self.queues[worker.group]
 
     def pop(self, queue: GroupQueue, place: int) -> WorkUnit:
-        """Take a unit out of a queue; the first one where nobody may change the suite's order."""
+        """Take a unit from a queue: the first one if the suite's order must be kept."""
         unit = queue.units.pop(place if self._longest_first else 0)
         self._count(unit, -1)
         return unit
 
-    def put_back(self, test: int) -> None:
-        """Let a test be the next of its group."""
+    def requeue(self, test: int) -> None:
+        """Make a test the next of its group."""
         queue = self._queue_of[test]
         unit = WorkUnit(queue.number, (test,))
         queue.units.insert(0, unit)
         self._count(unit, 1)
-        self.wait_again(queue)
+        self.requeue_group(queue)
 
     def _count(self, unit: WorkUnit, sign: int) -> None:
         queue = self.queues[unit.group]
@@ -98,24 +98,24 @@ class RunState:
         """Yield the remaining queues of tests without devices."""
         return (queue for queue in self.queues if queue.units and queue.is_plain)
 
-    def unbegun(self) -> Iterator[GroupQueue]:
-        """Yield the groups that no worker runs, the most urgent first."""
-        while self._waiting and not self._is_unbegun(self.queues[self._waiting[0][1]]):
+    def unstarted_groups(self) -> Iterator[GroupQueue]:
+        """Yield the groups that no worker runs, most urgent first."""
+        while self._waiting and not self._is_unstarted(self.queues[self._waiting[0][1]]):
             del self._waiting[0]
-        return filter(self._is_unbegun, (self.queues[number] for _, number in self._waiting))
+        return filter(self._is_unstarted, (self.queues[number] for _, number in self._waiting))
 
-    def _is_unbegun(self, queue: GroupQueue) -> bool:
+    def _is_unstarted(self, queue: GroupQueue) -> bool:
         return bool(queue.units) and not self.workers_of(queue)
 
-    def wait_again(self, queue: GroupQueue) -> None:
-        """Let a group wait for a worker if it has none any more."""
-        if not queue.is_plain and self._is_unbegun(queue):
+    def requeue_group(self, queue: GroupQueue) -> None:
+        """Let a group wait for a worker if it no longer has one."""
+        if not queue.is_plain and self._is_unstarted(queue):
             insort(self._waiting, (self._rank(queue), queue.number))
 
     def _rank(self, queue: GroupQueue) -> tuple[float, float]:
-        """Order groups: most devices first, since these are the hardest to find room for; then most work.
+        """Order groups: those with most devices first, since these fit least easily; then by the amount of work.
 
-        Where the suite's order is to be kept, groups of unknown length keep it among themselves.
+        If the suite's order must be kept, groups of unknown duration keep it among themselves.
         """
         if not self._longest_first:
             return 0, -self.total(queue) if queue.known_seconds else 0
@@ -123,18 +123,18 @@ class RunState:
 
     # Workers and their time.
 
-    def beside(self, worker: WorkerState) -> Iterator[WorkerState]:
+    def other_workers(self, worker: WorkerState) -> Iterator[WorkerState]:
         return (other for other in self.workers if other is not worker)
 
-    def others(self, worker: WorkerState) -> Iterator[WorkerState]:
-        """Yield the other workers that go on."""
-        return (other for other in self.beside(worker) if not other.is_over)
+    def other_active_workers(self, worker: WorkerState) -> Iterator[WorkerState]:
+        """Yield the other active workers."""
+        return (other for other in self.other_workers(worker) if not other.is_over)
 
     def workers_of(self, queue: GroupQueue) -> list[WorkerState]:
         return [worker for worker in self.workers if worker.group == queue.number and not worker.is_over]
 
     def remaining(self, worker: WorkerState, now: float) -> float:
-        """Return for how many seconds a worker has something to do."""
+        """Return the seconds for which a worker has work."""
         if not worker.pending:
             return 0.0
         first, *behind = [
@@ -148,15 +148,15 @@ class RunState:
         return [self.remaining(worker, now) for worker in self.workers_of(queue)]
 
     def leaves_group_in(self, worker: WorkerState, now: float) -> float:
-        """Return in how many seconds a worker may be done with its share of its group."""
+        """Return after how many seconds a worker may finish its share of its group."""
         queue = self.group_of(worker)
         share = 0.0 if queue is None else self.work(queue) / max(1, len(self.workers_of(queue)))
         return self.remaining(worker, now) + share
 
     def end(self, queue: GroupQueue, free_in: list[float]) -> float:
-        """Return in how many seconds a group is done by workers that are free in so many seconds."""
+        """Return after how many seconds a group is done by workers that are free in ``free_in`` seconds."""
         if len(queue.units) > WEIGHED_UNITS or queue.unknown:
-            return max(level_of(free_in, self.work(queue)), *free_in)
+            return max(finish_time_divisible(free_in, self.work(queue)), *free_in)
         return end_of(free_in, map(self.length, queue.units))
 
     # Workers and their devices.
@@ -167,29 +167,29 @@ class RunState:
         return () if queue is None else queue.group.needs
 
     def held(self, worker: WorkerState) -> int:
-        """Return how many devices a worker has, or will."""
+        """Return the number of devices that a worker has or will have."""
         groups = [one.group for one in worker.pending]
         if worker.group is not None and not worker.is_over:
             groups.append(worker.group)
         return max((len(self.queues[group].group.needs) for group in groups), default=0)
 
     def free_for(self, worker: WorkerState) -> float:
-        """Return how many devices there may be beside those of others; one that is over is about to have none.
+        """Return how many devices fit beside those of other workers; those of finished workers are about to be stopped.
 
-        A worker with nothing pending begins at once, and would wait for what these are about to give back.
+        For an idle worker these count, too: it begins at once, and would have to wait for them to stop.
         """
-        others = self.others(worker) if worker.pending else self.beside(worker)
+        others = self.other_active_workers(worker) if worker.pending else self.other_workers(worker)
         return self.max_devices - sum(map(self.held, others))
 
     def can_boot_beside(self, worker: WorkerState, queue: GroupQueue) -> bool:
         """Return whether a group's devices can boot while the worker still has others."""
-        if queue.group.is_fresh and not self.prefetch:
+        if queue.group.is_unshared and not self.prefetch:
             return False
         missing = self._missing(worker, queue).total()
         return sum(map(self.held, self.workers)) + missing <= self.max_devices
 
     def boot_seconds(self, worker: WorkerState, queue: GroupQueue) -> float:
-        """Return how long the devices boot that a worker lacks for a group."""
+        """Return the boot time of the devices that a worker lacks for a group."""
         return max(map(self.estimates.boot, self.booting(worker, queue)), default=0.0)
 
     def booting(self, worker: WorkerState, queue: GroupQueue) -> Iterator[int]:
@@ -203,11 +203,11 @@ class RunState:
     # Lengths, in seconds.
 
     def wait(self, assignment: Assignment) -> float:
-        """Return how long a worker waits for the devices of a test, once all before it is done."""
+        """Return how long a worker waits for a test's devices after its previous tests."""
         return max(0.0, max(map(self.estimates.boot, assignment.boots), default=0.0) - assignment.overlapping)
 
     def expected(self, assignment: Assignment) -> float:
-        """Return how long a test takes, known or estimated."""
+        """Return a test's known or estimated duration."""
         return self.estimates.of(assignment.test, plain=self.queues[assignment.group].is_plain)
 
     def length(self, unit: WorkUnit) -> float:
@@ -215,8 +215,8 @@ class RunState:
         return sum(self.estimates.of(test, plain=plain) for test in unit.tests)
 
     def work(self, queue: GroupQueue) -> float:
-        """Return how long the rest of a group takes on one worker, without its boot."""
-        return queue.known_seconds + queue.unknown * self.estimates.guess(plain=queue.is_plain)
+        """Return the duration of a group's remaining tests on one worker, without its boot."""
+        return queue.known_seconds + queue.unknown * self.estimates.estimate(plain=queue.is_plain)
 
     def total(self, queue: GroupQueue) -> float:
         """Return the same with its boot."""

@@ -1,4 +1,4 @@
-"""What runs the sessions of a service: real programs or simulated devices, with the routes they publish."""
+"""The backend of a service: runs sessions on real programs or simulated devices, and publishes their routes."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ from pytest_device.service.sessions import Sessions
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A runner, the routes of its sessions, the check before a session is created, and what installs its programs.
+    """A runner, its sessions' routes, the check before a session is created, and the installation of programs.
 
     ``prepare`` reports progress, and raises ConfigError with the cause and the fix.
     """
@@ -30,7 +30,7 @@ class Backend:
 
 
 async def backend(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
-    """Return the backend that a configuration asks for; ``stack`` closes it. ``url`` is the service's own address."""
+    """Return the backend for a configuration; ``stack`` closes it. ``url`` is the service's own URL."""
     return await _programs(config, url, stack) if config.runner == "real" else _simulated(config, url)
 
 
@@ -44,15 +44,15 @@ def _simulated(config: ServiceConfig, url: str) -> Backend:
 async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
     from pytest_device.service import gateway, preview
     from pytest_device.service.devices import routes as devices
-    from pytest_device.service.devices.found import Wanted
+    from pytest_device.service.devices.found import DevicePreference
     from pytest_device.service.runners.programs import ProgramsRunner
-    from pytest_device.service.runners.resources import Folders
+    from pytest_device.service.runners.resources import Directories
 
     keys = Keys(url)
-    folders = Folders(config.state_dir, config.cache_dir, builds=config.builds_dir)
-    wanted = Wanted(config.real_only, config.avd, config.simulator)
+    directories = Directories(config.state_dir, config.cache_dir, builds=config.builds_dir)
+    preference = DevicePreference(config.real_only, config.avd, config.simulator)
     runner = ProgramsRunner(
-        keys=keys, folders=folders, log=LOGGER.info, wanted=wanted, allow_insecure=config.allow_insecure
+        keys=keys, directories=directories, log=LOGGER.info, preference=preference, allow_insecure=config.allow_insecure
     )
     http = await stack.enter_async_context(gateway.client())
     stack.push_async_callback(runner.close)

@@ -42,7 +42,7 @@ _ARCHIVE_URL: Final[_Schema] = _TEXT | {
 
 
 def _given(option: str, value: object = None) -> _Schema:
-    """Return the schema of a body with an option, of any value or of a given one."""
+    """Return the schema of a body that has an option, with any value or a given one."""
     certain = {"properties": {option: {"const": value}}} if value is not None else {}
     return {"required": [option], **certain}
 
@@ -85,8 +85,8 @@ CREATE_BODY: Final[_Schema] = {
         _never(_given("maxIdleTimeMinutes"), _given("type", SessionType.WEB_PREVIEW_ONLY)),
     ],
 }
-"""The rules as a schema, except for the account's limit, the order of the two limits and ports, which a schema cannot
-express."""
+"""The rules as a schema, except those that a schema cannot express: the account's limit, the order of the two limits,
+and ports."""
 
 
 def _nullable(schema: _Schema) -> _Schema:
@@ -109,7 +109,7 @@ REMOTE_CONFIGS: Final[Mapping[str, _Schema]] = {
     SessionType.APPIUM: _details({"appiumUrl": _WEB_URL, "capabilities": {"type": "object"}}, _PREVIEW),
     SessionType.WEB_PREVIEW_ONLY: _details(_PREVIEW, {}),
 }
-"""The connection details that go with each type."""
+"""The connection details of each type."""
 
 _SESSION_FIELDS: Final[Mapping[str, _Schema]] = {
     "id": _UUID,
@@ -175,13 +175,13 @@ _REFUSED_EVERYWHERE: Final[Mapping[str, _Schema]] = {
     "400": _refusal(f"The id is not a UUID, or {_NO_HEADER}.", replies.VALIDATION_ERROR, UNAUTHORIZED_ERROR),
     "401": _refusal("The access token is not valid.", replies.INVALID_TOKEN)
     | {"headers": {"WWW-Authenticate": _header("Bearer")}},
-    "403": _refusal("The access token may not do this.", replies.FORBIDDEN),
+    "403": _refusal("The access token lacks permission.", replies.FORBIDDEN),
     "404": _refusal("No such project or session.", replies.NOT_FOUND),
     "421": _refusal("The Host header does not name this machine.", replies.FOREIGN_HOST),
 }
 _REFUSED_ON_CREATE: Final[Mapping[str, _Schema]] = {
     "400": _refusal(
-        f"The body breaks a rule, the account has no simulator access, there is no such device, or {_NO_HEADER}.",
+        f"The body is invalid, the account has no simulator access, there is no such device, or {_NO_HEADER}.",
         replies.VALIDATION_ERROR,
         replies.SIMULATOR_ACCESS_ERROR,
         replies.NO_DEVICE,
@@ -245,4 +245,4 @@ DOCUMENT: Final[_Schema] = {
         "securitySchemes": {"accessToken": {"type": "http", "scheme": "bearer"}},
     },
 }
-"""The whole document, ready for JSON. The test interface is not in it."""
+"""The whole document, ready for JSON. It does not include the test interface."""

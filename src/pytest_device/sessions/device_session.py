@@ -16,6 +16,7 @@ from pytest_device.errors import (
     StopFailedError,
 )
 from pytest_device.sessions import events
+from pytest_device.sessions.advanced_by import AdvancedBy
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, key_of
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
@@ -23,16 +24,15 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.server import Server
 from pytest_device.sessions.states import Outcome, State, moved
 
 
 class DeviceSession:
     """One requested session: created, polled until it is ready, used, then stopped or left running.
 
-    ``state`` moves by the table of ``states``. When it fails to start, another one takes its place as long as attempts
-    are left. It is stopped once, however often ``stop`` is called. One thread at a time uses it: the
-    background's, or that of the test that waits for it or uses it.
+    ``state`` follows the table in ``states``. If it fails to start, another attempt replaces it as long as attempts are
+    left. It is stopped once, however often ``stop`` is called. Only one thread at a time uses it: the background
+    thread, or that of the test that waits for it or uses it.
     """
 
     def __init__(
@@ -46,24 +46,24 @@ class DeviceSession:
         self.requirement = requirement
         self.state = State.REQUESTED
         self.outcome: Outcome | None = Outcome.ATTACHED if requirement.attach else None
-        """What came of its stop."""
+        """Result of its stop."""
         self.due = config.clock()
         """When to advance it again."""
         self.error: BaseException | None = None
         """Why it was given up in the background."""
         self.deferred: Deferred = []
-        """What happened in the background and is not reported yet."""
+        """Events of the background thread that are not reported yet."""
         self.lock = threading.Lock()
-        """Held by the background's thread while it does something with it."""
+        """Held by the background thread while it works on the session."""
         self.slot: Slot | None = None
-        self.served_by = Server.TEST
+        self.advanced_by = AdvancedBy.TEST
         self.user: object = None
-        """Who has it, or had it last."""
+        """The session's current or last user."""
         self.in_use = self.unusable = False
         self.is_new = True
-        """Whether no test has had it before."""
-        self._is_outwaited: bool | None = None
-        """Whether it was not ready within a whole time-out; None where no test has waited for it in vain."""
+        """Whether no test has used it yet."""
+        self._has_timed_out: bool | None = None
+        """Whether a full timeout passed before it was ready; None if no test's wait for it has failed."""
         self._policy, self._config, self._find_warm = policy, config, find_warm
         self._attempts_left = 0 if requirement.attach else config.attempts - 1
         self._count_from: float | None = None
@@ -73,7 +73,7 @@ class DeviceSession:
 
     @property
     def session(self) -> Session:
-        """Return the newest answer of the service."""
+        """Return the service's latest response."""
         return self._attempt.known
 
     @property
@@ -91,8 +91,8 @@ class DeviceSession:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether it was started ahead and no test has had it yet."""
-        return self.served_by is not Server.TEST and self.is_new
+        """Return whether it was prefetched and no test has used it yet."""
+        return self.advanced_by is not AdvancedBy.TEST and self.is_new
 
     @property
     def refusals(self) -> int:
@@ -103,45 +103,45 @@ class DeviceSession:
         return self._attempt.ready_at
 
     def has_left(self, minutes: int) -> bool:
-        """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
-        if self.requirement.attach:  # there is no other one
+        """Return whether it may run for that long; never for a limit of 0, whose meaning the document leaves open."""
+        if self.requirement.attach:  # it cannot be replaced
             return True
         used = 0.0 if self.ready_at is None else self._config.clock() - self.ready_at
         return self.session.limit_minutes * 60 - used >= minutes * 60
 
-    # Its start.
+    # Start.
 
     def count_from(self, began: float | None = None) -> None:
-        """Count the wait from a moment of the clock on, of later attempts too.
+        """Count the wait from ``began``, for later attempts, too.
 
-        Without one, count that of this attempt from now: until now nobody has waited for it.
+        Without ``began``, count only this attempt, from now: until now no test has waited for it.
         """
         self._count_from = began
         self._attempt.count_from(self._config.clock() if began is None else began)
 
-    def outlives(self, error: BaseException) -> bool:
+    def survives_timeout(self, error: BaseException) -> bool:
         """Return whether it may become ready after a test has given up on it.
 
-        A session that has served one whole time-out gets another one, and no third; none where equal ones fail, too.
+        A session gets a second full timeout, but no third, and no second one if equal sessions fail, too.
         """
-        is_timed_out, was_outwaited = isinstance(error, SessionTimeoutError), self._is_outwaited
-        if self.state not in {State.STARTING, State.READY} or (is_timed_out and was_outwaited):
+        is_timed_out, had_timed_out = isinstance(error, SessionTimeoutError), self._has_timed_out
+        if self.state not in {State.STARTING, State.READY} or (is_timed_out and had_timed_out):
             return False
-        self._is_outwaited = is_timed_out or bool(was_outwaited)
+        self._has_timed_out = is_timed_out or bool(had_timed_out)
         if is_timed_out:
             self.count_from()
             self._start = self._config.gate.attempt(self._key)  # the next wait
         return not (is_timed_out and self._start.is_refused)
 
     def advance(self) -> None:
-        """Take one step: create it, or poll it once; it is ``due`` again for the next.
+        """Take one step: create it or poll it once; ``due`` is the time of the next step.
 
-        Raises what makes it give up: a ServiceError, a SessionError, a LeaseTimeoutError, a NotAttemptedError.
+        Raises the error that makes it give up: a ServiceError, SessionError, LeaseTimeoutError or NotAttemptedError.
         """
         if self.state is State.REQUESTED and not self._may_begin():
             self.due = self._config.clock() + ASK_AGAIN_SECONDS
             return
-        if self._is_outwaited and self.state is State.STARTING:
+        if self._has_timed_out and self.state is State.STARTING:
             self._start.may_begin()  # raises where others have timed out as well since
             self._start.release()
         try:
@@ -156,11 +156,11 @@ class DeviceSession:
         self.due = self._config.clock() + delay
         if not delay and self.state is State.STARTING:
             self._start.ready()
-            self._move(State.READY)  # the last of all: another thread may look at it
+            self._move(State.READY)  # last: another thread may read the state
 
     def _may_begin(self) -> bool:
-        """Take over a warm session, else return whether one may be created now."""
-        find, self._find_warm = self._find_warm, None  # searched for once
+        """Take over a warm session, or return whether one may be created now."""
+        find, self._find_warm = self._find_warm, None  # only once
         if find and (warm := find()):
             self._move(self._attempt.take_over(warm))
             return True
@@ -188,12 +188,12 @@ class DeviceSession:
         self._attempt.count_from(began)
         self.due = self._config.clock()
 
-    # Its end.
+    # End.
 
     def stop(self, *, then: State = State.ENDED) -> None:
-        """Stop what there is of it; raises StopFailedError when it may still be running.
+        """Stop the session, if it was created; raises StopFailedError if it may still be running.
 
-        What happens is deferred, unless another attempt follows: ``deliver`` reports it.
+        Events are deferred until ``deliver``, unless another attempt follows.
         """
         with self._ending() if then is State.ENDED else nullcontext():
             if self.is_created and self.outcome is None:
@@ -202,7 +202,7 @@ class DeviceSession:
                     answer: Session | ServiceError = client.stop(of.session_id)
                 except ServiceError as error:
                     answer = error
-                except BaseException:  # an interrupt in the middle of the stop: the session comes first
+                except BaseException:  # an interrupt during the stop: stopping the session comes first
                     self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
                     raise
                 self._conclude(of, answer)
@@ -220,18 +220,17 @@ class DeviceSession:
 
     def _counted(self, event: events.StopEvent) -> events.StopEvent:
         """Count only this run's share of the running time of a session that another run created."""
-        if self._attempt.had_since is None or not isinstance(event, events.Stopped) or event.running_seconds is None:
+        since = self._attempt.taken_over_at
+        if since is None or not isinstance(event, events.Stopped) or event.running_seconds is None:
             return event
-        return replace(
-            event, running_seconds=min(event.running_seconds, self._config.clock() - self._attempt.had_since)
-        )
+        return replace(event, running_seconds=min(event.running_seconds, self._config.clock() - since))
 
     @contextmanager
     def _ending(self) -> Generator[None]:
-        """Defer events, and end it in any case: only then is its slot free."""
+        """Defer events, and end the session in any case: only then is its slot free."""
         try:
             with self._config.relay.aside(self.deferred):
-                is_wasted = self.is_unused and self.is_created and self._is_outwaited is None
+                is_wasted = self.is_unused and self.is_created and self._has_timed_out is None
                 if is_wasted and not (self.is_over or self.error):
                     self._config.relay.event(events.Unused(self.ref()))
                 yield
@@ -244,10 +243,10 @@ class DeviceSession:
                 self.slot.release()
             self._start.release()
         finally:
-            self._move(State.ENDED)  # the last of all: another thread may look at it
+            self._move(State.ENDED)  # last: another thread may read the state
 
     def stop_after(self, error: BaseException) -> None:
-        """Stop it after an error; a stop that fails becomes a note on that error."""
+        """Stop it after an error; if the stop fails, add a note to that error."""
         try:
             self.stop()
         except StopFailedError as failure:
@@ -259,19 +258,19 @@ class DeviceSession:
         self._config.relay.event(events.Kept(self.ref()))
         self._end()
 
-    def hand_over(self, until: str) -> None:
-        """Keep it warm for the next run, until that time of day."""
+    def keep_warm(self, until: str) -> None:
+        """Keep it warm for the next run, until the given time of day."""
         self.outcome = Outcome.WARM
-        since = self._attempt.had_since if self._attempt.had_since is not None else self.ready_at
+        since = self._attempt.taken_over_at if self._attempt.taken_over_at is not None else self.ready_at
         self._config.relay.event(
             events.KeptWarm(self.ref(), until, None if since is None else self._config.clock() - since)
         )
         self._end()
 
     def check_alive(self) -> SessionError | None:
-        """Ask the service once whether it still is in progress; return what became of it when it is not.
+        """Ask the service whether it is still in progress; return the error that describes its end if it is not.
 
-        None when it is, and when the service does not answer: the next call finds out.
+        Returns None if it is, or if the service does not respond: the next call will show.
         """
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)
@@ -283,13 +282,13 @@ class DeviceSession:
             return None
         return loss_of(self.ref(), answer)
 
-    # What is reported.
+    # Reporting.
 
     def deliver(self) -> None:
         self._config.relay.deliver(self.deferred)
 
     def ref(self) -> events.SessionRef:
-        """Return how events refer to it."""
+        """Return the reference to it that events carry."""
         return self._attempt.ref()
 
     def _move(self, to: State) -> None:

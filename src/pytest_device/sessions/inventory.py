@@ -1,4 +1,4 @@
-"""What this machine's ledger knows, for a person who asks: to be listed, or stopped."""
+"""Sessions in this machine's ledger, for users who list or stop them."""
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,17 +12,17 @@ from pytest_device.sessions.ledger import ENDED, UNKNOWN, WARM, Entry, date_and_
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, account_of, past_runs
 from pytest_device.sessions.session_id import SessionId
-from pytest_device.sessions.sweep import Findings, asked_after, is_free, is_over, proven_in, stop_all
+from pytest_device.sessions.sweep import Findings, is_free, is_over, look_up_sessions, proven_in, stop_all
 from pytest_device.spec import CLEANUP_MINUTES
 
 
 class Known(NamedTuple):
-    """A session that the ledger knows."""
+    """A session in the ledger."""
 
     entry: Entry
     run: PastRun
     is_alive: bool
-    """Whether a process of its run may be alive, and so answers for it."""
+    """Whether a process of its run may be alive, and thus responsible for it."""
 
     def to_json(self) -> dict[str, Any]:
         facts = self.entry._asdict()
@@ -35,7 +35,7 @@ class Known(NamedTuple):
         entry = self.entry
         run = "active" if self.is_alive else "finished"
         state = f"kept warm until {time_of_day(time_of(entry.until))}" if entry.state == WARM else entry.state
-        yield f"{entry.session_id or 'id unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
+        yield f"{entry.session_id or 'ID unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
         page = f", session page: {entry.url}" if entry.url else ""
         limit = f"max. duration {entry.minutes - CLEANUP_MINUTES} min (+{CLEANUP_MINUTES} min cleanup)"
         yield f"    created {date_and_time(entry.asked_at)}, {limit}, at {entry.service}{page}"
@@ -43,10 +43,10 @@ class Known(NamedTuple):
 
 @contextmanager
 def opened(state_dir: Path) -> Generator[tuple[list[Known], dict[str, str]]]:
-    """Give the known sessions, and of each damaged file its path with what is wrong with it.
+    """Yield the known sessions, and the damaged files' paths with their problems.
 
-    The locks of the runs that are over are held meanwhile, so that nobody else sweeps them. Raises OSError for a state
-    directory that cannot be read.
+    Holds the locks of finished runs meanwhile, so that no other process sweeps them. Raises OSError for an unreadable
+    state directory.
     """
     sessions: list[Known] = []
     damaged: dict[str, str] = {}
@@ -61,7 +61,7 @@ def opened(state_dir: Path) -> Generator[tuple[list[Known], dict[str, str]]]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which sessions to stop: those with the given ids, else all, but those of live runs only ``with_live_runs``."""
+    """Sessions to stop: those with the given IDs; otherwise all, those of live runs only ``with_live_runs``."""
 
     ids: frozenset[SessionId] = frozenset()
     with_live_runs: bool = False
@@ -73,16 +73,16 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Findings):
-    """What became of the sessions that were to be stopped."""
+class StopResult(Findings):
+    """Results of stopping the chosen sessions."""
 
-    spared: int = 0
-    """Those of live runs."""
-    strangers: list[str] = field(default_factory=list[str])
-    """Ids that neither the ledger nor the service knows."""
+    skipped_live: int = 0
+    """Number of sessions of live runs."""
+    unknown_ids: list[str] = field(default_factory=list[str])
+    """IDs that neither the ledger nor the service knows."""
 
     def problems(self) -> Iterator[str]:
-        """Yield what is not confirmed as stopped."""
+        """Yield a line for each session that is not confirmed as stopped."""
         for event in self.stopped:
             if not is_proof(event):
                 of = event.session
@@ -93,11 +93,11 @@ class Outcome(Findings):
                 f"cannot be stopped: {entry.label} named {entry.name!r}, because the response to its create call was "
                 f"lost; it ends at most {entry.minutes} minutes after its creation at {date_and_time(entry.asked_at)}"
             )
-        for entry in self.elsewhere:
+        for entry in self.other_services:
             yield f"skipped: {entry.label} {entry.session_id or repr(entry.name)} belongs to {entry.service}"
-        for session_id in self.strangers:
+        for session_id in self.unknown_ids:
             yield f"not stopped: session {session_id} is unknown to both the ledger and the service"
-        for entry in self.foreign:
+        for entry in self.other_tokens:
             yield (
                 f"skipped: {entry.label} {entry.session_id} was created with another access token; "
                 f"pytest-device stop {entry.session_id} tries this one"
@@ -108,34 +108,34 @@ class Outcome(Findings):
         for event in self.stopped:
             if is_proof(event):
                 yield f"stopped: {event.session.label} {event.session.session_id} ({detail_of(event)})"
-        if self.already:
-            yield f"{counted(len(self.already), 'session')} already stopped"
-        if self.spared:
-            yield f"{counted(self.spared, 'session')} of live runs skipped: use --all to stop them"
+        if self.already_stopped:
+            yield f"{counted(len(self.already_stopped), 'session')} already stopped"
+        if self.skipped_live:
+            yield f"{counted(self.skipped_live, 'session')} of live runs skipped: use --all to stop them"
 
 
-def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> Outcome:
-    """Stop sessions of this service side by side, and remove what is proven stopped from the ledger."""
+def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> StopResult:
+    """Stop sessions of this service concurrently, and remove those confirmed as stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
         chosen = [one for one in known if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)]
         here = [one for one in chosen if one.entry.state not in ENDED and one.entry.service == endpoint.url]
         account = account_of(state_dir, endpoint.token) if here else ""
-        foreign = [one.entry for one in here if not (one.entry.is_of(account) or choice.ids)]
-        running = [one.entry for one in here if one.entry.state not in UNKNOWN and one.entry not in foreign]
-        strangers = {str(one) for one in choice.ids if not any(one.names(other.entry.session_id) for other in known)}
-        # Of a mistyped id, 404 to a stop would be no proof.
-        unknown = {session_id for session_id, found in asked_after(endpoint, strangers).items() if found is None}
-        found = [Entry.of_session(session_id, label="session") for session_id in sorted(strangers - unknown)]
+        other_tokens = [one.entry for one in here if not (one.entry.is_of(account) or choice.ids)]
+        running = [one.entry for one in here if one.entry.state not in UNKNOWN and one.entry not in other_tokens]
+        unlisted = {str(one) for one in choice.ids if not any(one.names(other.entry.session_id) for other in known)}
+        # For a mistyped ID, a 404 to the stop call would prove nothing.
+        unknown = {session_id for session_id, found in look_up_sessions(endpoint, unlisted).items() if found is None}
+        found = [Entry.of_session(session_id, label="session") for session_id in sorted(unlisted - unknown)]
         events = stop_all(endpoint, [*running, *found], timeout_seconds)
         _forget(chosen, proven_in(events))
-        return Outcome(
+        return StopResult(
             events,
-            already=[one.entry for one in chosen if one.entry.state in ENDED],
-            spared=0 if choice.ids else len(known) - len(chosen),
+            already_stopped=[one.entry for one in chosen if one.entry.state in ENDED],
+            skipped_live=0 if choice.ids else len(known) - len(chosen),
             unknown=[one.entry for one in here if one.entry.state in UNKNOWN and not is_over(one.entry)],
-            elsewhere=[one.entry for one in chosen if one.entry.state not in ENDED and one not in here],
-            strangers=sorted(unknown),
-            foreign=[entry for entry in foreign if entry.state not in UNKNOWN],
+            other_services=[one.entry for one in chosen if one.entry.state not in ENDED and one not in here],
+            unknown_ids=sorted(unknown),
+            other_tokens=[entry for entry in other_tokens if entry.state not in UNKNOWN],
             damaged={} if choice.ids else damaged,
         )
 
@@ -145,7 +145,7 @@ def _is_free_at(service_url: str, one: Known) -> bool:
 
 
 def _forget(chosen: list[Known], proven: set[str]) -> None:
-    """Remove what is stopped; of what a live run's processes stopped it keeps account itself."""
+    """Remove stopped sessions; a live run removes those that its own processes stopped."""
     for one in chosen:
         is_past = one.entry.state in ENDED or (one.entry.state in UNKNOWN and is_over(one.entry))
         is_done = one.entry.session_id in proven or (is_past and not one.is_alive)

@@ -1,4 +1,4 @@
-"""What the bytes of an answer mean: a session, or one error of the tree. Pure: no network."""
+"""Interprets the bytes of a response: as a session, or as an error. Pure: no network."""
 
 import json
 import re
@@ -18,81 +18,82 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
-from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_passing_status, is_success
+from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_success, is_temporary_status
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
 DETAIL_MAX_LENGTH: Final = 500
 _DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
 _MEMBER: Final = re.compile(rb'"\s*:')
-"""In what is no JSON: a rest of some, whose names may be broken."""
+"""Matches a key in malformed or partial JSON."""
 
 _REDIRECT: Final = range(300, 400)
 _REFUSED: Final = range(300, 600)
 _CLIENT_ERRORS: Final = range(400, 500)
 _REFUSALS: Final[dict[int, tuple[type[StatusError], str]]] = {
-    400: (InvalidRequestError, "the request breaks a rule, or the account has no simulator access"),
+    400: (InvalidRequestError, "the request is invalid, or the account has no simulator access"),
     401: (UnauthorizedError, "the access token is not valid: check DEVICE_TOKEN"),
-    403: (ForbiddenError, "the access token may not do this on the project: a robot needs the Developer role at least"),
-    404: (NotFoundError, "the service knows no such project or session"),
-    422: (InvalidRequestError, "the request breaks a rule"),
+    403: (
+        ForbiddenError,
+        "the access token lacks permission on the project: its user needs at least the Developer role",
+    ),
+    404: (NotFoundError, "the service doesn't know this project or session"),
+    422: (InvalidRequestError, "the request is invalid"),
 }
 
 
 _REDIRECTS: Final = (
-    "the service redirects. Redirects are not followed, since the access token would go with them: set the service's "
-    "final address"
+    "the service redirects. Redirects are not followed, because they would receive the access token: set the service's "
+    "final URL"
 )
 
 
 def read_session(operation: str, status: int, body: bytes, retry_after_seconds: float | None = None) -> Session:
-    """Return the session of a successful answer; ``retry_after_seconds`` is when a refusal asks to be asked again.
+    """Return the session of a successful response; ``retry_after_seconds`` is the delay that a refusal asks for.
 
-    Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything the document does not show.
+    Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything that the document does not show.
     """
     if operation == "create" and status in _REFUSED and url_in(body):
-        message = f"{operation}: status {status}, yet the answer is a session"
+        message = f"{operation}: status {status}, but the response is a session"
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
     if status in _REFUSED:
         raise _refusal(operation, status, body, retry_after_seconds)
     if not is_success(status):
-        raise UnexpectedReplyError(
-            f"{operation}: status {status} is not in the document", session_id=session_id_in(body)
-        )
+        raise UnexpectedReplyError(f"{operation}: unexpected status {status}", session_id=session_id_in(body))
     try:
         return Session.from_wire(_data_of(operation, body))
     except UnexpectedReplyError as error:
-        error.session_id = error.session_id or session_id_in(body)  # it may stand beside the data
+        error.session_id = error.session_id or session_id_in(body)  # it may be outside of 'data'
         raise
 
 
 def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> TransportError:
-    """Return the error of a call that has no complete answer, or that never left."""
+    """Return the error for a call without a complete response, or one that was never sent."""
     if sent:
-        return TransportError(f"{operation}: no complete answer from {base_url} ({reason})", sent=True)
+        return TransportError(f"{operation}: no complete response from {base_url} ({reason})", sent=True)
     message = f"{operation}: no connection to {base_url} ({reason}): check the address and the network"
     return TransportError(message, sent=False)
 
 
-def is_passing(error: ServiceError) -> bool:
-    """Return whether the same call may succeed later: no answer, or one that says so."""
+def is_temporary(error: ServiceError) -> bool:
+    """Return whether the same call may succeed later: it got no response, or a temporary error."""
     match error:
         case TransportError():
             return True
         case StatusError():
-            return is_passing_status(error.status)
+            return is_temporary_status(error.status)
         case _:
             return False
 
 
-def is_odd(error: ServiceError) -> bool:
-    """Return whether an answer may not be the service's own, or be too early: a page of HTML, a redirect, or a 404."""
+def is_suspicious(error: ServiceError) -> bool:
+    """Return whether a response may not come from the service, or came too early: HTML, a redirect, or a 404."""
     if isinstance(error, StatusError):
         return isinstance(error, NotFoundError) or error.status in _REDIRECT or error.is_page
     return isinstance(error, UnexpectedReplyError)
 
 
 def retry_after_of(error: Session | ServiceError) -> float:
-    """Return in how many seconds an error asks to be asked again, 0 when it does not say."""
+    """Return the seconds after which an error asks for a retry, 0 if it does not say."""
     return (error.retry_after_seconds or 0.0) if isinstance(error, StatusError) else 0.0
 
 
@@ -100,16 +101,16 @@ def _data_of(operation: str, body: bytes) -> object:
     try:
         reply: object = json.loads(body)
     except (ValueError, RecursionError):
-        message = f"{operation}: the answer is not JSON, so this may not be the service's address: {_kind(body)}"
+        message = f"{operation}: the response is not JSON, so this may not be the service's URL: {_kind(body)}"
         raise UnexpectedReplyError(message, session_id=session_id_in(body)) from None
     if not isinstance(reply, dict) or "data" not in reply:
-        message = f"{operation}: the answer has no 'data', so this may not be the service's address: {_kind(body)}"
+        message = f"{operation}: the response has no 'data', so this may not be the service's URL: {_kind(body)}"
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
     return cast("dict[str, object]", reply)["data"]
 
 
 def _kind(body: bytes) -> str:
-    """Describe the body of a success that is none, without showing what may be connection details."""
+    """Describe the body of an unusable success without showing possible connection details."""
     return shown(body) if is_page(body) else f"{len(body)} bytes"
 
 
@@ -119,22 +120,22 @@ def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: floa
     if status in _REDIRECT:
         meaning = _REDIRECTS
     if status == 404 and operation == "create":  # noqa: PLR2004
-        meaning = "there is no such project: check the app id (--device-app-id)"
+        meaning = "unknown project: check the app ID (--device-app-id)"
     if status == 400 and UNAUTHORIZED_ERROR.encode() in body:  # noqa: PLR2004
         kind, meaning = UnauthorizedError, "the access token did not reach the service: check DEVICE_TOKEN"
     if operation == "create" and has_no_capacity(status, body, retry_after_seconds):
         kind, meaning = NoCapacityError, "the service has no capacity"
     if status in _CLIENT_ERRORS and is_page(body):
-        meaning = "refused by something on the way to the service, such as a firewall or a login page"
+        meaning = "refused by a firewall, a proxy or a login page in front of the service"
     message = f"{operation}: {meaning} (status {status}): {detail}"
     return kind(message, status=status, detail=detail, retry_after_seconds=retry_after_seconds, is_page=is_page(body))
 
 
 def shown(body: bytes) -> str:
-    """Return whatever message an answer holds, in whatever shape, as one bounded line of printable text.
+    """Return the message in a response of any shape, as one printable line of limited length.
 
-    The document does not show the shape of an error body. JSON is shown by its messages, where it has what looks like
-    some, else as it stands; a page of HTML by its words; what may be connection details by its size only.
+    The document does not show the shape of error bodies. For JSON, shows the strings that look like messages, or the
+    text itself if there are none; for HTML, the text; for possible connection details, only the size.
     """
     messages = _messages(body)
     text = messages or _raw(body, hides=_MEMBER if messages is None else _DETAILS)
@@ -145,20 +146,20 @@ def shown(body: bytes) -> str:
 
 
 def _messages(body: bytes) -> str | None:
-    """Return the messages in JSON, None for what is no JSON."""
+    """Return the messages in JSON, None if it is not JSON."""
     try:
-        nodes = nodes_of(json.loads(body), name="message")  # what a text without a name is
+        nodes = nodes_of(json.loads(body), name="message")  # a bare string counts as a message
     except (ValueError, RecursionError):
         return None
     return "; ".join(dict.fromkeys(node for key, node in nodes if isinstance(node, str) and MESSAGE.search(key)))
 
 
 def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
-    narrow = body.replace(b"\0", b"")  # the wide encodings too
+    narrow = body.replace(b"\0", b"")  # wide encodings, too
     if session_id_in(narrow) or hides.search(narrow):
         return f"{len(body)} bytes that may be about a session"
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":
         words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
-        return f"a page of HTML: {unescape(words)}"
+        return f"an HTML page: {unescape(words)}"
     return text

@@ -1,4 +1,4 @@
-"""Stopping what others have left in the ledger: earlier runs, and the dead processes of this one."""
+"""Stops the sessions left in the ledger by earlier runs, and by the dead processes of this one."""
 
 import time
 from collections.abc import Collection, Container, Iterable, Iterator
@@ -20,33 +20,33 @@ from pytest_device.sessions.runs import OwnRun, PastRun, account_of, past_runs
 from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
-"""A stop gets so long even where time is up."""
+"""Minimum seconds for a stop, even if time is up."""
 POLL_SECONDS: Final = 0.05
-"""How often the ledger is looked at while a reaper is still at work."""
+"""Seconds between reads of the ledger while a reaper is still working."""
 
 OLD: Final = timedelta(days=1)
-"""So long after its latest end a session that cannot be asked for, or stopped, is reported for the last time."""
+"""Time after a session's latest end at which one that cannot be looked up or stopped is reported for the last time."""
 NAMED: Final = 5
-"""How many of the sessions that a sweep has stopped are named."""
+"""Maximum number of stopped sessions that a sweep names."""
 
 
-Left = tuple[PastRun, ledger.Entry]
+LeftoverSession = tuple[PastRun, ledger.Entry]
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What there was in the ledger, and what became of it."""
+    """The sessions found in the ledger, by result."""
 
     stopped: list[events.StopEvent] = field(default_factory=list[events.StopEvent])
-    """One event for each session that was stopped now, or could not be."""
-    already: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Those that had been stopped before, or were gone."""
+    """One event for each session that was stopped now or could not be stopped."""
+    already_stopped: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    """Sessions that had been stopped before, or were gone."""
     unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Create calls whose answer was lost, and whose time is not over."""
-    elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Sessions of other services."""
-    foreign: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Sessions of another access token."""
+    """Create calls whose response was lost and whose session may still be running."""
+    other_services: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    """Sessions at other services."""
+    other_tokens: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    """Sessions created with another access token."""
     damaged: dict[str, str] = field(default_factory=dict[str, str])
 
     def damages(self) -> Iterator[str]:
@@ -55,13 +55,13 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept(Findings):
-    """What a sweep found that earlier runs had left."""
+class SweepResult(Findings):
+    """The sessions that a sweep found left by earlier runs."""
 
     kept: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
 
     def notes(self) -> Iterator[str]:
-        """Yield what a person should know."""
+        """Yield the notes for users."""
         proven = [event.session.session_id for event in self.stopped if events.is_proof(event)]
         if proven:
             yield f"stopped {counted(len(proven), 'session')} left by earlier runs: {named(proven)}"
@@ -71,7 +71,7 @@ class Swept(Findings):
                 why = f"{events.detail_of(event)}\n    {of.url or of.session_id}"
                 yield f"could not stop a session left by an earlier run: {of.label}: {why}"
         for what, state in (("already stopped", ledger.STOPPED), ("no longer known to the service", ledger.GONE)):
-            if number := sum(entry.state == state for entry in self.already):
+            if number := sum(entry.state == state for entry in self.already_stopped):
                 yield f"{what}: {counted(number, 'session')} of interrupted runs"
         for entry in self.unknown:
             yield (
@@ -82,26 +82,26 @@ class Swept(Findings):
         yield from self.damages()
 
     def _skipped(self) -> Iterator[str]:
-        if self.elsewhere:
-            services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
-            yield f"skipped {counted(len(self.elsewhere), 'session')} of earlier runs at another service ({services})"
-        if self.foreign:
-            sessions, ids = counted(len(self.foreign), "session"), named(entry.session_id for entry in self.foreign)
+        if others := self.other_services:
+            services = ", ".join(sorted({entry.service for entry in others}))
+            yield f"skipped {counted(len(others), 'session')} of earlier runs at another service ({services})"
+        if others := self.other_tokens:
+            sessions, ids = counted(len(others), "session"), named(entry.session_id for entry in others)
             yield f"skipped {sessions} of earlier runs that another access token created: {ids}"
 
 
 def named(ids: Iterable[str]) -> str:
-    """Return the first of some ids, as many as a line holds."""
+    """Return the first IDs, as many as fit on a line."""
     ids = list(ids)
     return ", ".join([*ids[:NAMED], *("…" for _ in ids[NAMED : NAMED + 1])])
 
 
-def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float) -> Swept:
-    """Stop what runs that are over have left at this service, except for what was kept on purpose or is kept warm.
+def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float) -> SweepResult:
+    """Stop the sessions that finished runs left at this service, except for kept and warm ones.
 
-    ``but`` is the name of the run that sweeps. A run is over when all its locks are free; they are held meanwhile.
+    ``but`` is the name of the run that sweeps. A run is finished when all its locks are free; they are held meanwhile.
     """
-    swept, runs, left = Swept(), list[PastRun](), list[Left]()
+    swept, runs, left = SweepResult(), list[PastRun](), list[LeftoverSession]()
     with ExitStack() as held:
         for run in past_runs(state_dir):
             try:
@@ -120,11 +120,11 @@ def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: flo
 
 
 def _stopped(
-    left: Iterable[Left], swept: Swept, endpoint: Endpoint, account: str, timeout_seconds: float
-) -> list[Left]:
-    """Stop what is to be stopped; return what the ledger need not remember any more."""
+    left: Iterable[LeftoverSession], swept: SweepResult, endpoint: Endpoint, account: str, timeout_seconds: float
+) -> list[LeftoverSession]:
+    """Stop the sessions of finished runs; return the entries that can be removed from the ledger."""
     done, kept, live = _sorted(left, swept, endpoint.url, account)
-    found = asked_after(endpoint, [entry.session_id for _, entry in kept])
+    found = look_up_sessions(endpoint, [entry.session_id for _, entry in kept])
     ended = {session_id for session_id, one in found.items() if one and one.status in TERMINAL}
     ended |= {entry.session_id for _, entry in kept if is_over(entry) and found.get(entry.session_id, entry) is None}
     swept.kept.extend(entry for _, entry in kept if entry.session_id not in ended)
@@ -136,27 +136,28 @@ def _stopped(
 
 
 def _sorted(
-    left: Iterable[Left], swept: Swept, service_url: str, account: str
-) -> tuple[list[Left], list[Left], list[Left]]:
-    """Return which sessions are done with, left up, and to be stopped; note the others."""
-    done, kept, live, foreign = list[Left](), list[Left](), list[Left](), list[Left]()
+    left: Iterable[LeftoverSession], swept: SweepResult, service_url: str, account: str
+) -> tuple[list[LeftoverSession], list[LeftoverSession], list[LeftoverSession]]:
+    """Sort sessions into finished, kept, and to be stopped; record the others in ``swept``."""
+    done, kept, live = list[LeftoverSession](), list[LeftoverSession](), list[LeftoverSession]()
+    other_tokens: list[LeftoverSession] = []
     for run, entry in left:
         if entry.state in ledger.ENDED:
-            swept.already.append(entry)
+            swept.already_stopped.append(entry)
             done.append((run, entry))
         elif entry.service != service_url or entry.state in ledger.UNKNOWN:
             is_here = entry.service == service_url
             if is_over(entry, timedelta() if is_here else OLD):
                 done.append((run, entry))
             else:
-                (swept.unknown if is_here else swept.elsewhere).append(entry)
+                (swept.unknown if is_here else swept.other_services).append(entry)
         elif not entry.is_of(account):
-            (done if is_over(entry, OLD) else foreign).append((run, entry))
+            (done if is_over(entry, OLD) else other_tokens).append((run, entry))
         elif entry.state == ledger.KEPT or _is_warm(entry):
             kept.append((run, entry))
         elif is_free(run, entry):
             live.append((run, entry))
-    swept.foreign.extend(entry for _, entry in foreign)
+    swept.other_tokens.extend(entry for _, entry in other_tokens)
     return done, kept, live
 
 
@@ -165,12 +166,12 @@ def _is_warm(entry: ledger.Entry) -> bool:
 
 
 def is_free(run: PastRun, entry: ledger.Entry) -> bool:
-    """Return whether an entry is this process's to remove; one that is kept warm is claimed for that."""
+    """Return whether this process may remove an entry; claims a warm one."""
     return entry.state != ledger.WARM or run.ledger.claim(entry.intent, run.ledger)
 
 
 def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
-    """Return whether a session must have ended by itself so long ago; decides only how long it is reported."""
+    """Return whether a session must have ended by itself ``margin`` ago; decides only how long it is reported."""
     try:
         asked_at = datetime.fromisoformat(entry.asked_at)
         return datetime.now(UTC) > asked_at + timedelta(minutes=entry.minutes) + margin
@@ -178,8 +179,8 @@ def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
         return False
 
 
-def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, Session | None]:
-    """Return what the service says of sessions, None of those it does not know; what it cannot be asked is left out."""
+def look_up_sessions(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, Session | None]:
+    """Look up sessions: None for those that the service does not know; those without a response are omitted."""
     found: dict[str, Session | None] = {}
     if not session_ids:
         return found
@@ -195,7 +196,7 @@ def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, S
 
 
 def stop_all(endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_seconds: float) -> list[events.StopEvent]:
-    """Stop sessions side by side, trying again what fails; return one event for each."""
+    """Stop sessions concurrently, retrying failed stops; return one event for each."""
     entries = list(entries)
     if not entries:
         return []
@@ -208,41 +209,41 @@ def stop_all(endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_second
 
 
 def proven_in(happened: Iterable[events.Event]) -> set[str]:
-    """Return the ids of the sessions that these events prove stopped."""
+    """Return the IDs of the sessions that these events confirm as stopped."""
     return {events.session_id_of(event) for event in happened if events.is_proof(event)}
 
 
 def reconcile(
     run: OwnRun, endpoint: Endpoint, *, known: Container[str], until: float, leaves_warm: bool = True
 ) -> list[events.SessionEvent]:
-    """Stop the sessions of this run's dead processes; return what became of them.
+    """Stop the sessions of this run's dead processes; return their final events.
 
     Their reapers may still be working, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
-    reported again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
+    reported again. Sessions that they kept warm for the next run are stopped, too, unless the run ``leaves_warm``.
     """
 
     def of_others() -> list[ledger.Entry]:
         return [entry for entry in run.ledger.read()[0] if entry.owner != run.owner and not run.has_living(entry.owner)]
 
-    while any(entry.state == ledger.ASKED for entry in of_others()) and time.monotonic() < until:
+    while any(entry.state == ledger.REQUESTED for entry in of_others()) and time.monotonic() < until:
         time.sleep(POLL_SECONDS)
     entries = of_others()
     warm = [] if leaves_warm else [entry for entry in entries if entry.state == ledger.WARM]
-    taken_back = {entry.session_id for entry in warm if is_free(run, entry)}
-    entries = [entry._replace(state=ledger.LIVE) if entry.session_id in taken_back else entry for entry in entries]
+    reclaimed = {entry.session_id for entry in warm if is_free(run, entry)}
+    entries = [entry._replace(state=ledger.LIVE) if entry.session_id in reclaimed else entry for entry in entries]
     found: list[events.SessionEvent] = [_found(entry) for entry in entries if entry.state != ledger.LIVE]
     found += stop_all(endpoint, [entry for entry in entries if entry.state == ledger.LIVE], until - time.monotonic())
     proven = proven_in(found)
     for entry in entries:
         if entry.session_id in proven:
             run.ledger.remove(entry.intent)
-    mine = [event for event in found if event.session.session_id in taken_back]
-    others = [event for event in found if event.session.session_id not in taken_back]
+    mine = [event for event in found if event.session.session_id in reclaimed]
+    others = [event for event in found if event.session.session_id not in reclaimed]
     return [*mine, *(event for event in others if _key(event) not in known)]
 
 
 def _key(event: events.SessionEvent) -> str:
-    """Return by what a receipt knows a session: its id, or the name of one that has none."""
+    """Return the key of a session in receipts: its ID, or its name if the ID is unknown."""
     return event.name if isinstance(event, events.CreateUnknown) else event.session.session_id
 
 

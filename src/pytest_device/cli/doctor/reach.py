@@ -45,7 +45,7 @@ _FIXES: Final = (
 
 
 def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS) -> Iterator[Finding]:
-    """Yield whether there is a token, and if so, whether the service responds and accepts it."""
+    """Yield findings on whether there is a token and, if so, whether the service responds and accepts it."""
     try:
         checked_token(token)
     except ConfigError as error:
@@ -57,7 +57,7 @@ def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS)
     except ConfigError as error:
         yield fail(_NAME, *_cause_and_fix(error))
         return
-    yield _judged(_answer(url, token, limit_seconds), f"{url} through the proxy {proxy}" if proxy else url)
+    yield _finding_for(_answer(url, token, limit_seconds), f"{url} through the proxy {proxy}" if proxy else url)
 
 
 def _cause_and_fix(error: ConfigError) -> tuple[str, str]:
@@ -85,7 +85,7 @@ def _answer(url: str, token: str, limit_seconds: float) -> DeviceError | None:
         return TransportError(f"get: timed out, no response within {limit_seconds:g} s", sent=True)
 
 
-def _judged(error: DeviceError | None, where: str) -> Finding:
+def _finding_for(error: DeviceError | None, where: str) -> Finding:
     text = f"{where}: {error}"
     match error:
         case None:
@@ -105,7 +105,7 @@ def _fix_of(text: str) -> str:
 
 
 def fix_of(error: DeviceError) -> str:
-    """Return what to do about an answer of the service that refuses a call."""
+    """Return the fix for a refusal by the service."""
     match error:
         case UnauthorizedError() if error.status == _UNAUTHORIZED:
             return f"set {TOKEN_VARIABLE} to a valid token, of a robot user of the project's account or a personal one"

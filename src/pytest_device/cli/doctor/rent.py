@@ -1,4 +1,4 @@
-"""Checks the account by a session of one minute: created, reached, stopped (``--rent``)."""
+"""Checks the account with a session of one minute: creates, reaches and stops it (``--rent``)."""
 
 import sys
 import time
@@ -42,8 +42,8 @@ _FIXES: Final[Mapping[type[DeviceError], str]] = {
 }
 
 
-class _Narrator:
-    """Shows what happens to the session on standard error: a boot takes minutes."""
+class _ProgressPrinter:
+    """Prints the session's events to standard error, since a boot takes minutes."""
 
     def event(self, event: "Event") -> None:
         from pytest_device.report.lines import line_of
@@ -58,10 +58,10 @@ class _Narrator:
 
 
 def check_rent(settings: Settings) -> Iterator[Finding]:
-    """Create a session, wait until its controller answers, stop it; yield what came of it."""
+    """Create a session, wait until its controller responds, and stop it; yield the findings."""
     from pytest_device.sessions.events import detail_of, is_proof
 
-    reporter = _Narrator()
+    reporter = _ProgressPrinter()
     try:
         request = _request(settings)
         backend = _backend(settings, request, reporter)
@@ -78,7 +78,7 @@ def check_rent(settings: Settings) -> Iterator[Finding]:
 
 
 def not_checked(settings: Settings, *, rented: bool) -> str:
-    """Return what the findings leave open."""
+    """Return what the findings do not cover."""
     if rented:
         limits = f"{settings.duration_with()!r} and {settings.max_idle_time_minutes!r}"
         return f"not checked: whether the account allows the limits of the runs (duration, idle: {limits})"
@@ -124,7 +124,7 @@ def _rented(settings: Settings, backend: "Backend", request: "SessionRequest", r
     except DeviceError as error:
         return fail(_NAME, "; ".join([str(error), *getattr(error, "__notes__", ())]), _fix_of(error))
     kind = f"{session.platform} {session.type} session {session.id}"
-    return ok(_NAME, f"{kind} was created, reached after {took:.1f} s, and stopped")
+    return ok(_NAME, f"{kind} was created, was ready after {took:.1f} s, and was stopped")
 
 
 def _fix_of(error: DeviceError) -> str:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from pytest_device.controllers.appium.options import Options
 
 QUIT_SECONDS: Final = 20.0
-"""The limit of a quit, unless all commands have a shorter one."""
+"""Maximum seconds of a quit, unless all commands have a shorter limit."""
 
 _AFTER_BUILD_SECONDS: Final = 60.0
-"""What a start takes besides the build of WebDriverAgent."""
+"""Seconds that a start takes besides building WebDriverAgent."""
 
 _logger = logging.getLogger("pytest_device")
 
@@ -72,13 +72,13 @@ def driver(
         limit(started, policy.timeout_seconds)
         if policy.direct_connection:
             connect_directly(started, config.appium_url, policy)
-        _check_answers(started)
+        _check_responses(started)
         if request is not None and request.open_url is not None:
             _open_link(started, session, sent_by(wanted), request.open_url)
         yield started
     finally:
         if leave():
-            started.command_executor.close()  # type: ignore[no-untyped-call]  # only its connections
+            started.command_executor.close()  # type: ignore[no-untyped-call]  # closes its connections only
         else:
             _quit(started, lost)
 
@@ -99,17 +99,17 @@ def _start(
 
 
 def _patient(policy: DriverPolicy, sent: Mapping[str, Any]) -> DriverPolicy:
-    """Return the policy for a start that may build WebDriverAgent: never shorter than that may take."""
+    """Return the policy for a start that may build WebDriverAgent, with enough time for the build."""
     build_ms = sent.get("appium:wdaLaunchTimeout")
     if not isinstance(build_ms, int | float):
         return policy
     return replace(policy, timeout_seconds=max(policy.timeout_seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS))
 
 
-def _check_answers(started: "WebDriver") -> None:
-    """Let an answer that is not Appium's be an error, and escape what errors say: the suite's own traceback shows it.
+def _check_responses(started: "WebDriver") -> None:
+    """Make responses that are not Appium's errors, and escape error messages: the suite's own traceback shows them.
 
-    The client takes a gateway's page for success: a click on a device that is gone would pass.
+    The client treats a gateway's page as success: a click on a device that is gone would pass.
     """
     from selenium.common.exceptions import WebDriverException
 
@@ -120,7 +120,7 @@ def _check_answers(started: "WebDriver") -> None:
             check(response)
             if _is_foreign(response):
                 said = described(str(response.get("value")).encode())
-                raise WebDriverException(f"not an answer of Appium (status {response['status']}): {said}")  # noqa: TRY301
+                raise WebDriverException(f"not a response of Appium (status {response['status']}): {said}")  # noqa: TRY301
         except WebDriverException as error:
             error.msg = error.msg and escaped(error.msg)
             error.stacktrace = error.stacktrace and [escaped(line) for line in error.stacktrace]
@@ -130,9 +130,9 @@ def _check_answers(started: "WebDriver") -> None:
 
 
 def _is_foreign(response: Mapping[str, Any]) -> bool:
-    """Return whether an answer that the client lets pass is none of WebDriver's."""
+    """Return whether a response that the client accepts is not WebDriver's."""
     status, value = response.get("status"), response.get("value")
-    if status in (None, 0):  # the latter of Appium's old protocol, with a session id, and of what is no JSON
+    if status in (None, 0):  # 0: the old protocol, with a session ID, or no JSON
         return "sessionId" not in response and status == 0 and str(value)[:1] == "<"
     return True
 

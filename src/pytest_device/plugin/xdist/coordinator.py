@@ -1,4 +1,4 @@
-"""The coordinator of a pytest-xdist run: the one local service, the workers' channels and their usage errors."""
+"""The coordinator of a pytest-xdist run: the local service, the workers' channels and their usage errors."""
 
 import os
 import signal
@@ -12,17 +12,23 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.local import LocalService
-from pytest_device.plugin.options import CHOSEN_DIST, others_that_assign, settings_of, usage_error, will_run
+from pytest_device.plugin.options import (
+    CHOSEN_DIST,
+    conflicting_distribution_options,
+    settings_of,
+    usage_error,
+    will_run,
+)
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
-from pytest_device.plugin.signals import EndInOrder
+from pytest_device.plugin.signals import GracefulShutdown
 from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
 from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, WorkerChannel
 from pytest_device.sessions.breaker import Breaker
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Housekeeping
-    from pytest_device.plugin.xdist.advice import Left
+    from pytest_device.plugin.xdist.advice import RemainingNeeds
     from pytest_device.settings import Settings
 
 
@@ -42,7 +48,7 @@ class _Worker(Protocol):
 
 
 def _is_here(node: _Worker) -> bool:
-    """Return whether a worker is on this machine, as far as its specification says."""
+    """Return whether a worker runs on this machine, according to its spec."""
     spec = node.gateway.spec
     return bool(spec.popen) and not spec.via
 
@@ -59,7 +65,7 @@ def _new_run() -> str:
 
 
 class Coordinator:
-    """Registered only where pytest-xdist distributes tests."""
+    """Registered only if pytest-xdist distributes tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -67,21 +73,21 @@ class Coordinator:
         self._housekeeping: Housekeeping | None = None
         self._run_name = ""
         self._problems: dict[str, None] = {}
-        self._signals = EndInOrder()
+        self._signals = GracefulShutdown()
         self._terminal = Terminal(config)
         self._channels: dict[Any, WorkerChannel] = {}
         """By worker."""
         self._chosen = config.stash.get(CHOSEN_DIST, "no")
         self._assigns = False
-        """Whether tests are assigned by their devices, by a scheduler of ours."""
-        self._left: Left | None = None
+        """Whether our scheduler assigns tests by device."""
+        self._left: RemainingNeeds | None = None
         self._has_announced_shard = False
         self._breaker: Breaker | None = None
         config.pluginmanager.register(self._terminal, "device-terminal")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: _Worker) -> None:
-        """Give the worker a channel to here, and the run's local service, started with the first worker."""
+        """Give the worker a channel, and the URL of the run's local service, which starts with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
             settings = settings_of(self._config)
@@ -104,8 +110,8 @@ class Coordinator:
         if self._service is None:
             self._service = LocalService.start(
                 progress=self._terminal.progress,
-                types=[],  # the workers alone know which
-                **settings.of_local_service(),
+                types=[],  # only the workers know the types
+                **settings.local_service_config(),
             )
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
@@ -123,7 +129,7 @@ class Coordinator:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
         """Assign tests by device, unless the user chose a distribution."""
-        if others_that_assign(config):
+        if conflicting_distribution_options(config):
             return None
         self._assigns = True
         from pytest_device.plugin.xdist.scheduler import DeviceScheduling
@@ -133,23 +139,23 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
-        """Report what the user's ``--dist`` costs, and start to track which devices are still needed."""
+        """Report the cost of the user's ``--dist``, and start tracking which devices are still needed."""
         channel = self._channels[node]
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
             self._terminal.announce(channel.shard)
         if self._assigns or self._left or not (plan := channel.plan) or not plan.has_devices():
             return
-        from pytest_device.plugin.xdist.advice import Left, trap
+        from pytest_device.plugin.xdist.advice import RemainingNeeds, dist_cost
 
-        self._left = Left(plan, ids)
+        self._left = RemainingNeeds(plan, ids)
         dist = f"--dist {self._chosen}"
-        decides = len(self._channels) > 1 and others_that_assign(self._config) == [dist]
-        if decides and (costs := trap(self._chosen, plan, ids)):
+        decides = len(self._channels) > 1 and conflicting_distribution_options(self._config) == [dist]
+        if decides and (costs := dist_cost(self._chosen, plan, ids)):
             self._terminal.show(f"{dist} {costs}. Without --dist, tests are assigned by device")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Let workers stop the devices that no test will need that has not begun."""
+        """Let workers stop devices that no unstarted test needs."""
         if self._left and (over := self._left.begun(nodeid)) and self._chosen != "each":
             for channel in self._channels.values():
                 channel.send(OVER, over)
@@ -163,11 +169,11 @@ class Coordinator:
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
 
-    @pytest.hookimpl(trylast=True)  # after pytest-xdist has ended the workers
+    @pytest.hookimpl(trylast=True)  # after pytest-xdist has stopped the workers
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Stop what workers left, and end with the status of a usage error or a signal if there was one.
+        """Stop the sessions that workers left; exit with the status of a usage error or a signal if there was one.
 
-        A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
+        A killed worker stops nothing, and the reports of an interrupted one no longer arrive.
         """
         if self._housekeeping:
             settings = settings_of(self._config)
@@ -185,16 +191,16 @@ class Coordinator:
             terminalreporter.write_line(f"ERROR: {escaped(problem)}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Shut down in order, and ask the workers to end: pytest-xdist would wait ten seconds for them."""
+        """Shut down in order, and terminate the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
-        if self._housekeeping and self._housekeeping.run and os.name != "nt":  # there, SIGTERM does not ask
+        if self._housekeeping and self._housekeeping.run and os.name != "nt":  # on Windows, SIGTERM kills
             here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
             for pid in here.intersection(self._housekeeping.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 
     def pytest_unconfigure(self) -> None:
-        """End the local service, after the workers."""
+        """Stop the local service, after the workers."""
         self._signals.restore()
         if self._service is not None:
             self._service.close()

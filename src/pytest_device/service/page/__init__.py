@@ -1,6 +1,6 @@
-"""The session pages: facts, timeline and log of a session, a button that stops it, and the list of all.
+"""The session pages: details, timeline and log of a session, a button to stop it, and the list of all sessions.
 
-They need no token, since only the user who started the service reaches them.
+They need no token, since only the user who started the service can reach them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,8 @@ from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.peers import IS_SHOWN, NoOtherUsers
-from pytest_device.service.replies import spelled, timestamp
+from pytest_device.service.peers import IS_SHOWN, SameUserOnly
+from pytest_device.service.replies import timestamp, to_document
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
 
@@ -27,9 +27,9 @@ _FILES: Final = Path(__file__).parent
 
 
 def routes(sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> Sequence[BaseRoute]:
-    """Return the routes; ``find`` returns a session by its id or raises RefusalError."""
+    """Return the routes; ``find`` returns a session by ID or raises RefusalError."""
     pages = _Pages(sessions, base_url, find)
-    route = partial(Route, middleware=[Middleware(NoOtherUsers)])
+    route = partial(Route, middleware=[Middleware(SameUserOnly)])
     return (
         document.files("page", _FILES, "style.css", "live.js", "session.js", "index.js"),
         route("/", pages.index, methods=["GET"]),
@@ -58,10 +58,10 @@ class _Pages:
         return document.page(request, _FILES / "session.html", self._parts(session))
 
     async def facts(self, request: Request) -> Response:
-        """Answer with the page's content for programs: the session without connection details, and its timeline."""
+        """Return the page's content for programs: the session without connection details, and its timeline."""
         session = self._of(request)
-        facts = spelled(session, self._base_url, None)
-        del facts["remoteConfig"], facts["applicationArchiveUrl"]  # the latter may hold a secret
+        facts = to_document(session, self._base_url, None)
+        del facts["remoteConfig"], facts["applicationArchiveUrl"]  # may hold a secret
         entries = parts.entries_of(session, self._sessions.runner.log_entries(session.id))
         shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]
         reason = session.reason and Redactor().text(session.reason)
@@ -89,7 +89,7 @@ class _Pages:
         return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
 
     def _preview(self, session: Session) -> str:
-        """Return the path of the live preview, empty when there is none here, or when other users may see the page."""
+        """Return the path of the live preview, empty if it is not here, or if other users could see the page."""
         url = str((self._sessions.remote_config(session) or {}).get("webPreviewUrl", ""))
         is_open = IS_SHOWN and url.startswith(f"{self._base_url}/")
         return url.removeprefix(self._base_url) if is_open else ""

@@ -16,13 +16,13 @@ from pytest_device.errors import ConfigError
 from pytest_device.redact import MASK, Redactor
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import carry_through, end, remove
+from pytest_device.service.runners.processes import end, finish_despite_cancellation, remove
 
 LIMIT_SECONDS: Final = 600.0
-"""For one installation, and for waiting for that of another process."""
+"""Maximum seconds for one installation, and for waiting for that of another process."""
 
 _LOCK_POLL_SECONDS: Final = 0.1
-_LAST_WORDS_SECONDS: Final = 1.0
+_DRAIN_SECONDS: Final = 1.0
 _TAIL_LINES: Final = 20
 
 _ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
@@ -58,8 +58,8 @@ _Result = TypeVar("_Result")
 class Package:
     """A package to install: ``command`` runs in an empty directory with ``files``, and fills it.
 
-    ``proof`` is a file in ``directory`` that exists if the package is installed. ``by_hand`` says what to do if it
-    cannot be installed.
+    ``proof`` is a file in ``directory`` that exists once the package is installed. ``by_hand`` says how users install
+    it themselves.
     """
 
     title: str
@@ -76,7 +76,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """Installs missing packages. A second process waits until the first has installed the package."""
+    """Installs missing packages. A second process waits until the first has finished."""
 
     guard: Guard
     environ: Mapping[str, str]
@@ -86,7 +86,7 @@ class Installer:
     clock: Callable[[], float] = time.monotonic
 
     async def ensure(self, package: Package) -> None:
-        """Install a missing package. Raises ConfigError with cause and fix, and leaves nothing half-installed."""
+        """Install a missing package. Raises ConfigError with cause and fix, and leaves no partial installation."""
         if package.installed:
             return
         cache = package.directory.parent
@@ -118,7 +118,7 @@ class Installer:
             await self._fill(partial, package)
             _put(partial, package.directory)
         finally:
-            await carry_through(asyncio.to_thread(remove, [partial]))
+            await finish_despite_cancellation(asyncio.to_thread(remove, [partial]))
 
     async def _fill(self, directory: Path, package: Package) -> None:
         for file in package.files:
@@ -130,7 +130,7 @@ class Installer:
         try:
             await self._in_time(f"installing {package.title}", running)
         finally:
-            await carry_through(_ended(directory, running))
+            await finish_despite_cancellation(_ended(directory, running))
         printed, _ = running.result()
         if process.returncode != 0 or not (directory / package.proof).is_file():
             raise ConfigError(_failure(package, process.returncode, printed.decode(errors="replace")))
@@ -159,7 +159,7 @@ async def _acquire(lock: FileLock) -> None:
 
 async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) -> None:
     await asyncio.to_thread(end, [directory])
-    await asyncio.wait({running}, timeout=_LAST_WORDS_SECONDS)
+    await asyncio.wait({running}, timeout=_DRAIN_SECONDS)
     running.cancel()
 
 

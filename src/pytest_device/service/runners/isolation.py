@@ -1,4 +1,4 @@
-"""Starts programs in a network namespace of their own, with bridges to some ports outside."""
+"""Starts programs in their own network namespace, with bridges to some ports outside."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.logs import Log
 from pytest_device.service.runners import isolated
 from pytest_device.service.runners.controller import HOST
-from pytest_device.service.runners.journal import Journal
+from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.program import Program, Workspace
 
 OPEN: Final = "other users of this machine can reach ports of the session's programs"
@@ -29,14 +29,14 @@ async def start(
     command: Sequence[str | Path],
     *,
     environ: Mapping[str, str],
-    journal: Journal,
+    output: OutputTail,
     bridges: Sequence[int],
     note: Log,
 ) -> Program:
-    """Start a program that reaches these ports of 127.0.0.1, and nothing else.
+    """Start a program that can only reach these ports of 127.0.0.1.
 
-    Nothing outside reaches its ports. Where the system refuses that, it runs as any other program, and ``note`` says
-    so. Raises ControllerError if it does not start in time, OSError if it cannot be started.
+    Nothing outside can reach its ports. If the system refuses a namespace, it runs like any other program, and ``note``
+    reports that. Raises ControllerError if it does not start in time, OSError if it cannot be started.
     """
     near, far = socket.socketpair()
     near.settimeout(_START_SECONDS)
@@ -44,7 +44,7 @@ async def start(
         with far:
             wrapper = [sys.executable, "-I", "-S", isolated.__file__, far.fileno(), *bridges, "--"]
             process = [*map(str, wrapper), *command]
-            program = await work.start(title, process, environ=environ, journal=journal, pass_fds=[far.fileno()])
+            program = await work.start(title, process, environ=environ, output=output, pass_fds=[far.fileno()])
         try:
             reason, listeners, *_ = await asyncio.to_thread(socket.recv_fds, near, _READ_BYTES, _MOST_BRIDGES)
         except TimeoutError as error:
@@ -58,13 +58,13 @@ async def start(
 
 
 async def _carry(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes between a connection and a port."""
+    """Forward bytes between a connection and a port."""
     far: asyncio.StreamWriter | None = None
     try:
         answers, far = await asyncio.open_connection(HOST, port)
         await asyncio.gather(_copy(reader, far), _copy(answers, writer))
     except OSError:
-        return  # one of them is gone
+        return  # either end is gone
     finally:
         for end in (writer, far):
             if end is not None:

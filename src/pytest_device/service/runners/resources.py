@@ -1,11 +1,11 @@
-"""What all sessions of one service share: directories, environment, guard, toolchains and devices."""
+"""The shared resources of a service's sessions: directories, environment, guard, toolchains and devices."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from pytest_device.service.devices.found import Wanted
+from pytest_device.service.devices.found import DevicePreference
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
@@ -15,11 +15,11 @@ from pytest_device.service.runners.toolchain import Toolbox
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
+class Directories:
     """The directories of the runner: only one service at a time may use ``state``, which the caller ensures.
 
-    Leftovers of a session are found by its directory in ``state``. ``cache`` is shared by all services of a user,
-    and ``home`` is the user's, which real devices need. ``builds`` has the builds that sessions may name.
+    Leftovers of a session are found by its directory in ``state``. All of a user's services share ``cache``; ``home``
+    is the user's home directory, which real devices need. ``builds`` has the builds that sessions may name.
     """
 
     state: Path
@@ -42,27 +42,29 @@ class Resources:
     """The shared resources; ``environ`` is the environment of the sessions' programs."""
 
     keys: Keys
-    folders: Folders
+    directories: Directories
     environ: Mapping[str, str]
     guard: Guard
     toolbox: Toolbox
     devices: Devices
     allow_insecure: Sequence[str] = ()
-    """The features for Appium's option of this name."""
+    """Features for Appium's option of this name."""
 
     @classmethod
     def of(
         cls,
         keys: Keys,
-        folders: Folders,
+        directories: Directories,
         environ: Mapping[str, str],
         log: Log,
         *,
-        wanted: Wanted = Wanted(),  # noqa: B008  # frozen
+        preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         allow_insecure: Sequence[str] = (),
     ) -> Self:
         """Return the resources for a user's environment."""
         guard, own = Guard(environ=environ, log=log), for_sessions(environ)
-        toolbox = Toolbox(guard, environ, folders.cache)
-        devices = Devices(environ=own, home=folders.home, guard=guard, log=log, toolbox=toolbox, wanted=wanted)
-        return cls(keys, folders, own, guard, toolbox, devices, allow_insecure)
+        toolbox = Toolbox(guard, environ, directories.cache)
+        devices = Devices(
+            environ=own, home=directories.home, guard=guard, log=log, toolbox=toolbox, preference=preference
+        )
+        return cls(keys, directories, own, guard, toolbox, devices, allow_insecure)
