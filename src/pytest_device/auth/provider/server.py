@@ -1,10 +1,8 @@
 """The identity provider: a real OpenID Connect provider on this machine, whose every answer a test decides."""
 
-import socket
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
@@ -27,11 +25,10 @@ from pytest_device.auth.provider.model import (
 from pytest_device.auth.provider.settings import Settings
 from pytest_device.auth.urls import check_issuer
 from pytest_device.errors import AuthConfigError
+from pytest_device.serving import AppServer
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
-
-GRACE_SECONDS: Final = 1
 
 _T = TypeVar("_T")
 
@@ -60,10 +57,8 @@ class IdentityProvider:
             _known("user", automatic_user, named_users)
         self.clock = ProviderClock()
         self._journal = Journal()
-        self._socket = socket.create_server(("127.0.0.1", port))
-        # asyncio sets it only on sockets that name their protocol: each reply would wait 40 ms for an acknowledgement.
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.local_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._server = AppServer(port)
+        self.local_url = self._server.url
         self._settings = Settings(
             issuer=issuer or self.local_url,
             users=named_users,
@@ -73,19 +68,15 @@ class IdentityProvider:
             keys=SigningKeys(),
             automatic_user=automatic_user,
         )
-        self._server = _server(_app(self._settings, self._journal))
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._server.start(_app(self._settings, self._journal))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+        self._server.stop()
 
     @property
     def issuer(self) -> str:
@@ -106,17 +97,17 @@ class IdentityProvider:
     @property
     def requests(self) -> tuple[SeenRequest, ...]:
         """The requests so far."""
-        return self._journal.requests
+        return self._journal.of(SeenRequest)
 
     @property
     def authorizations(self) -> tuple[Authorization, ...]:
         """The answers to authorization requests so far, refusals included."""
-        return self._journal.authorizations
+        return self._journal.of(Authorization)
 
     @property
     def tokens(self) -> tuple[IssuedTokens, ...]:
         """The tokens that were issued so far."""
-        return self._journal.tokens
+        return self._journal.of(IssuedTokens)
 
     def fail(self, endpoint: Endpoint, kind: FailureKind, *, times: int = 1, seconds: float = 1.0) -> None:
         """Let an endpoint fail the next times. Raises AuthConfigError for a kind that the endpoint does not have."""
@@ -207,19 +198,3 @@ def _app(settings: Settings, journal: Journal) -> "Starlette":
         routes=[Route(path, Door(name, journal, respond).answer, methods=m) for path, name, respond, m in doors],
         middleware=[anywhere],
     )
-
-
-def _server(app: "Starlette") -> Any:
-    import uvicorn
-
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    return uvicorn.Server(config)
