@@ -48,7 +48,7 @@ def test_a_trigger_that_is_moved_before_the_gap_fires_behind_it_too() -> None:
     assert texts(fires_between(AT_NIGHT, at("2026-03-28T12:00"), at("2026-03-31T00:00"), WARSAW)) == [
         "2026-03-29T01:30:00+01:00",
         "2026-03-29T03:30:00+02:00",
-        "2026-03-30T02:30:00+02:00",
+        "2026-03-30T03:30:00+02:00",
     ]
 
 
