@@ -32,7 +32,7 @@ DeviceError
 └── AppError                    both are fine, but the app under test failed
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -47,6 +47,15 @@ class DeviceError(Exception):
 
     def __init__(self, *messages: str) -> None:
         super().__init__(*map(escaped, messages))
+
+    def __reduce__(self) -> "tuple[Callable[..., DeviceError], tuple[Any, ...]]":
+        return _restored, (type(self), self.args, vars(self))  # its own arguments are not those of its message
+
+
+def _restored(kind: "type[DeviceError]", args: tuple[Any, ...], attributes: Mapping[str, Any]) -> "DeviceError":
+    error = kind.__new__(kind, *args)
+    vars(error).update(attributes)
+    return error
 
 
 class ConfigError(DeviceError):
@@ -227,19 +236,38 @@ class ResponseError(DeviceError):
 class AuthError(ResponseError):
     """An error response to an authorization request: ``state`` is the one it returned."""
 
-    meanings: ClassVar[Mapping[str, str]] = {  # RFC 6749 section 4.1.2.1, OpenID Connect Core section 3.1.2.6
-        "access_denied": "the user or the identity provider denied the request",
-        "account_selection_required": "the user must select an account",
-        "consent_required": "the user must consent",
-        "invalid_request": "the request lacks a parameter, repeats one or is malformed",
-        **{f"invalid_request_{part}": f"the request {part} is invalid" for part in ("object", "uri")},
-        "invalid_scope": "the scope is invalid, unknown or malformed",
-        **dict.fromkeys(("interaction_required", "login_required"), "the user must sign in on a page"),
-        **{f"{part}_not_supported": f"{part} is not supported" for part in ("registration", "request", "request_uri")},
-        "server_error": "the identity provider failed",
-        "temporarily_unavailable": "the identity provider is overloaded or down for maintenance",
-        "unauthorized_client": "the client may not make this request",
-        "unsupported_response_type": "the identity provider does not support the response type",
+    meanings: ClassVar[Mapping[str, str]] = {  # the words of RFC 6749 section 4.1.2.1
+        "invalid_request": (
+            "The request is missing a required parameter, includes an invalid parameter value, includes a parameter "
+            "more than once, or is otherwise malformed."
+        ),
+        "unauthorized_client": "The client is not authorized to request an authorization code using this method.",
+        "access_denied": "The resource owner or authorization server denied the request.",
+        "unsupported_response_type": (
+            "The authorization server does not support obtaining an authorization code using this method."
+        ),
+        "invalid_scope": "The requested scope is invalid, unknown, or malformed.",
+        "server_error": (
+            "The authorization server encountered an unexpected condition that prevented it from fulfilling the "
+            "request."
+        ),
+        "temporarily_unavailable": (
+            "The authorization server is currently unable to handle the request due to a temporary overloading or "
+            "maintenance of the server."
+        ),
+        # the words of OpenID Connect Core section 3.1.2.6
+        "interaction_required": "The Authorization Server requires End-User interaction of some form to proceed.",
+        "login_required": "The Authorization Server requires End-User authentication.",
+        "account_selection_required": "The End-User is REQUIRED to select a session at the Authorization Server.",
+        "consent_required": "The Authorization Server requires End-User consent.",
+        "invalid_request_uri": (
+            "The request_uri in the Authorization Request returns an error or contains invalid data."
+        ),
+        "invalid_request_object": "The request parameter contains an invalid Request Object.",
+        **{
+            f"{part}_not_supported": f"The OP does not support use of the {part} parameter."
+            for part in ("request", "request_uri", "registration")
+        },
     }
 
     def __init__(self, params: Mapping[str, str]) -> None:
@@ -250,13 +278,26 @@ class AuthError(ResponseError):
 class TokenError(ResponseError):
     """An error response to a token request."""
 
-    meanings: ClassVar[Mapping[str, str]] = {  # RFC 6749 section 5.2
-        "invalid_client": "the client could not be authenticated",
-        "invalid_grant": "the code or refresh token is invalid, expired, revoked or was issued to another client",
-        "invalid_request": "the request lacks a parameter, repeats one or is malformed",
-        "invalid_scope": "the scope is invalid, unknown, malformed or exceeds what was granted",
-        "unauthorized_client": "the client may not use this grant type",
-        "unsupported_grant_type": "the identity provider does not support the grant type",
+    meanings: ClassVar[Mapping[str, str]] = {  # the words of RFC 6749 section 5.2
+        "invalid_request": (
+            "The request is missing a required parameter, includes an unsupported parameter value (other than grant "
+            "type), repeats a parameter, includes multiple credentials, utilizes more than one mechanism for "
+            "authenticating the client, or is otherwise malformed."
+        ),
+        "invalid_client": (
+            "Client authentication failed (e.g., unknown client, no client authentication included, or unsupported "
+            "authentication method)."
+        ),
+        "invalid_grant": (
+            "The provided authorization grant (e.g., authorization code, resource owner credentials) or refresh token "
+            "is invalid, expired, revoked, does not match the redirection URI used in the authorization request, or "
+            "was issued to another client."
+        ),
+        "unauthorized_client": "The authenticated client is not authorized to use this authorization grant type.",
+        "unsupported_grant_type": ("The authorization grant type is not supported by the authorization server."),
+        "invalid_scope": (
+            "The requested scope is invalid, unknown, malformed, or exceeds the scope granted by the resource owner."
+        ),
     }
 
 

@@ -7,10 +7,13 @@ from pytest_device.auth.browser import LoopbackBrowser as LoopbackBrowser
 from pytest_device.auth.config import AccessTokenRequestConfig as AccessTokenRequestConfig
 from pytest_device.auth.config import AuthRequestConfig as AuthRequestConfig
 from pytest_device.auth.config import DiscoveryDocument as DiscoveryDocument
+from pytest_device.auth.config import Environment as Environment
+from pytest_device.auth.config import GrantType as GrantType
 from pytest_device.auth.config import RedirectUriOptions as RedirectUriOptions
 from pytest_device.auth.config import RefreshTokenRequestConfig as RefreshTokenRequestConfig
 from pytest_device.auth.config import RevokeTokenRequestConfig as RevokeTokenRequestConfig
 from pytest_device.auth.config import TokenRequestConfig as TokenRequestConfig
+from pytest_device.auth.config import TokenTypeHint as TokenTypeHint
 from pytest_device.auth.discovery import fetch_discovery as fetch_discovery
 from pytest_device.auth.discovery import fetch_user_info as fetch_user_info
 from pytest_device.auth.discovery import issuer_with_well_known_url as issuer_with_well_known_url

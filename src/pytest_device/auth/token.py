@@ -17,7 +17,7 @@ from pytest_device.auth.config import (
     read,
 )
 from pytest_device.auth.http import ACCEPT_JSON, FORM_TYPE, Reply, send
-from pytest_device.auth.id_token import require_id_tokens, verify_id_token
+from pytest_device.auth.id_token import check_same_subject, require_id_tokens, verify_id_token
 from pytest_device.auth.urls import component
 from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
 from pytest_device.redact import shown
@@ -97,11 +97,18 @@ class TokenResponse:
         *,
         client: "httpx.Client | None" = None,
     ) -> "TokenResponse":
-        """Return fresh tokens; what the provider does not send again stays. Raises as `RefreshTokenRequest.perform`."""
+        """Return fresh tokens; what the provider does not send again stays. Raises as `RefreshTokenRequest.perform`.
+
+        A new ID token must be of the same user as the old one (OpenID Connect Core section 12.2), else AuthError.
+        """
         common = read(TokenRequestConfig, config)
         given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}
+        found = read(DiscoveryDocument, discovery)
         request = RefreshTokenRequest({**given, "refresh_token": self.refresh_token})
-        new = request.perform(discovery, client=client)
+        new = request.perform(found, client=client)
+        if self.id_token and new.id_token and "jwks_uri" in found.discovery_document:
+            claims = verify_id_token(new.id_token, found, client_id=common.client_id, client=client)
+            check_same_subject(claims, self.id_token)
         return replace(
             new,
             refresh_token=new.refresh_token or self.refresh_token,
@@ -144,9 +151,14 @@ class _TokenRequest(_Request[_C]):
             body["scope"] = " ".join(config.scopes)
         return {**body, **{name: v for name, v in (config.extra_params or {}).items() if name not in body}, **self._own}
 
+    def _is_openid(self) -> bool:
+        return "openid" in (self._config.scopes or ())
+
     def _perform(self, discovery: DiscoveryDocument, client: "httpx.Client | None") -> TokenResponse:
         if not discovery.token_endpoint:
             raise AuthConfigError("the discovery document has no token_endpoint")
+        if self._is_openid():
+            require_id_tokens(discovery)
         headers = {"Accept": ACCEPT_JSON, **self.get_headers()}
         return _tokens(send("POST", discovery.token_endpoint, headers, client, form=self.get_query_body()))
 
@@ -173,11 +185,8 @@ class AccessTokenRequest(_TokenRequest[AccessTokenRequestConfig]):
         sent, UnexpectedReplyError, TransportError.
         """
         found = read(DiscoveryDocument, discovery)
-        is_openid = "openid" in (self._config.scopes or ())
-        if is_openid:
-            require_id_tokens(found)
         tokens = self._perform(found, client)
-        if is_openid:
+        if self._is_openid():
             verify_id_token(tokens.id_token or "", found, client_id=self._config.client_id, nonce=nonce, client=client)
         return tokens
 
@@ -192,8 +201,12 @@ class RefreshTokenRequest(_TokenRequest[RefreshTokenRequestConfig]):
         super().__init__(found, REFRESH_TOKEN, {"refresh_token": found.refresh_token})
 
     def perform(self, discovery: Discovery, *, client: "httpx.Client | None" = None) -> TokenResponse:
-        """Return fresh tokens. Raises TokenError, AuthConfigError, UnexpectedReplyError, TransportError."""
-        return self._perform(read(DiscoveryDocument, discovery), client)
+        """Return fresh tokens; raises as `AccessTokenRequest.perform` does. A provider may leave out the ID token."""
+        found = read(DiscoveryDocument, discovery)
+        tokens = self._perform(found, client)
+        if self._is_openid() and tokens.id_token:
+            verify_id_token(tokens.id_token, found, client_id=self._config.client_id, client=client)
+        return tokens
 
 
 class RevokeTokenRequest(_Request[RevokeTokenRequestConfig]):
