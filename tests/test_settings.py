@@ -71,6 +71,7 @@ GOOD = {
     "app_root": ("app", str(Path.cwd() / "app")),
     "project_id_path": ("extra.id", "extra.id"),
     "state_dir": ("/var/state", "/var/state"),
+    "identity_scope": ("run", "run"),
     "vendor": ("acme", "acme"),
 }
 """Texts with their values, for the options that are neither a switch nor a number."""

@@ -59,6 +59,7 @@ class AppServer:
             app,
             http="h11",
             ws="none",
+            interface="asgi3",
             lifespan="off",
             log_config=None,
             access_log=False,

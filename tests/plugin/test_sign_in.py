@@ -45,6 +45,27 @@ def test_tests_share_a_users_tokens_until_they_are_stale(pytester: pytest.Pytest
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=4)
 
 
+@pytest.mark.parametrize(("scope", "providers"), [("worker", 2), ("run", 1)])
+def test_workers_share_a_provider_and_its_tokens_if_the_suite_wants_so(
+    pytester: pytest.Pytester, scope: str, providers: int
+) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile("""
+        import os, pathlib
+
+        def test_signs_in(device_sign_in, device_identity_provider):
+            tokens = device_sign_in("ada")
+            facts = f"{device_identity_provider.issuer} {tokens.access_token}"
+            pathlib.Path(os.environ["PYTEST_XDIST_WORKER"]).write_text(facts)
+            assert [one.access_token for one in device_identity_provider.tokens] == [tokens.access_token]
+    """)
+
+    options = ("-p", "no:cacheprovider", "--tx=2*popen", "--dist=each", f"--device-identity-scope={scope}")
+    pytester.runpytest_subprocess(*options).assert_outcomes(passed=2)
+
+    assert len({pytester.path.joinpath(worker).read_text() for worker in ("gw0", "gw1")}) == providers
+
+
 def test_tokens_reach_no_report(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile("""

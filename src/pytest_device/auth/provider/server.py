@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
 from pytest_device.auth.provider.exchange import Door, Respond
-from pytest_device.auth.provider.grants import Grants, OAuthError
+from pytest_device.auth.provider.grants import Grants
 from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.keys import SigningKeys
 from pytest_device.auth.provider.model import (
@@ -23,6 +23,8 @@ from pytest_device.auth.provider.model import (
     User,
 )
 from pytest_device.auth.provider.settings import Settings
+from pytest_device.auth.provider.sign_in import SignIn
+from pytest_device.auth.token import TokenResponse
 from pytest_device.auth.urls import check_issuer
 from pytest_device.errors import AuthConfigError
 from pytest_device.serving import AppServer
@@ -68,6 +70,7 @@ class IdentityProvider:
             keys=SigningKeys(),
             automatic_user=automatic_user,
         )
+        self._sign_in = SignIn(self._settings, self.local_url)
 
     def __enter__(self) -> Self:
         self._server.start(_app(self._settings, self._journal))
@@ -77,6 +80,17 @@ class IdentityProvider:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.stop()
+        self._sign_in.close()
+
+    def sign_in(
+        self, user: str, scopes: Sequence[str] = ("openid", "profile"), *, client_id: str | None = None
+    ) -> TokenResponse:
+        """Return fresh tokens of a user by the code flow without a page; they are kept until stale or revoked.
+
+        They are for the first client unless another is named. Raises AuthConfigError for an unknown user or client, and
+        the errors of the code flow.
+        """
+        return self._sign_in.tokens(self.user(user), self.client(client_id), scopes)
 
     @property
     def issuer(self) -> str:
@@ -152,14 +166,6 @@ class IdentityProvider:
         return _known(
             "client", next(iter(self._settings.clients), "") if client_id is None else client_id, self._settings.clients
         )
-
-    def accepts(self, access_token: str) -> bool:
-        """Return whether an access token has neither expired nor been revoked."""
-        try:
-            self._settings.grants.allowed_by(access_token)
-        except OAuthError:
-            return False
-        return True
 
 
 def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:

@@ -16,7 +16,7 @@ from pytest_device.plugin.options import CHOSEN_DIST, others_that_assign, settin
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
 from pytest_device.plugin.signals import EndInOrder
-from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
+from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, SERVICES
 from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, WorkerChannel
 from pytest_device.sessions.breaker import Breaker
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Housekeeping
     from pytest_device.plugin.xdist.advice import Left
     from pytest_device.settings import Settings
+    from pytest_device.sharing import ServiceHost
 
 
 class _Gateway(Protocol):
@@ -58,6 +59,12 @@ def _new_run() -> str:
     return new_run()
 
 
+def _host() -> "ServiceHost":
+    from pytest_device.sharing import ServiceHost
+
+    return ServiceHost()
+
+
 class Coordinator:
     """Registered only where pytest-xdist distributes tests."""
 
@@ -77,6 +84,7 @@ class Coordinator:
         self._left: Left | None = None
         self._has_announced_shard = False
         self._breaker: Breaker | None = None
+        self._services: ServiceHost | None = None
         config.pluginmanager.register(self._terminal, "device-terminal")
 
     @pytest.hookimpl(optionalhook=True)
@@ -88,6 +96,9 @@ class Coordinator:
             self._breaker = self._breaker or Breaker(settings.start_attempts, time.monotonic)
             name = str(node.workerinput["workerid"])
             self._channels[node] = WorkerChannel(channel, self._terminal, name, self._breaker)
+            if settings.identity_scope == "run" and _is_here(node):
+                self._services = self._services or _host()
+                node.workerinput[SERVICES] = self._services.ticket
             if not (settings.local or settings.url):
                 return
             _check_place(settings, node)
@@ -194,7 +205,9 @@ class Coordinator:
                     os.kill(pid, signal.SIGTERM)
 
     def pytest_unconfigure(self) -> None:
-        """End the local service, after the workers."""
+        """End the local service and the services of the run, after the workers."""
         self._signals.restore()
+        if self._services is not None:
+            self._services.close()
         if self._service is not None:
             self._service.close()
