@@ -1,22 +1,12 @@
 """The provider's own doors: its page, what it refuses, and what it lets a test see and decide."""
 
-import re
-
 import httpx
 import pytest
 
 from pytest_device import auth
 from pytest_device.auth.provider import Client, IdentityProvider, User
 from pytest_device.errors import AuthConfigError
-from tests.auth.app import App
-
-
-def submit(http: httpx.Client, url: str, **form: str) -> httpx.Response:
-    """Fill the form of the provider's page as a browser does."""
-    page = http.get(url)
-    assert page.status_code == 200
-    (action,) = re.findall(r'action="([^"]+)"', page.text)
-    return http.post(httpx.URL(url).join(action.replace("&amp;", "&")), data=form)
+from tests.auth.app import App, submit
 
 
 @pytest.fixture

@@ -17,16 +17,19 @@ MAX_BODY_BYTES: Final = 64 * 1024
 _TRICKLE_SECONDS: Final = 0.02
 _OVERSIZED: Final = b" " * (10 * 1024 * 1024)
 _EVERYWHERE: Final[tuple[FailureKind, ...]] = ("delay", "hang", "server_error", "redirect", "oversized", "trickle")
+SESSION: Final = "pytest-device-session"
+"""The cookie of a session: browsers keep those of all ports of an address together."""
 NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request: ``params`` are those of its form and query."""
+    """A request: ``params`` are those of its form and query, ``form`` those of its form alone."""
 
-    method: str
     params: Mapping[str, str] = field(repr=False)
+    form: Mapping[str, str] = field(repr=False)
     authorization: str = field(repr=False)
+    session: str = field(repr=False)
 
 
 Respond = Callable[[Exchange], Response]
@@ -62,12 +65,14 @@ async def _read(request: Request) -> Exchange:
         if len(body) > MAX_BODY_BYTES:
             raise OAuthError("invalid_request", f"the request is larger than {MAX_BODY_BYTES} bytes", 413)
     try:
-        pairs = [*parse_qsl(request.url.query, True), *parse_qsl(body.decode("ascii"), True, max_num_fields=100)]
+        form = parse_qsl(body.decode("ascii"), True, max_num_fields=100)
     except ValueError:
         raise OAuthError("invalid_request", "the form is malformed") from None
+    pairs = [*parse_qsl(request.url.query, True), *form]
     if len(params := dict(pairs)) < len(pairs):
         raise OAuthError("invalid_request", "a parameter is repeated")
-    return Exchange(request.method, params, request.headers.get("authorization", ""))
+    authorization, session = request.headers.get("authorization", ""), request.cookies.get(SESSION, "")
+    return Exchange(params, dict(form), authorization, session)
 
 
 async def _failed(failure: Failure | None) -> Response | None:

@@ -38,6 +38,7 @@ _T = TypeVar("_T")
 class IdentityProvider:
     """An OpenID Connect provider; use it in a ``with``.
 
+    With ``sessions`` it remembers in a cookie who signed in on its page: ``prompt=none`` and ``max_age`` depend on it.
     ``public_url`` is the address under which devices elsewhere reach it, through a tunnel; without one, the issuer is
     on 127.0.0.1. Raises AuthConfigError for a user or client that is named twice, or no client.
     """
@@ -49,6 +50,7 @@ class IdentityProvider:
         clients: Sequence[Client],
         lifetimes: Lifetimes | None = None,
         automatic_user: str | None = None,
+        sessions: bool = False,
         public_url: str | None = None,
         port: int = 0,
     ) -> None:
@@ -69,6 +71,7 @@ class IdentityProvider:
             grants=Grants(self.clock, lifetimes or Lifetimes()),
             keys=SigningKeys(),
             automatic_user=automatic_user,
+            remembers=sessions,
         )
         self._sign_in = SignIn(self._settings, self.local_url)
 
@@ -136,9 +139,9 @@ class IdentityProvider:
         self._settings.keys.rotate(keep_old=keep_old)
 
     def revoke_user(self, name: str) -> None:
-        """Revoke all tokens of a user. Raises AuthConfigError for an unknown one."""
+        """Revoke all tokens of a user and end their sessions. Raises AuthConfigError for an unknown one."""
         self.user(name)
-        self._settings.grants.revoke_user(name)
+        self._settings.sign_out(name)
 
     def wait_for_sign_in(self, user: str, timeout_seconds: float = 10.0, *, after: int = 0) -> IssuedTokens:
         """Return the first tokens that a client received for a code of the user, beyond the first ``after`` tokens.
