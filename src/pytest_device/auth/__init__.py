@@ -18,6 +18,8 @@ from pytest_device.auth.discovery import fetch_discovery as fetch_discovery
 from pytest_device.auth.discovery import fetch_user_info as fetch_user_info
 from pytest_device.auth.discovery import issuer_with_well_known_url as issuer_with_well_known_url
 from pytest_device.auth.discovery import resolve_discovery as resolve_discovery
+from pytest_device.auth.handover import launch_arguments as launch_arguments
+from pytest_device.auth.handover import link_with_tokens as link_with_tokens
 from pytest_device.auth.id_token import verify_id_token as verify_id_token
 from pytest_device.auth.pkce import derive_challenge as derive_challenge
 from pytest_device.auth.redirect import get_default_return_url as get_default_return_url
