@@ -23,7 +23,7 @@ ADA = User(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def settings() -> dict[str, Any]:
     """Return the arguments of the provider; a module that needs others overrides it."""
     clients = [

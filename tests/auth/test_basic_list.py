@@ -25,7 +25,7 @@ LEFT_OUT: Final = {
 """Tests of the plan that do not apply, with the reason."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def settings(settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "sessions": True}
 

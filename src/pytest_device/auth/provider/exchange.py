@@ -49,7 +49,7 @@ class Door:
         try:
             exchange = await _read(request)
             seen = replace(seen, params=exchange.params)
-            early = await _failed(self.journal.take_failure(self.endpoint, *_EVERYWHERE))
+            early = await _failed(self.journal.take_failure(self.endpoint, *_EVERYWHERE), request)
             response = self.respond(exchange) if early is None else early
         except OAuthError as error:
             seen = replace(seen, error=error.code)
@@ -75,13 +75,13 @@ async def _read(request: Request) -> Exchange:
     return Exchange(params, dict(form), authorization, session)
 
 
-async def _failed(failure: Failure | None) -> Response | None:
+async def _failed(failure: Failure | None, request: Request) -> Response | None:
     """Return what a failure answers instead of the endpoint, None if the endpoint answers itself."""
     match failure:
         case Failure(kind="delay"):
             await asyncio.sleep(failure.seconds)
         case Failure(kind="hang"):
-            await asyncio.Event().wait()  # until the client or the provider goes
+            await request.receive()  # which returns when the client has gone, or the provider
         case Failure(kind="server_error"):
             return PlainTextResponse("the test wants this failure", 500)
         case Failure(kind="redirect"):
