@@ -1,4 +1,4 @@
-"""Remote iOS Simulators and Android Emulators for pytest: the public names, imported when first used."""
+"""Remote iOS Simulators and Android Emulators for pytest: the public names, imported on first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -82,7 +82,7 @@ _NAMES_OF: Final = {
 _MODULE_OF: Final = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 
 
-if not TYPE_CHECKING:  # else a misspelt name would pass for Any
+if not TYPE_CHECKING:  # otherwise a misspelled name would pass as Any
 
     def __getattr__(name: str) -> object:
         if name in _MODULE_OF:

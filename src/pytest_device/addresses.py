@@ -50,7 +50,7 @@ def checked_slots_url(url: str) -> str:
     network unencrypted.
     """
     scheme, sign, rest = url.strip().partition("://") if "://" in url else ("", "", url.strip())
-    credentials, at, place = rest.rpartition("@")  # a slash or blank in a password does not end it here
+    credentials, at, place = rest.rpartition("@")  # a slash or blank in a password must not end it here
     shown = f"{scheme}{sign}{MASK if credentials else ''}{at}{place.partition('?')[0]}"
     try:
         parts = urlsplit(url.strip())

@@ -1,4 +1,4 @@
-"""The variables that the local service and its installers see, of all that the environment of a run has."""
+"""Selects the environment variables that the local service and its installers get."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,7 +18,7 @@ _PREFIXES: Final = ("LC_", "XDG_", "PYTHON", "PYENV_", "COVERAGE_", "PIP_", "NPM
 
 
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what finds, installs and starts programs: paths, language, network. No token of another service."""
+    """Return the variables for finding, installing and starting programs: paths, language, network. No tokens."""
     return {
         name: value for name, value in environ.items() if name.upper() in _NAMES or name.upper().startswith(_PREFIXES)
     }

@@ -5,8 +5,8 @@ DeviceError
 │   ├── AuthConfigError         found in a call of the sign-in library; a ValueError, too
 │   └── ProjectError            found in the files of the app under test
 ├── ServiceError
-│   ├── TransportError          no answer
-│   ├── UnexpectedReplyError    an answer that is not in the document
+│   ├── TransportError          no response
+│   ├── UnexpectedReplyError    a response that is not in the document
 │   ├── StopDelayedError        a stop that takes longer, and continues by itself
 │   └── StatusError             a refusal
 │       ├── InvalidRequestError 400
@@ -23,7 +23,7 @@ DeviceError
 │   ├── SessionTimeoutError     not ready in time
 │   └── StopFailedError         may still be running
 ├── ControllerError             the session is fine, but its controller failed or refused
-│   ├── ControllerLostError     no answer of the controller's own
+│   ├── ControllerLostError     no response of the controller's own
 │   ├── AgentDeviceError        a refusal by agent-device
 │   └── ArgentError             a refusal by argent
 ├── ResponseError               an error response of an identity provider
@@ -39,11 +39,11 @@ from typing import Any, ClassVar, Final
 from pytest_device.escape import escaped
 
 NOT_STARTED: Final = "the session failed to start"
-"""How the message of a SessionFailedError begins where that is all that is known."""
+"""Message of a SessionFailedError without a known cause, or the start of one with a cause."""
 
 
 class DeviceError(Exception):
-    """Base of everything this package raises. Its message may quote anybody, and is escaped for a terminal."""
+    """Base class of all exceptions of this package. Messages may quote untrusted text and are escaped for terminals."""
 
     def __init__(self, *messages: str) -> None:
         super().__init__(*map(escaped, messages))
@@ -59,7 +59,7 @@ def _restored(kind: "type[DeviceError]", args: tuple[Any, ...], attributes: Mapp
 
 
 class ConfigError(DeviceError):
-    """A marker argument, option, environment variable or ini value that cannot work. Nothing was sent."""
+    """An invalid marker argument, option, environment variable or ini value. Nothing was sent."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
@@ -80,7 +80,7 @@ class ProjectError(ConfigError):
 
 
 class AuthConfigError(ConfigError, ValueError):
-    """An argument of the sign-in library that cannot work. Nothing was sent."""
+    """An invalid argument of the sign-in library. Nothing was sent."""
 
 
 class ServiceError(DeviceError):
@@ -88,9 +88,9 @@ class ServiceError(DeviceError):
 
 
 class TransportError(ServiceError):
-    """No complete answer arrived.
+    """No complete response arrived.
 
-    ``sent`` is False only when the request certainly never left, so that repeating it is safe.
+    ``sent`` is False only if the request was certainly never sent, so that repeating it is safe.
     """
 
     def __init__(self, message: str, *, sent: bool) -> None:
@@ -99,9 +99,9 @@ class TransportError(ServiceError):
 
 
 class UnexpectedReplyError(ServiceError):
-    """An answer that is not in the document.
+    """A response that does not match the document.
 
-    ``session_id`` is the id that could still be read from it: that session exists and must be stopped.
+    ``session_id`` is the ID that could still be read from it: that session exists and must be stopped.
     """
 
     def __init__(self, message: str, *, session_id: str | None = None) -> None:
@@ -116,8 +116,8 @@ class StopDelayedError(ServiceError):
 class StatusError(ServiceError):
     """A refusal: ``status`` is the HTTP status, ``detail`` the service's explanation, in any format.
 
-    ``retry_after_seconds`` is the service's ``Retry-After``, None without one. ``is_page``: whether it was a page of
-    HTML, which something on the way to the service sent.
+    ``retry_after_seconds`` is the service's ``Retry-After``, None without one. ``is_page``: whether the response was an
+    HTML page, which an intermediary sent.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class StatusError(ServiceError):
 
 
 class InvalidRequestError(StatusError):
-    """400, 422: a rule of the document is broken, or the account has no simulator access."""
+    """400, 422: the request breaks a rule of the document, or the account has no simulator access."""
 
 
 class UnauthorizedError(StatusError):
@@ -145,7 +145,7 @@ class UnauthorizedError(StatusError):
 
 
 class ForbiddenError(StatusError):
-    """403: the token may not read the project or do this."""
+    """403: the token may not read the project or perform this action."""
 
 
 class NotFoundError(StatusError):
@@ -153,17 +153,17 @@ class NotFoundError(StatusError):
 
 
 class SessionGoneError(NotFoundError):
-    """404 for a minute, to a stop and to a lookup: the service no longer knows a session that it knew."""
+    """404 for a minute, to both stop and lookup: the service no longer knows a session that it knew before."""
 
 
 class NoCapacityError(StatusError):
-    """429 or 503 to a create call, by the service itself: nothing was created, and the same call may succeed later."""
+    """429 or 503 from the service itself to a create call: nothing was created, and the same call may succeed later."""
 
 
 class NotAttemptedError(DeviceError):
     """An equal request of this run failed before, so that it was not sent again.
 
-    ``cause`` is the error then, ``verdict`` whose fault it was, ``test`` the test that met it first (empty if unknown).
+    ``cause`` is that error, ``verdict`` its cause's category, ``test`` the first affected test (empty if unknown).
     """
 
     def __init__(self, cause: str, *, verdict: str, test: str = "") -> None:
@@ -177,14 +177,14 @@ class NotAttemptedError(DeviceError):
 class LeaseTimeoutError(DeviceError):
     """No session became available in time.
 
-    As many as ``device_max_sessions`` allows were running, or the service had no capacity.
+    The maximum number of sessions (``device_max_sessions``) was running, or the service had no capacity.
     """
 
 
 class SessionError(DeviceError):
     """A session failed. ``session_id`` is its ID, ``url`` its session page (None if it never became known).
 
-    ``reason`` is why, as the service says; empty if it does not. The message includes it.
+    ``reason`` is the service's explanation, empty without one. The message includes it.
     """
 
     def __init__(self, message: str, *, session_id: str, url: str | None = None, reason: str = "") -> None:
@@ -199,7 +199,7 @@ class SessionFailedError(SessionError):
 
 
 class SessionStoppedError(SessionError):
-    """The session became ``stopped`` before it was ready, by someone else or by a limit."""
+    """The session became ``stopped`` before it was ready, by another client or by a limit."""
 
 
 class SessionTimeoutError(SessionError):
@@ -217,7 +217,8 @@ class AppError(DeviceError):
 class ResponseError(DeviceError):
     """An error response of an identity provider (RFC 6749).
 
-    ``code`` is its ``error``, ``description`` and ``uri`` explain it, ``params`` are the whole of it, ``info`` is None.
+    ``code`` is its ``error``, ``description`` and ``uri`` explain it, ``params`` is the whole response, ``info`` is
+    None.
     """
 
     meanings: ClassVar[Mapping[str, str]] = {}
@@ -234,7 +235,7 @@ class ResponseError(DeviceError):
 
 
 class AuthError(ResponseError):
-    """An error response to an authorization request: ``state`` is the one it returned."""
+    """An error response to an authorization request; ``state`` is the returned state."""
 
     meanings: ClassVar[Mapping[str, str]] = {  # the words of RFC 6749 section 4.1.2.1
         "invalid_request": (
@@ -302,15 +303,15 @@ class TokenError(ResponseError):
 
 
 class ControllerError(DeviceError):
-    """The controller of a session in progress did not answer or refused."""
+    """The controller of a session in progress did not respond, or refused a call."""
 
 
 class ControllerLostError(ControllerError):
-    """The controller did not answer, or something else did: never the fault of the test."""
+    """The controller did not respond, or another program did: never the test's fault."""
 
 
 class AgentDeviceError(ControllerError):
-    """agent-device refused a command: ``code``, ``hint`` and ``details`` are its own."""
+    """agent-device refused a command; ``code``, ``hint`` and ``details`` are its own."""
 
     def __init__(
         self, message: str, *, code: str = "", hint: str = "", details: Mapping[str, Any] | None = None
@@ -322,7 +323,7 @@ class AgentDeviceError(ControllerError):
 
 
 class ArgentError(ControllerError):
-    """argent refused a call: ``code`` is its own, ``issues`` describe the wrong arguments."""
+    """argent refused a call; ``code`` is its own, ``issues`` describe the invalid arguments."""
 
     def __init__(self, message: str, *, code: str = "", issues: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -332,4 +333,4 @@ class ArgentError(ControllerError):
 
 for _error in tuple(globals().values()):
     if isinstance(_error, type) and issubclass(_error, DeviceError):
-        _error.__module__ = "pytest_device"  # tracebacks name it as suites import it
+        _error.__module__ = "pytest_device"  # tracebacks show the name that suites import

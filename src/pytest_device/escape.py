@@ -1,21 +1,21 @@
-"""Makes foreign text harmless for terminals and CI logs."""
+"""Escapes foreign text for terminals and CI logs."""
 
 import re
 from typing import Final
 
 _UNSAFE: Final = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\x9f"  # they move the cursor, recolour or rename the terminal
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # and these change the order of what is read, or end a line
-    "\ud800-\udfff]"  # and no encoding can write these
+    "[\0-\x08\x0b-\x1f\x7f-\x9f"  # move the cursor, change colours or rename the terminal
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # change the reading order, or end a line
+    "\ud800-\udfff]"  # cannot be encoded
 )
 _COMMAND: Final = re.compile(r"^([ \t]*)(?=::|##teamcity)|#(?=#(?:\[|vso\[))", re.MULTILINE)
-"""What CI services execute: ``::error`` and ``##teamcity`` begin a line, ``##[`` and ``##vso[`` stand anywhere."""
+"""Commands of CI services: ``::error`` and ``##teamcity`` at the start of a line, ``##[`` and ``##vso[`` anywhere."""
 
 
 def escaped(text: str) -> str:
-    """Return a text whose control characters are shown as Python spells them, and whose CI commands have a backslash.
+    """Return a text with control characters escaped as in Python, and CI commands broken by a backslash.
 
-    Line ends and tabs stay. Escaping twice changes nothing.
+    Line ends and tabs are kept. Escaping twice changes nothing.
     """
     plain = _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
     return _COMMAND.sub(lambda found: f"{found[0]}\\", plain)

@@ -1,4 +1,4 @@
-"""Numbers in the form in which people read them."""
+"""Formats numbers for people."""
 
 
 def counted(number: int, noun: str) -> str:

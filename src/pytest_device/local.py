@@ -17,7 +17,7 @@ from pytest_device.child_environment import passed_on
 from pytest_device.errors import ConfigError
 
 END_SECONDS: Final = 20.0
-"""How long an ending service may take to end its sessions' programs."""
+"""Maximum seconds for a stopping service to stop its sessions' programs."""
 LOG_LINES: Final = 30
 _NEEDED: Final = ("starlette", "uvicorn", "psutil")
 
@@ -25,8 +25,8 @@ _NEEDED: Final = ("starlette", "uvicorn", "psutil")
 class LocalService:
     """A running local service: ``url``, ``token`` (secret), ``log_path``.
 
-    It lives as long as this process holds its standard input, so that it ends its sessions and itself even when this
-    process is killed.
+    It lives as long as this process keeps its standard input open, so that it stops its sessions and itself even if
+    this process is killed.
     """
 
     def __init__(self, process: "subprocess.Popen[str]", url: str, token: str, directory: Path) -> None:
@@ -38,9 +38,9 @@ class LocalService:
 
     @classmethod
     def start(cls, *, app_id: str, progress: Callable[[str], None], **more: Any) -> Self:
-        """Start the service on a free port of 127.0.0.1 with a fresh token; return when it answers.
+        """Start the service on a free port of 127.0.0.1 with a new token; return once it responds.
 
-        ``progress`` reports what is installed the first time. ``more`` is added to the service's configuration. Raises
+        ``progress`` reports installations on first use. ``more`` is added to the service's configuration. Raises
         ConfigError with cause and fix if it cannot start.
         """
         missing = [name for name in _NEEDED if find_spec(name) is None]
@@ -57,13 +57,13 @@ class LocalService:
             **more,
         }
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pytest_device.service"],  # no module of the working directory stands in
+            [sys.executable, "-P", "-m", "pytest_device.service"],  # never import from the working directory
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             encoding="utf-8",
             env=passed_on(os.environ),
-            start_new_session=True,  # a Ctrl-C in the terminal is this run's to handle: the sessions are stopped first
+            start_new_session=True,  # leave Ctrl-C in the terminal to this run, which stops the sessions first
         )
         try:
             url = _first_words(process, config, progress)
@@ -73,25 +73,25 @@ class LocalService:
         return cls(process, url, token, directory)
 
     def close(self) -> None:
-        """End the service and everything it started; return when it is gone."""
+        """Stop the service and everything it started; return when it is gone."""
         _end(self._process, self._directory)
 
 
 def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
-    """Return what a local service's log says of these sessions, its newest lines, with short ids."""
+    """Return the newest lines of a local service's log about these sessions, with shortened IDs."""
     try:
         lines = log_path.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return ""
     text = "\n".join([line for line in lines if any(name in line for name in session_ids)][-LOG_LINES:])
-    for name in session_ids:  # the whole is elsewhere
+    for name in session_ids:  # shown in full elsewhere
         text = text.replace(name, name[:8])
     return text
 
 
 def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:
     stdin, stdout = _pipes(process)
-    with suppress(BrokenPipeError):  # it has ended already: its output has the reason
+    with suppress(BrokenPipeError):  # it has already exited: its output has the reason
         stdin.write(json.dumps(config) + "\n")
         stdin.flush()
     for line in stdout:
@@ -118,8 +118,8 @@ def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:
 
 def _end(process: "subprocess.Popen[str]", directory: Path) -> None:
     stdin, stdout = _pipes(process)
-    with suppress(BrokenPipeError):  # it is gone already
-        stdin.close()  # the service's sign to stop its sessions and go
+    with suppress(BrokenPipeError):  # it has already exited
+        stdin.close()  # makes the service stop its sessions and exit
     try:
         process.wait(END_SECONDS)
     except subprocess.TimeoutExpired:

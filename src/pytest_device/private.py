@@ -1,4 +1,4 @@
-"""Refuses directories that are not this user's alone."""
+"""Rejects directories that other users own or can write to."""
 
 import os
 import stat
@@ -13,14 +13,14 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 def check_private(directory: Path) -> None:
     """Raise ConfigError, with the fix, if another user owns a directory or can write to it.
 
-    What it holds decides which sessions are stopped and which files are written. One that does not exist is fine, and
-    so is any on Windows, whose directories have no such mode.
+    Its contents decide which sessions are stopped and which files are written. A missing directory is fine, and so is
+    any directory on Windows, where modes do not exist.
     """
     if os.name == "nt":
         return
     try:
         found = directory.stat()
-    except OSError:  # reported by whoever uses it
+    except OSError:  # reported by the code that uses it
         return
     if found.st_uid != os.geteuid():
         raise ConfigError(

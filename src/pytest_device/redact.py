@@ -10,7 +10,7 @@ from pytest_device.escape import escaped
 
 MASK: Final = "***"
 MIN_SECRET_LENGTH: Final = 6
-"""Shorter values are not masked: they would blot out ordinary text and protect nothing."""
+"""Shorter values are not masked: that would garble ordinary text and protect nothing."""
 
 _PATTERNS: Final = (
     (re.compile(r"(?i)(authorization\W{1,6}(?:b['\"])?(?:bearer|basic)\s+)[^\s\"'\\]+"), rf"\g<1>{MASK}"),
@@ -25,9 +25,9 @@ _PATTERNS: Final = (
 )
 _SAFE_IN_QUERIES: Final = "!$&'()*+,;=:@/?"
 _ESCAPED: Final = {"\\": r"\\+", "'": r"\\*'", '"': r'\\*"'}
-"""What the repr of a repr makes of a sign, however deep."""
+"""Patterns of characters after any number of nested reprs."""
 _DOTS: Final = re.compile(r"(\.\.\.|…)")
-"""What pytest, reprlib and this package put in the place of what they leave out."""
+"""Ellipses of pytest, reprlib and this package."""
 
 
 class Redactor:
@@ -41,7 +41,7 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Mask values from here on, also as reprs, JSON and URLs spell them."""
+        """Mask these values from now on, also as spelled in reprs, JSON and URLs."""
         spellings = {spelling for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for spelling in _spelt(secret)}
         for secret in spellings.difference(self._secrets):
             head, tail = secret[:MIN_SECRET_LENGTH], secret[-MIN_SECRET_LENGTH:]
@@ -52,7 +52,7 @@ class Redactor:
         self._secrets = tuple(sorted(spellings.union(self._secrets), key=len, reverse=True))
 
     def text(self, text: str) -> str:
-        """Return the text with every secret masked, the longest first so that no tail of one is left."""
+        """Return the text with every secret masked, longest first so that no part of one remains."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         for nested in self._nested:
@@ -64,7 +64,7 @@ class Redactor:
         return text
 
     def _without_rests(self, text: str) -> str:
-        """Mask the beginning and the end of a secret that was shortened by dots."""
+        """Mask the start and the end of a secret that was shortened by an ellipsis."""
         parts = _DOTS.split(text)
         for index in range(1, len(parts), 2):
             parts[index - 1] = self._without_head(parts[index - 1])
@@ -98,14 +98,14 @@ def _spelt(secret: str) -> Iterator[str]:
 
 
 def shown(text: str) -> str:
-    """Return a value without credentials, and without its query, which often signs the URL of an archive."""
+    """Return a value without credentials, and without its query, which is often the signature of an archive's URL."""
     start, query, _ = Redactor().text(text).partition("?")
     return f"{start}?…" if query else start
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address, without brackets, is this machine."""
-    import ipaddress  # here, since a run that only has a token to hide needs the rest of this module alone
+    """Return whether a host name or address, without brackets, is a loopback address."""
+    import ipaddress  # here, since a run that only hides a token never needs it
 
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -114,8 +114,8 @@ def is_loopback(host: str) -> bool:
 
 
 def is_loopback_authority(authority: str) -> bool:
-    """Return whether a host with or without a port, as in a Host header, is this machine."""
+    """Return whether a host with or without a port, as in a Host header, is a loopback address."""
     try:
         return is_loopback(urlsplit(f"//{authority}").hostname or "")
-    except ValueError:  # a bracket without its other half
+    except ValueError:  # an unmatched bracket
         return False

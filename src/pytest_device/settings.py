@@ -13,15 +13,15 @@ from pytest_device.redact import shown
 from pytest_device.spec import DURATION_MAX_MINUTES, IDLE_MAX_MINUTES
 
 LOCAL_POLL_INTERVAL_SECONDS: Final = 0.2
-"""For the local service, which runs on this machine for this run only."""
+"""Poll interval of the local service, which runs on this machine and serves this run only."""
 LOCAL_APP_ID: Final = "00000000-0000-4000-8000-000000000001"
 """The default project of a local service."""
 CI_VARIABLES: Final = ("CI", "BUILD_NUMBER")
-"""The variables by which pytest detects a CI service."""
+"""Variables by which pytest detects a CI service."""
 
 
 class Rank(IntEnum):
-    """The order of sources: the lower, the stronger."""
+    """Precedence of sources: the lowest value wins."""
 
     COMMAND_LINE = 0
     ENVIRONMENT = 1
@@ -44,7 +44,7 @@ class Settings(Options):
     """All settings of one run; ``Settings()`` has the defaults."""
 
     values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    """May contain credentials, in ``slots_url``."""
+    """May contain credentials in ``slots_url``."""
     origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
     token: str = field(default="", repr=False)
     """The access token, empty if there is none. It comes from the environment only."""
@@ -79,7 +79,7 @@ class Settings(Options):
 
     @property
     def most_devices(self) -> float:
-        """Return how many devices the tests can have at once."""
+        """Return the maximum number of devices that the tests can have at once."""
         return 1 if self.attach else self.max_sessions or math.inf
 
     def chosen(self) -> Iterator[tuple[Option[Any], str]]:
@@ -90,14 +90,14 @@ class Settings(Options):
                 yield option, _text(value)
 
     def but(self, origin_of: str, **values: object) -> "Settings":
-        """Return these settings with other values, which get the source of the option ``origin_of``."""
+        """Return a copy with other values, which get the source of the option ``origin_of``."""
         origins = dict.fromkeys(values, self._origin(origin_of))
         return replace(self, values={**self.values, **values}, origins={**self.origins, **origins})
 
     def service_problems(self, *, attended: bool = False) -> Iterator[str]:
-        """Yield what is missing to use a service; nothing if sessions can be created.
+        """Yield the missing requirements for using a service; nothing if sessions can be created.
 
-        ``attended``: a person is at the terminal, so a session can be kept while the run lasts.
+        ``attended``: whether a user is at the terminal, so that a session can be kept while the run lasts.
         """
         if self.local:
             outliving = {
@@ -187,7 +187,7 @@ def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Setting
 
 
 def _given(option: Option[Any], options: Lookup, environ: Mapping[str, str], ini: Lookup) -> list[tuple[str, Origin]]:
-    """Return the texts set for an option with their origins, the strongest first."""
+    """Return the texts set for an option with their origins, by precedence."""
     given = (
         (options(option.ini), Origin(option.flag, Rank.COMMAND_LINE)),
         (environ.get(option.variable), Origin(option.variable, Rank.ENVIRONMENT)),
@@ -249,7 +249,7 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
         return replace(settings.but("keep_warm", keep_warm=0), not_warm=not_warm)
     minutes = min(
         settings.keep_warm + 1, IDLE_MAX_MINUTES
-    )  # the idle time starts at a test's last command, before its end
+    )  # idle time starts at the last command of a test, before the test's end
     if not settings.is_default("max_idle_time_minutes"):
         return settings
     return settings.but("keep_warm", max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)))
@@ -265,7 +265,7 @@ def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def _one_service(settings: Settings) -> Settings:
-    """Choose the service with the stronger source, and complete the settings of a local one."""
+    """Choose the service whose source has precedence, and complete the settings of a local one."""
     if not settings.local:
         return settings
     if settings.rank("url") < settings.rank("local"):

@@ -1,33 +1,33 @@
-"""The words and numbers of the device session document, each in one place."""
+"""The words and numbers of the device session document, each defined once."""
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final
 
 VENDOR: Final = "vendor"
-"""The maker's word as the document spells it (``vendorGo``); an account's own spelling is a setting."""
+"""Vendor prefix in the document's field names (``vendorGo``); accounts may have their own, which is a setting."""
 
 
 class Platform(StrEnum):
-    """What a device runs."""
+    """The operating system of a device."""
 
     ANDROID = "android"
     IOS = "ios"
 
 
 class SessionType(StrEnum):
-    """What drives the device."""
+    """The controller of a device."""
 
     AGENT_DEVICE = "agent-device"
     APPIUM = "appium"
     ARGENT = "argent"
     WEB_PREVIEW_ONLY = "web-preview-only"
     SERVE_SIM = "serve-sim"
-    """Removed: still reported on sessions created before, refused in a request."""
+    """Removed: still reported for older sessions, refused in requests."""
 
 
 class Status(StrEnum):
-    """Where a session is in its life."""
+    """The status of a session."""
 
     NEW = "new"
     IN_PROGRESS = "in-progress"
@@ -41,11 +41,11 @@ STATES: Final[Mapping[str, str]] = {
     Status.STOPPED: "stopped",
     Status.ERRORED: "failed",
 }
-"""What people read for a status: words of this package, on pages and in messages alike."""
+"""Words for statuses on pages and in messages, chosen by this package."""
 
 
 class Share(StrEnum):
-    """The scope in which tests share a session. A word of this package, not of the document."""
+    """The scope in which tests share a session. Defined by this package, not by the document."""
 
     RUN = "run"
     MODULE = "module"
@@ -54,7 +54,7 @@ class Share(StrEnum):
 
 
 TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
-"""States that nothing leaves ("States and transitions")."""
+"""Final statuses ("States and transitions")."""
 
 DEFAULT_SESSION_TYPE: Final = SessionType.AGENT_DEVICE
 REQUESTABLE_SESSION_TYPES: Final = (
@@ -66,7 +66,7 @@ REQUESTABLE_SESSION_TYPES: Final = (
 
 SESSIONS_PATH: Final = "/v2/device-run-sessions"
 UNAUTHORIZED_ERROR: Final = "UNAUTHORIZED_ERROR"
-"""The error code of a request without an ``Authorization`` header (status 400)."""
+"""Error code for a request without an ``Authorization`` header (status 400)."""
 
 NAME_MAX_LENGTH: Final = 255
 ARCHIVE_URL_MAX_LENGTH: Final = 2048
@@ -75,12 +75,13 @@ DURATION_MAX_MINUTES: Final = 115
 CLEANUP_MINUTES: Final = 5
 """Reserved after the maximum duration, not part of it."""
 LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
-"""The maximum lifetime of a session with unknown limits."""
+"""Maximum lifetime of a session with unknown limits."""
 IDLE_MIN_MINUTES: Final = 1
 IDLE_MAX_MINUTES: Final = 114
 LEFT_OUT: Final[Mapping[str, Collection[str]]] = {
     "max_duration_minutes": ("account",),
     "max_idle_time_minutes": ("account", "none"),
 }
-"""Words of this package for limits that are not sent: the account's default duration then, no idle timeout."""
+"""Words of this package for limits that are not sent: the service then uses the account's default duration, and no idle
+timeout."""
 POLL_INTERVAL_SECONDS: Final = 5.0

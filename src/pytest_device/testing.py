@@ -1,7 +1,6 @@
-"""Tools for the tests of suites and plugins that build on this one: a clock, and the local service with faults.
+"""Tools for testing suites and plugins that build on this one: a clock, and the local service with faults.
 
-Nothing here is imported by the plugin itself. ``pytest_device.service.faults`` describes the
-faults.
+The plugin itself imports nothing from here. ``pytest_device.service.faults`` describes the faults.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FakeClock:
-    """A clock that only ``sleep`` moves: call it for the time in seconds."""
+    """A clock that only ``sleep`` advances; call it to get the time in seconds."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
@@ -29,12 +28,12 @@ class FakeClock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass at once."""
+        """Advance the clock at once."""
         self.now += seconds
 
 
 def transport_of(app: "ASGIApp") -> httpx.MockTransport:
-    """Return a transport for ``DeviceClient`` that calls an application in this process, without a network."""
+    """Return a transport for ``DeviceClient`` that calls an ASGI application in this process, without a network."""
 
     async def answer(request: httpx.Request) -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=request.url) as client:
@@ -48,7 +47,7 @@ def transport_of(app: "ASGIApp") -> httpx.MockTransport:
 
 
 class FaultyService:
-    """A running local service whose test interface is open: ``url``, ``token``, ``app_id``."""
+    """A running local service with its test interface enabled: ``url``, ``token``, ``app_id``."""
 
     def __init__(self, service: LocalService) -> None:
         self.url = service.url
@@ -60,11 +59,11 @@ class FaultyService:
         )
 
     def add_fault(self, operation: str, effect: str, **options: Any) -> None:
-        """Let a fault strike: ``operation`` is create, get, stop, boot or controller."""
+        """Add a fault; ``operation`` is create, get, stop, boot or controller."""
         self._ask("POST", "/faults", {"operation": operation, "effect": effect, **options})
 
     def reset(self) -> None:
-        """Remove all faults, forget the requests so far and leave out of the lists the sessions there are now."""
+        """Remove all faults, forget previous requests, and exclude current sessions from the lists."""
         self._ask("POST", "/reset")
         self._before = {session["id"] for session in self._ask("GET", "/sessions")}
 
@@ -73,7 +72,7 @@ class FaultyService:
         self._ask("POST", f"/sessions/{session_id}/expire")
 
     def requests(self) -> list[tuple[str, int | None]]:
-        """Return the requests so far: operation and status, None where no answer was sent."""
+        """Return the requests so far: operation and status, None if no response was sent."""
         return [(seen["operation"], seen["status"]) for seen in self._ask("GET", "/requests")]
 
     def sessions(self) -> list[dict[str, Any]]:

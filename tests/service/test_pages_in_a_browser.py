@@ -28,6 +28,7 @@ return [...copy.getImageData(0, 0, 1, 1).data];
 """
 FROM = "return performance.getEntriesByType('resource').map((one) => new URL(one.name).origin)"
 FAINT = """
+document.getElementById('stage')?.removeAttribute('data-seen');
 const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
 const linear = (value) => (value / 255 <= .03928 ? value / 3294.6 : ((value / 255 + .055) / 1.055) ** 2.4);
 const light = ([red, green, blue]) => .2126 * linear(red) + .7152 * linear(green) + .0722 * linear(blue);
@@ -44,7 +45,7 @@ return [...document.querySelectorAll('body *')]
   .filter((node) => node.checkVisibility() && [...node.childNodes].some(isText) && contrast(node) < 4.5)
   .map((node) => node.outerHTML);
 """
-"""What stands out too little from its ground to be read."""
+"""What stands out too little from its ground to be read; the words before the first picture, too."""
 
 
 CLIPBOARD = ["clipboardReadWrite", "clipboardSanitizedWrite"]

@@ -404,7 +404,7 @@ def test_one_that_nobody_can_find_any_more_is_stopped_at_once(
     assert eventually(lambda: not reapers(str(tmp_path)))
 
 
-@pytest.mark.parametrize(("fault", "kind"), [({"effect": "delay", "seconds": 0.5}, Stopped), (REFUSAL, StopFailed)])
+@pytest.mark.parametrize(("fault", "kind"), [({"effect": "delay", "seconds": 2}, Stopped), (REFUSAL, StopFailed)])
 def test_the_run_that_left_it_reports_what_came_of_it_when_its_time_was_over_before_the_run(
     runs: Runs, need: DeviceRequirement, fault: dict[str, Any], kind: type[Event]
 ) -> None:
@@ -412,6 +412,7 @@ def test_the_run_that_left_it_reports_what_came_of_it_when_its_time_was_over_bef
     runs.at.add_fault("stop", **fault)
     session_id = runs.keep(run, need, SOON)
     assert eventually(lambda: "stop" in [operation for operation, _ in runs.at.requests()])
+    assert eventually(run.owner.pending)
 
     assert [(type(event), session_id_of(event)) for event in run.close()] == [(kind, session_id)]
 

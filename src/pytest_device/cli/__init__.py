@@ -20,9 +20,9 @@ from pytest_device.options import TOKEN_VARIABLE
 
 COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP, APP)
 USAGE_ERROR: Final = 2
-"""The exit status of argparse as well."""
+"""Equal to argparse's exit status."""
 INTERRUPTED: Final = 130
-"""The exit status that shells report for a program ended by SIGINT."""
+"""The shells' exit status for a program ended by SIGINT."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,6 +71,6 @@ def _outcome(run: Callable[[argparse.Namespace], int], parsed: argparse.Namespac
     except KeyboardInterrupt:
         print("pytest-device: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except Exception:  # noqa: BLE001  # the command ends either way, but the interpreter's traceback would not be masked
+    except Exception:  # noqa: BLE001  # ends the command, too, but with a masked traceback
         traceback.print_exc()
         raise SystemExit(1) from None

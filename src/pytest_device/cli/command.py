@@ -75,8 +75,8 @@ def state_dir_of(parsed: argparse.Namespace) -> Path:
 def known_state_dir(parsed: argparse.Namespace) -> Path:
     """Return the state directory; also raise ConfigError if the option's does not exist, OSError without access.
 
-    With a mistyped option, no session would seem to be left. The variable's directory may not exist: the runs, which
-    use it too, create it with their first session.
+    With a mistyped option, no session would seem to be left. The environment variable's directory may be missing: runs,
+    which also use it, create it with their first session.
     """
     source, named = _named_state_dir(parsed)
     state_dir = state_dir_of(parsed)
@@ -86,7 +86,7 @@ def known_state_dir(parsed: argparse.Namespace) -> Path:
 
 
 def nothing_in(state_dir: Path) -> str:
-    """Return the end of a line about no sessions; the directory does not exist before the first run."""
+    """Return the end of a line that reports no sessions; the directory does not exist before the first run."""
     return f" in {state_dir}" if state_dir.exists() else f": {state_dir} does not exist"
 
 

@@ -1,4 +1,4 @@
-"""``pytest-device init``: a small suite to start from."""
+"""``pytest-device init``: write a small suite to start from."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Standard output and standard error without secrets and control characters."""
+"""Masks secrets and escapes control characters in standard output and standard error."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ from pytest_device.redact import Redactor
 
 @contextmanager
 def masked(*secrets: str) -> Generator[None]:
-    """Mask these secrets, and whatever looks like one, in everything this process prints; escape the rest."""
+    """Mask these secrets, and texts that look like secrets, in all output of this process; escape the rest."""
     redactor = Redactor(secrets)
     out, err = (cast("TextIO", _Masked(stream, redactor)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
@@ -20,7 +20,7 @@ def masked(*secrets: str) -> Generator[None]:
 
 
 _COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
-"""What doctor and argparse write on a terminal."""
+"""Colour codes, which doctor and argparse write to terminals."""
 
 
 class _Masked:

@@ -132,11 +132,11 @@ def _run(parsed: argparse.Namespace) -> int:
             case Progress(text):
                 print(text, flush=True, file=sys.stderr if parsed.json else sys.stdout)
             case Changed(session):
-                with suppress(OSError):  # nobody reads it: the session is stopped all the same
+                with suppress(OSError):  # nobody reads it: the session is stopped anyway
                     line = _line_of(session, time.strftime("%H:%M:%S"))
                     print(line, flush=True, file=sys.stderr if parsed.json else sys.stdout)
             case Ready(url, app_id):
-                # Not earlier: until the service is ready, the directory may belong to another one.
+                # Not earlier: until the service is ready, the directory may belong to another service.
                 _write_privately(token_path, token)
                 at_the_end.callback(token_path.unlink, missing_ok=True)
                 usage = _as_json if parsed.json else _how_to_use

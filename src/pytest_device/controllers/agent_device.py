@@ -14,7 +14,7 @@ __tracebackhide__ = True  # errors are shown at the line of the test
 
 WAIT_SECONDS: Final = 10.0
 SLACK_SECONDS: Final = 60.0
-"""How much longer than the wait itself its response may take."""
+"""Extra time, in seconds, for the response of a wait."""
 
 _NO_MATCH: Final = frozenset({"predicate_failed", "selector_not_found"})
 

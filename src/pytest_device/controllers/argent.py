@@ -146,7 +146,7 @@ class Argent(Client):
 
 
 def id_of(device: Mapping[str, Any]) -> str:
-    """Return the ID by which tools address a device: its key depends on the platform."""
+    """Return the ID by which tools identify a device: its key depends on the platform."""
     return str(device.get("udid") or device.get("serial") or device.get("id") or "")
 
 

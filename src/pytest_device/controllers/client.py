@@ -1,4 +1,4 @@
-"""What the clients of agent-device and argent have in common: a session's controller, its connection and its files."""
+"""The base class of the clients for agent-device and argent: a session's controller, its connection and its files."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from pytest_device.sessions.remote_config import RemoteConfig
 __tracebackhide__ = True  # errors are shown at the line of the test
 
 CALL_SECONDS: Final = 180.0
-"""The limit of one call: the first one prepares the device."""
+"""Maximum seconds of one call: the first one prepares the device."""
 
 C = TypeVar("C", bound=RemoteConfig)
 

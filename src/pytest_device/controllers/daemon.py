@@ -1,4 +1,4 @@
-"""Calls to the daemon of agent-device, by its own contract: JSON-RPC over HTTP."""
+"""Calls agent-device's daemon by its own protocol: JSON-RPC over HTTP."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from pytest_device.sessions.remote_config import AgentDeviceConfig
 __tracebackhide__ = True  # errors are shown at the line of the test
 
 _LAST: Final = 1000
-"""So many characters of a failed program's output are shown."""
+"""Maximum number of characters to show of a failed program's output."""
 
 
 class Daemon(Client):
@@ -35,7 +35,7 @@ class Daemon(Client):
 
     @cached_property
     def apps(self) -> set[str]:
-        """The apps opened in it."""
+        """The apps that were opened in it."""
         return set()
 
     def __repr__(self) -> str:

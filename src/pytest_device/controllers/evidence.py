@@ -11,7 +11,7 @@ from pytest_device.sessions.models import Session
 from pytest_device.spec import SessionType
 
 EVIDENCE_SECONDS: Final = 20.0
-"""The limit for each piece of evidence."""
+"""Maximum seconds for each piece of evidence."""
 
 _CLIENTS: Final[Mapping[str, type[AgentDevice | Argent]]] = {
     SessionType.AGENT_DEVICE: AgentDevice,

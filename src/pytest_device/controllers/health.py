@@ -21,10 +21,10 @@ MAX_REPLY_BYTES: Final = 1024 * 1024
 
 
 def problem_of(session: Session, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str | None:
-    """Return what is wrong with the controller; None if it is alive or there is none.
+    """Return the problem with the controller; None if it is alive or there is none.
 
-    The text shows neither the controller's URL nor a credential. It takes at most ``timeout_seconds``, however slowly
-    the controller responds; only DNS lookups and several IP addresses can take longer.
+    The text shows neither the controller's URL nor a credential. The check takes at most ``timeout_seconds``, however
+    slowly the controller responds; only DNS lookups and several IP addresses can take longer.
     """
     probe = _probe_of(session.remote_config)
     if probe is None:
@@ -71,7 +71,7 @@ def _is_ok(reply: Any) -> bool:
 
 
 class _Deadline:
-    """Ends any wait in time: the timeouts of httpx only limit each pause."""
+    """Ends any wait in time: httpx's timeouts only limit each pause."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -99,7 +99,7 @@ class _Deadline:
     def _strike(self) -> None:
         self._over.set()
         for opened in tuple(self._sockets):
-            with suppress(OSError):  # closed since
+            with suppress(OSError):  # closed meanwhile
                 opened.shutdown(socket.SHUT_RDWR)
 
 
@@ -118,7 +118,7 @@ def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
         return deadline.words
     except httpx.HTTPError as error:
         return f"does not respond: {reason_of(error)}"
-    except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also from proxy and certificate variables
+    except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # or invalid proxy variables
         return f"cannot be checked: {type(error).__name__}"
 
 

@@ -9,16 +9,16 @@ from pytest_device.controllers.argent import Argent, id_of
 from pytest_device.errors import AgentDeviceError
 
 RESET_SECONDS: Final = 30.0
-"""The limit of each step."""
+"""Maximum seconds of each step."""
 
 _UNABLE: Final = frozenset({"UNSUPPORTED_OPERATION", "UNSUPPORTED_PLATFORM"})
 _NOTHING_OPEN: Final = frozenset({"SESSION_NOT_FOUND", "INVALID_ARGS"})
-"""No session, or none with an app: the app is already closed, or none was opened."""
+"""There is no session, or none with an app: the app is already closed, or none was opened."""
 _CHROMIUM: Final = "chromium"
 
 
 def reset_agent_device(device: AgentDevice) -> str:
-    """Clear the data of the apps that a test opened and end its session; return what is not possible, if anything.
+    """Clear the data of the apps that a test opened and end its session; return the reason if that is impossible.
 
     Raises ControllerError if the device cannot be reset.
     """
@@ -29,7 +29,7 @@ def reset_agent_device(device: AgentDevice) -> str:
 
 
 def reset_argent(argent: Argent, start_url: str) -> str:
-    """Clear the page's storage and go to ``start_url``; return what is not possible, if anything.
+    """Clear the page's storage and open ``start_url``; return the reason if that is impossible.
 
     Raises ControllerError if the device cannot be reset.
     """
@@ -44,7 +44,7 @@ def reset_argent(argent: Argent, start_url: str) -> str:
         argent.call("open-url", url=start_url, **at)
         _clear_page(argent, at)
     argent.call("open-url", url=start_url or last_url, **at)
-    argent.call("describe", **at)  # measures the page anew: measured while it loads, the next tap can miss
+    argent.call("describe", **at)  # measures the page again: a measurement during loading can make the next tap miss
     return ""
 
 

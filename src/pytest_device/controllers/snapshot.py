@@ -11,7 +11,7 @@ _FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """Where a node is, in the device's points."""
+    """A node's bounds, in the device's points."""
 
     x: float
     y: float

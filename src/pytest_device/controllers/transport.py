@@ -19,9 +19,9 @@ __tracebackhide__ = True  # errors are shown at the line of the test
 
 CONNECT_SECONDS: Final = 10.0
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""The limit of agent-device, which cuts off a longer request while it is being sent."""
+"""agent-device's limit: it cuts off longer requests while they are sent."""
 MAX_REPLY_BYTES: Final = 256 * 1024 * 1024
-"""Recordings are the largest."""
+"""Large enough for recordings."""
 RETRY_PAUSES: Final = (0.2, 1.0)
 """Seconds before each retry of a read."""
 
@@ -67,7 +67,7 @@ class Transport:
                 **access_of(base_url, token),
             )
             self._client = shielded(client)
-        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also from proxy variables
+        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also raised for invalid proxy variables
             raise ControllerError(f"{controller} cannot be called: {type(error).__name__}{self._page}") from None
 
     def __repr__(self) -> str:
@@ -95,7 +95,7 @@ class Transport:
         return ControllerLostError(f"the {self.controller} {what}{self._page}")
 
     def value_of(self, reply: Reply) -> Any:
-        """Return the controller's own reply; raise ControllerLostError for any other."""
+        """Return the controller's own reply as JSON; raise ControllerLostError for any other reply."""
         if reply.status == _UNAUTHORIZED or reply.status in _REDIRECT:
             raise self.lost(refusal_of(reply.status))
         try:
@@ -111,7 +111,7 @@ class Transport:
         try:
             reply = send()
         except httpx.HTTPError as error:
-            if not pauses or isinstance(error, httpx.ReadTimeout):  # the time limit is over
+            if not pauses or isinstance(error, httpx.ReadTimeout):  # the time limit is reached
                 late = isinstance(error, httpx.TimeoutException)
                 raise self.lost(f"does not respond{' in time' if late else f': {reason_of(error)}'}") from None
         else:
@@ -134,7 +134,7 @@ class Transport:
                 body += chunk
                 if len(body) > MAX_REPLY_BYTES:
                     raise self.lost(f"returned more than {MAX_REPLY_BYTES} bytes")
-                if time.monotonic() > until:  # the timeouts of httpx only limit each pause
+                if time.monotonic() > until:  # httpx's timeouts only limit each pause
                     raise self.lost("does not finish its response in time")
             return Reply(reply.status_code, bytes(body))
 
@@ -163,7 +163,7 @@ def access_of(base_url: str, token: str = "") -> dict[str, Any]:
 
 
 def refusal_of(status: int) -> str:
-    """Return the meaning of an error status, in words."""
+    """Describe an error status."""
     if status in _REDIRECT:
         return f"sent a redirect (status {status})"
     if status == _UNAUTHORIZED:
@@ -172,7 +172,7 @@ def refusal_of(status: int) -> str:
 
 
 def reason_of(error: httpx.HTTPError) -> str:
-    """Return a cause in words, without the URL and the data sent or received."""
+    """Describe the cause of an error, without the URL and the data sent or received."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__

@@ -1,6 +1,6 @@
-"""The pytest edge: hooks and fixtures that join the steps of the flow, without logic of their own.
+"""The pytest edge: hooks and fixtures that connect the steps of the flow, without logic of their own.
 
-Everything heavy is imported inside the hooks, and only for a run that has device tests.
+Everything heavy is imported inside the hooks, and only for a run with device tests.
 """
 
 import os
@@ -24,14 +24,14 @@ _MARKER_LINE = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options and ini keys of the one table."""
+    """Register the options and ini keys of the options table."""
     from pytest_device.plugin.options import add
 
     add(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the hooks that a suite can implement."""
+    """Register the hooks that a suite can implement."""
     from pytest_device.plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
@@ -39,8 +39,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist decides whether to start workers
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """Let a dry run happen in this process alone; note whether the user says how pytest-xdist distributes tests."""
-    if config.getoption("dist", default=None) is not None:  # pytest-xdist is here, by whatever name
+    """Run a dry run in this process alone; record the user's ``--dist`` and ``-n``."""
+    if config.getoption("dist", default=None) is not None:  # pytest-xdist is active, under whatever name
         from pytest_device.plugin.options import note_distribution
 
         note_distribution(config)
@@ -50,7 +50,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; hide the token."""
     config.addinivalue_line("markers", _MARKER_LINE)
-    # There is something to hide from now on: also in the names of tests.
+    # Secrets exist from now on, also in test names.
     if os.environ.get(TOKEN_VARIABLE) or os.environ.get(Options.slots_url.variable):
         from pytest_device.plugin.output.secrets import hide_token
 
@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # after pytest-xdist was configured, and before it starts its workers
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Register the coordinator's part of a pytest-xdist run."""
+    """Register the coordinator plugin in a pytest-xdist run."""
     if session.config.pluginmanager.has_plugin("dsession"):
         from pytest_device.plugin.xdist.coordinator import Coordinator
 
@@ -67,14 +67,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Name the service in use, when one is configured."""
+    """Show the configured service."""
     from pytest_device.plugin.options import header
 
     return header(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let tests that are marked for several platforms run on each."""
+    """Parametrize tests that are marked for several platforms."""
     adopt_package_marks(metafunc.definition)
     if metafunc.definition.get_closest_marker("device") or not _NEED_A_DEVICE.isdisjoint(metafunc.fixturenames):
         from pytest_device.plugin.collection import parametrize
@@ -82,9 +82,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parametrize(metafunc)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # around those who deselect and order tests
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around hooks that deselect and reorder tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Turn the markers of the tests that will run into needs, or report all their mistakes at once."""
+    """Turn the markers of the selected tests into requirements, or report all mistakes at once."""
     before = {item: place for place, item in enumerate(items)}
     yield
     wanted = [item for item in items if _wants_device(item)]
@@ -105,6 +105,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _wants_device(item: pytest.Item) -> bool:
     adopt_package_marks(item)
     if item.get_closest_marker("device") is not None:
-        # A doctest has no fixtures: a marker that it only inherits is not meant for it.
+        # A doctest has no fixtures: it can only inherit a marker, which is not meant for it.
         return not isinstance(item, pytest.DoctestItem)
     return not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))

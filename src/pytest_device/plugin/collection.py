@@ -1,4 +1,4 @@
-"""Turns collected tests into needs and orders them; reports all mistakes at once."""
+"""Turns collected tests into requirements and orders them; reports all mistakes at once."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -41,12 +41,12 @@ _TYPES: Final = {
     **dict.fromkeys(("device_argent", "device_argents"), SessionType.ARGENT),
     **dict.fromkeys(("device_driver", "device_drivers", *OF_SCOPE), SessionType.APPIUM),
 }
-"""The type of session that a fixture needs."""
+"""The session type that each fixture needs."""
 _ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Let a test that is marked for several platforms run on each of them, or on one under ``--device-spread``."""
+    """Parametrize a test marked for several platforms with each of them, or with one under ``--device-spread``."""
     try:
         settings = settings_of(metafunc.config)
         devices = arguments_by_name(marks_of(metafunc.definition))
@@ -55,9 +55,9 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         return  # reported with all other mistakes
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
         return
-    if settings.spread and settings.is_of_this_run("platform"):  # other platforms are deselected
+    if settings.spread and settings.is_of_this_run("platform"):  # tests for other platforms are deselected
         platforms = tuple(platform for platform in platforms if platform in settings.platform) or platforms
-    if settings.spread:  # by the test's name: the same one in every process, and in a run of this test alone
+    if settings.spread:  # based on the test's name: the same in every process, also if this test runs alone
         platforms = (platforms[crc32(metafunc.definition.nodeid.encode()) % len(platforms)],)
     if PLATFORM_ARGUMENT not in metafunc.fixturenames:
         metafunc.fixturenames.append(PLATFORM_ARGUMENT)
@@ -65,11 +65,11 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 
 def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.Item], *, may_order: bool) -> None:
-    """Give every test that wants a device its needs, and register the run that will provide the devices.
+    """Store the requirements of every device test, and register the run that will provide the devices.
 
-    ``may_order``: whether nobody else has ordered the tests. Raises pytest.UsageError with all mistakes at once, each
-    with file and line; a pytest-xdist worker, where that would look like a crash, hands them to the coordinator
-    and runs nothing.
+    ``may_order``: whether no other plugin has ordered the tests. Raises pytest.UsageError with all mistakes at once,
+    each with file and line; a pytest-xdist worker, where that would look like a crash, sends them to the coordinator
+    and runs no tests.
     """
     from pytest_device.plugin.run import DeviceRun
 
@@ -92,7 +92,7 @@ def begin(config: pytest.Config, items: list[pytest.Item], wanted: list[pytest.I
 
 
 def _register_dry_run(config: pytest.Config, settings: "Settings") -> bool:
-    """Replace the run by a dry run or plan if requested; return whether it was."""
+    """Replace the run with a dry run or plan if requested; return whether it was."""
     if not (will_run(config) and is_dry_run(config)):
         return False
     from pytest_device.plugin.output.plan import DryRunReporter
@@ -111,7 +111,7 @@ def _report_problems(config: pytest.Config, items: list[pytest.Item], problems: 
 
 
 def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
-    """Deselect what this run is not for, and size the sessions of the rest."""
+    """Deselect tests that this run should skip, and size the sessions of the others."""
     _deselect(config, items, settings)
     select(config, items, settings)
     if settings.size_durations:
@@ -119,7 +119,7 @@ def _choose(config: pytest.Config, items: list[pytest.Item], settings: "Settings
 
 
 def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run a shard, or a dry run, of tests without devices; raises pytest.UsageError."""
+    """Select the shard, or register the dry run, of a suite without device tests; raises pytest.UsageError."""
     try:
         settings = settings_of(config)
         select(config, items, settings)
@@ -132,7 +132,7 @@ def begin_without(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _size(config: pytest.Config, items: list[pytest.Item], settings: "Settings") -> None:
-    """Request sessions only as long as their tests took in earlier runs."""
+    """Limit sessions to the duration that their tests took in earlier runs."""
     uses = [
         Use(item.nodeid, need, is_fixed="max_duration_minutes" in item.stash[ARGUMENTS][name])
         for item in items
@@ -164,11 +164,11 @@ def _read(wanted: list[pytest.Item], run: "DeviceRun") -> list[str]:
             sharing.check(item, needs_of(item))
         except ConfigError as error:
             problems += [f"{_place(item)}: {problem}" for problem in error.problems]
-    return list(dict.fromkeys(problems))  # a parametrized test makes each mistake once
+    return list(dict.fromkeys(problems))  # a parametrized test repeats its mistakes
 
 
 def _place(item: pytest.Item) -> str:
-    """Return where a test is defined, as far as that is known: a plugin's tests are defined in its own files."""
+    """Return where a test is defined, or its node ID if unknown: a plugin's tests are defined in its own files."""
     path, line, _ = item.location
     if (item.config.rootpath / path).resolve() != item.path.resolve():
         return item.nodeid
@@ -178,7 +178,7 @@ def _place(item: pytest.Item) -> str:
 def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
     fixtures: list[str] = getattr(item, "fixturenames", [])
     if not marks_of(item) and (OF_ONE | OF_SEVERAL).isdisjoint(fixtures):
-        return  # has only a fixture that makes its sessions itself
+        return  # only uses a fixture that creates sessions itself
     devices = devices_of(item, settings)
     needs: dict[str, DeviceRequirement] = {}
     problems: list[str] = []
@@ -214,7 +214,7 @@ def _wrong_fixtures(
     types = {need.request.type for need in needs.values()}
     if ONLY not in devices:
         of_one = OF_ONE & asked - {PLATFORM_ARGUMENT}
-        # One report is enough for a fixture and the one it is built on.
+        # Report a fixture or the one that it builds on, not both.
         for name in sorted(of_one - {"device_session"} or of_one):
             instead = (
                 "device_drivers" if name in OF_SCOPE else f"{name}s" if f"{name}s" in OF_SEVERAL else "device_sessions"
@@ -244,9 +244,9 @@ def _deselect(config: pytest.Config, items: list[pytest.Item], settings: "Settin
 
 
 def _order(config: pytest.Config, items: list[pytest.Item], grouping: Grouping) -> None:
-    """Group tests with identical needs, as far as shared fixtures allow."""
+    """Group tests with identical requirements, as far as shared fixtures allow."""
     plan = grouping.plan(items, may_order=True)
-    if not plan.has_devices():  # all that need one are deselected
+    if not plan.has_devices():  # all device tests are deselected
         return
-    history = History(None) if hasattr(config, "workerinput") else history_of(config)  # one order in all workers
+    history = History(None) if hasattr(config, "workerinput") else history_of(config)  # workers must agree on the order
     items[:] = [items[place] for place in in_order(plan, [item.nodeid for item in items], history)]

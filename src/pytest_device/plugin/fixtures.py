@@ -1,4 +1,4 @@
-"""The fixtures of devices: each joins two steps of the flow."""
+"""The device fixtures: each connects two steps of the flow."""
 
 from collections.abc import Generator, Mapping
 from functools import partial
@@ -73,7 +73,7 @@ def device_sessions(
 
 @pytest.fixture
 def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
-    """Provide the test's device session, ready to use; it is stopped when no test needs it."""
+    """Provide the test's device session, ready to use; it is stopped once no test needs it."""
     from pytest_device.plugin.state import only
 
     return only(device_sessions, "device_session", "device_sessions")
@@ -81,10 +81,10 @@ def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
 
 @pytest.fixture
 def device_platform(request: pytest.FixtureRequest) -> "Platform":
-    """Provide the platform of the test's device, before it has a session: ``Platform.ANDROID``, ``Platform.IOS``."""
+    """Provide the platform of the test's device, even before its session: ``Platform.ANDROID`` or ``Platform.IOS``."""
     from pytest_device.plugin.state import needs_of, only
 
-    if not needs_of(request.node):  # requested while it runs
+    if not needs_of(request.node):  # requested while the test runs
         request.getfixturevalue("device_sessions")
     return only(needs_of(request.node), "device_platform", "device_sessions").request.platform
 
@@ -106,7 +106,7 @@ def device_drivers(
     """Provide an Appium driver for each device of the test, by its marker's name; quit after the test."""
     from pytest_device.plugin.provider.drivers import started
 
-    del device_sessions  # which the test has now
+    del device_sessions  # needed for its setup only
     with started(_devices(request), request.node, device_appium_options, device_driver_policy) as drivers:
         yield drivers
 
@@ -192,7 +192,7 @@ def device_argent(device_argents: "Mapping[str, Argent]") -> "Argent":
 def device_environment(
     request: pytest.FixtureRequest, device_session: "Session", tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, str]:
-    """Provide environment variables with which the controller's own tools find the test's device."""
+    """Provide environment variables that point the controller's own tools to the test's device."""
     from pytest_device.plugin.markers import ONLY
     from pytest_device.plugin.provider.agents import variables
 
@@ -203,7 +203,7 @@ def device_environment(
 def device_process_environment(
     device_environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> Mapping[str, str]:
-    """Set the variables of ``device_environment`` in this process until the test is over."""
+    """Set the variables of ``device_environment`` in this process for the duration of the test."""
     for name, value in device_environment.items():
         monkeypatch.setenv(name, value)
     return device_environment
@@ -223,7 +223,7 @@ def device_artifacts_dir(request: pytest.FixtureRequest, tmp_path: Path) -> Path
 
 @pytest.fixture(scope="session")
 def device_client(request: pytest.FixtureRequest) -> "SessionClient":
-    """Provide the client of the service; sessions that it creates are stopped at the end of the run at the latest."""
+    """Provide the service's client; sessions that it creates are stopped at the end of the run at the latest."""
     from pytest_device.plugin.provider.backend import CurrentClient
 
     return CurrentClient(_devices(request).backend)

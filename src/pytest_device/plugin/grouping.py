@@ -1,4 +1,4 @@
-"""Groups tests by the devices that they need and the fixtures that they share."""
+"""Groups tests by the devices and shared fixtures that they need."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
 
 _SCOPES: Final = (("package", pytest.Package), ("module", pytest.Module), ("class", pytest.Class))
-"""Fixtures of these scopes are torn down when the next test is elsewhere."""
+"""Fixtures of these scopes are torn down before a test from another package, module or class runs."""
 
 
 class Grouping:
-    """Tests in groups, each examined only once: a suite may have tens of thousands."""
+    """Assigns tests to groups, each test only once: a suite may have tens of thousands."""
 
     def __init__(self) -> None:
         self.needs = Numbers()
-        """Numbers of needs, the same ones in all processes that collect the same tests."""
+        """Numbers of requirements, equal in all processes that collect the same tests."""
         self._models, self._bonds, self._groups = Numbers(), Numbers(), Numbers()
         self._group_of: dict[tuple[DeviceRequirement, ...], int] = {}
         self._known: dict[pytest.Item, tuple[int, int]] = {}
@@ -34,7 +34,7 @@ class Grouping:
         return TestPlan(tuple(self._groups), tuple(self._models), tests, may_order)
 
     def _place(self, item: pytest.Item) -> tuple[int, int]:
-        """Return the group of a test, and its bond."""
+        """Return the group and the bond of a test."""
         needs = tuple(needs_of(item).values())
         if needs not in self._group_of:
             self._group_of[needs] = self._groups[self._group(needs)]
@@ -54,13 +54,13 @@ class Grouping:
 
 
 def _bond(item: pytest.Item) -> str | None:
-    """Return the node of the fixtures that a test shares with others, None if it shares none."""
+    """Return the node whose fixtures a test shares with others, None if it shares none."""
     info = getattr(item, "_fixtureinfo", None)
     if info is None or not info.name2fixturedefs:
         return None
     if parameter := _parameter_of_run(item, info.name2fixturedefs):
         return parameter
-    # A driver that tests share is started anew on another platform: the tests on each stay together.
+    # A shared driver is restarted for another platform: the tests for each platform stay together.
     is_shared = not OF_SCOPE.keys().isdisjoint(info.name2fixturedefs)
     platform = parameters_of(item).get(PLATFORM_ARGUMENT, "") if is_shared else ""
     scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
@@ -71,7 +71,7 @@ def _bond(item: pytest.Item) -> str | None:
 
 
 def _parameter_of_run(item: pytest.Item, definitions: Mapping[str, Sequence[Any]]) -> str | None:
-    """Return the parameters of session-scoped fixtures, which are set up again for each change of a parameter."""
+    """Return the parameters of session-scoped fixtures, which are set up again whenever a parameter changes."""
     callspec = getattr(item, "callspec", None)
     if callspec is None:
         return None

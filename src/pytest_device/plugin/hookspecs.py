@@ -18,7 +18,7 @@ def pytest_device_request(item: pytest.Item, name: str, arguments: dict[str, Any
 
 
 def pytest_device_ready(item: pytest.Item, device_session: "Session") -> None:
-    """React to a session that is ready, before its first test gets it."""
+    """React to a session that is ready, before its first test uses it."""
 
 
 def pytest_device_stopping(item: pytest.Item, device_session: "Session") -> None:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUILD_NUMBER", "BUILD_ID")
-"""Where common CI services name the run; the first that is set is used."""
+"""Variables in which common CI services name the run; the first one that is set is used."""
 PLATFORM_ARGUMENT: Final = "device_platform"
-"""The argument by which a test that is marked for several platforms is parametrized."""
+"""Argument that parametrizes a test marked for several platforms."""
 ONLY: Final = ""
-"""The name of the device of a test that has one."""
+"""Device name in a test with one device."""
 
 _NO_APP: Final = "00000000-0000-0000-0000-000000000000"
 
@@ -37,7 +37,7 @@ Arguments = Mapping[str, Any]
 
 
 def marks_of(node: pytest.Item) -> list[pytest.Mark]:
-    """Return the device markers of a test, the closest first: those of its parameter set before its own."""
+    """Return the device markers of a test, closest first: those of its parameter set before its own."""
     adopt_package_marks(node)
     if node.get_closest_marker("device") is None:
         return []
@@ -48,7 +48,7 @@ def marks_of(node: pytest.Item) -> list[pytest.Mark]:
 
 
 def _own_marks(node: object) -> list[pytest.Mark]:
-    """Return the markers of a node, the closest first; pytest has those of a class's bases before its own."""
+    """Return the markers of a node, closest first; pytest lists those of a class's bases before its own."""
     marks: list[pytest.Mark] = [mark for mark in getattr(node, "own_markers", ()) if mark.name == "device"]
     if not isinstance(node, pytest.Class):
         return marks
@@ -58,12 +58,12 @@ def _own_marks(node: object) -> list[pytest.Mark]:
 
 
 def parameters_of(item: pytest.Item) -> Arguments:
-    """Return the parameters of a test by their names."""
+    """Return the parameters of a test by name."""
     return getattr(getattr(item, "callspec", None), "params", {})
 
 
 def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]:
-    """Return the marker arguments of each device of a test by its name; closer markers take precedence.
+    """Return the marker arguments of each device of a test by device name; closer markers take precedence.
 
     Markers without a name apply to each device; None counts as omitted. Raises ConfigError.
     """
@@ -79,7 +79,7 @@ def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]
 
 
 def _over(outer: Arguments, closer: Arguments) -> dict[str, Any]:
-    """Return the arguments of a closer marker over those of an outer one, without those that it excludes."""
+    """Merge the arguments of a closer marker into an outer one's, without those that they exclude."""
     from pytest_device.sessions.request import SOURCES
 
     dropped: set[str] = set()
@@ -104,13 +104,13 @@ def _name_of(mark: pytest.Mark) -> str:
 
 
 def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
-    """Return the platforms of a device by its marker, else by the settings, valid or not."""
+    """Return the platforms of a device from its marker or the settings, valid or not."""
     match arguments.get("platform", settings.platform):
         case str(platform):
             return (platform,)
         case platforms if isinstance(platforms, list | tuple):
             return tuple(dict.fromkeys(map(str, cast("Iterable[object]", platforms))))
-        case platforms if isinstance(platforms, set | frozenset):  # in one order in all processes
+        case platforms if isinstance(platforms, set | frozenset):  # sorted, so that all processes agree
             return tuple(sorted(map(str, cast("Iterable[object]", platforms))))
         case other:
             return (str(other),)
@@ -118,33 +118,33 @@ def platforms_of(arguments: Arguments, settings: "Settings") -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The parts of a session's name besides the test."""
+    """Parts of a session's name besides the test."""
 
     environ: Mapping[str, str]
     run: str = ""
-    """Used if no CI service names the run."""
+    """Fallback for runs without a CI service's name."""
     needs: "dict[str, DeviceRequirement]" = field(
         default_factory=dict[str, "DeviceRequirement"], compare=False, repr=False
     )
-    """The requirements so far: many tests have the same."""
+    """The requirements so far: many tests share them."""
 
     def holder(self) -> str:
-        """Return the name of this process as the holder of a session."""
+        """Return this process's name as the holder of a session."""
         return f"run {self.run} {self.environ.get('PYTEST_XDIST_WORKER', '')}".strip()
 
     def of(self, item: pytest.Item, share: str) -> str:
-        """Return a name whose first 40 characters distinguish sessions: who shares it comes first."""
+        """Return a name whose first 40 characters distinguish sessions: the tests that share it come first."""
         path, _, test = item.nodeid.partition("::")
         ci_run = next((self.environ[name] for name in CI_RUN_VARIABLES if self.environ.get(name)), self.run)
         worker = self.environ.get("PYTEST_XDIST_WORKER", "")
         test = _sharing(item, share).nodeid.partition("::")[2] if share == Share.CLASS else test or item.name
         sharing = {Share.RUN: [], Share.MODULE: [path]}.get(Share(share), [test, path])
         name = " · ".join(filter(None, [*sharing, item.config.rootpath.name, worker, ci_run]))[:NAME_MAX_LENGTH]
-        return name.encode(errors="replace").decode()  # a file's name may hold bytes that are no text
+        return name.encode(errors="replace").decode()  # file names may contain undecodable bytes
 
 
 def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, Any]]:
-    """Return the arguments of each device of a test: of its markers, with one platform, changed by hooks.
+    """Return the arguments of each device of a test: those of its markers, with one platform, as modified by hooks.
 
     Raises ConfigError.
     """
@@ -186,7 +186,7 @@ def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: 
 def need_of(
     item: pytest.Item, arguments: Arguments, settings: "Settings", names: Names, defaults: Arguments | None = None
 ) -> "DeviceRequirement":
-    """Return the requirement of arguments over ``defaults`` over the settings; raises ConfigError."""
+    """Return the requirement for arguments, then ``defaults``, then the settings; raises ConfigError."""
     from pytest_device.sessions.request import SHARING, SessionRequest, whole_minutes
     from pytest_device.sessions.requirement import DeviceRequirement
 
@@ -209,7 +209,7 @@ def need_of(
     minutes = _minutes(sharing, settings, share, duration or DURATION_MAX_MINUTES, problems)
     if request is None or problems:
         raise ConfigError(*problems)
-    if attach:  # equal for all its tests, whatever they would ask of a session of their own
+    if attach:  # equal for all its tests, whatever they request for their own sessions
         request = SessionRequest(app_id=request.app_id, platform=request.platform, type=request.type)
         return names.needs.setdefault(key, DeviceRequirement(request, Share.RUN, attach=attach))
     defaults_of_ours = [name for name in LEFT_OUT if name not in given and settings.is_default(name)]
@@ -217,7 +217,7 @@ def need_of(
 
 
 def _attached(sharing: Arguments, settings: "Settings", problems: list[str]) -> str:
-    """Return the id of the session to attach to, empty for one to be created; add mistakes to ``problems``."""
+    """Return the ID of the session to attach to, empty to create one; append mistakes to ``problems``."""
     if not (session_id := sharing.get("attach", settings.attach)):
         return ""
     try:
@@ -235,7 +235,7 @@ def _share(sharing: Arguments, settings: "Settings") -> tuple[str, list[str]]:
 
 
 def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
-    """Return how many minutes the session must have left; add mistakes to ``problems``."""
+    """Return the minutes that a reused session must have left; append mistakes to ``problems``."""
     if "test_minutes" not in sharing:
         return _minutes_of_setting(settings, share, duration, problems)
     minutes = sharing["test_minutes"]
@@ -248,9 +248,9 @@ def _minutes(sharing: Arguments, settings: "Settings", share: str, duration: int
 
 
 def _minutes_of_setting(settings: "Settings", share: str, duration: int, problems: list[str]) -> int:
-    """Return the setting; the default, and any without sharing, is reduced for short sessions.
+    """Return the setting; the default, and any value without sharing, is reduced for short sessions.
 
-    A chosen value above the session's duration is an error: it would boot a device for each test.
+    An explicit value above the session's duration is an error: it would boot a device for each test.
     """
     from pytest_device.settings import as_given
 
@@ -264,7 +264,7 @@ def _minutes_of_setting(settings: "Settings", share: str, duration: int, problem
 
 
 def _among(item: pytest.Item, share: str) -> str:
-    """Return the sharing key; as for fixtures, a function outside of a class is its own class."""
+    """Return the sharing key; as with fixtures, a function outside of a class counts as its own class."""
     return share if share == Share.RUN else f"{share} {_sharing(item, share).nodeid}"
 
 
@@ -275,11 +275,11 @@ def _sharing(item: pytest.Item, share: str) -> pytest.Item | pytest.Module | pyt
 
 
 def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]:
-    """Return the arguments of the settings, with the limits at which a lost session ends by itself."""
+    """Return the arguments from the settings, including the limits that end a lost session."""
     from pytest_device.sessions.request import SOURCES
 
     fallback: dict[str, Any] = {
-        "app_id": settings.app_id or _NO_APP,  # reported apart when missing
+        "app_id": settings.app_id or _NO_APP,  # reported separately if missing
         "type": settings.type,
         "device_identifier": settings.identifier,
     }
@@ -290,7 +290,7 @@ def _from_settings(arguments: Arguments, settings: "Settings") -> dict[str, Any]
 
 
 def _bounds(arguments: Arguments, settings: "Settings") -> Iterator[tuple[str, object]]:
-    """Yield the limits; no idle limit where the document forbids it: without a controller or with 1 minute."""
+    """Yield the limits; no idle limit where the document forbids one: without a controller, or for 1 minute."""
     longest = arguments.get("max_duration_minutes", settings.duration_with(arguments.get("max_idle_time_minutes")))
     yield "max_duration_minutes", longest
     idle = settings.max_idle_time_minutes

@@ -17,14 +17,14 @@ OF_ONE: Final = frozenset(
         "session_device_driver",
     }
 )
-"""The fixtures of a test with one device."""
+"""Fixtures for a test with one device."""
 OF_SCOPE: Final = {
     "class_device_driver": "class",
     "module_device_driver": "module",
     "session_device_driver": "session",
 }
-"""The drivers that tests share, by their scopes."""
+"""Drivers that tests share, with their scopes."""
 OF_SEVERAL: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
-"""The fixtures of a test with several devices."""
+"""Fixtures for a test with several devices."""
 MAKING: Final = frozenset({"device_client", "device_lease"})
-"""The fixtures that create sessions without a marker."""
+"""Fixtures that create sessions without a marker."""

@@ -1,4 +1,4 @@
-"""The options at pytest's edge: command line and ini file in, Settings out."""
+"""The options in pytest: reads command line and ini file into Settings."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CHOSEN_DIST: Final = pytest.StashKey[str]()
 """The user's ``--dist``, before pytest-xdist completes it; ``no`` if not given."""
 WIDTH: Final = pytest.StashKey[int]()
-"""The number of pytest-xdist workers, 0 without."""
+"""Number of pytest-xdist workers, 0 without pytest-xdist."""
 _SETTINGS: Final = pytest.StashKey["Settings"]()
 
 
@@ -39,7 +39,7 @@ def add(parser: pytest.Parser) -> None:
 
 
 def will_run(config: pytest.Config) -> bool:
-    """Return whether the tests will run: some options of pytest only list them."""
+    """Return whether the tests will run: some pytest options only list them."""
     return not any(config.getoption(option, default=False) for option in _LOOKING)
 
 
@@ -54,13 +54,13 @@ def settings_of(config: pytest.Config) -> "Settings":
 
 
 def _from_ini(config: pytest.Config, name: str) -> str | None:
-    """Return a value of the ini file; paths are relative to the rootdir, as pytest's own are."""
+    """Return a value of the ini file; paths are relative to the rootdir, as pytest's own."""
     text = _text(config.getini(name))
     return str(config.rootpath / text) if text and name in (Options.builds_dir.ini, Options.app_root.ini) else text
 
 
 def misspelled(config: pytest.Config) -> Iterator[str]:
-    """Yield each key of the ini file that nobody has declared, and that is nearly one of ours."""
+    """Yield each undeclared key of the ini file that resembles one of ours."""
     from difflib import get_close_matches
 
     given: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get("inicfg", {})  # the old name warns
@@ -81,7 +81,7 @@ def _is_declared(config: pytest.Config, key: str) -> bool:
 def header(config: pytest.Config) -> list[str]:
     """Return header lines with service, app and limits, none if no service is configured; with ``-v`` all settings."""
     if not _is_set(config, Options.url, Options.local):
-        return []  # most runs: without loading the settings
+        return []  # the settings need not be loaded, as in most runs
     from pytest_device.errors import ConfigError
 
     try:
@@ -98,7 +98,7 @@ def _facts(settings: "Settings") -> Iterator[str]:
         yield f"local service ({settings.source('local')})"
     else:
         yield f"{settings.url} ({settings.source('url')})"
-        yield f"app ID {f'{settings.app_id[:8]}…' if settings.app_id else 'not set'}"  # whole with -v
+        yield f"app ID {f'{settings.app_id[:8]}…' if settings.app_id else 'not set'}"  # shown in full with -v
     longest = settings.duration_with()
     limit = f"{longest} min" if isinstance(longest, int) else "the account's default"
     yield f"sessions up to {limit} (idle {settings.max_idle_time_minutes})"
@@ -138,7 +138,7 @@ def is_sharded(config: pytest.Config) -> bool:
 def note_distribution(config: pytest.Config) -> None:
     """Store the user's options for pytest-xdist before it completes them."""
     config.stash[CHOSEN_DIST] = str(config.getoption("dist"))
-    if is_dry_run(config):  # which needs no workers
+    if is_dry_run(config):  # needs no workers
         config.stash[WIDTH] = _width(config)
         config.option.numprocesses = 0
 
@@ -147,7 +147,7 @@ def _width(config: pytest.Config) -> int:
     number: int | str | None = config.getoption("numprocesses")
     if number in {"auto", "logical"}:
         number = config.hook.pytest_xdist_auto_num_workers(config=config)
-    if number is None:  # --tx, as in 3*popen
+    if number is None:  # --tx, for example 3*popen
         distributes = config.getoption("dist") != "no" or config.getoption("distload")
         specs: list[str] = (config.getoption("tx") or []) if distributes else []
         number = sum(int(many) if many.isdigit() else 1 for many, _, _ in (spec.partition("*") for spec in specs))
@@ -156,7 +156,7 @@ def _width(config: pytest.Config) -> int:
 
 
 def others_that_assign(config: pytest.Config, *, workers: bool = True) -> list[str]:
-    """Return what prevents assigning tests to workers by their devices; some apply only with workers."""
+    """Return the options that prevent assigning tests to workers by device; some apply only with workers."""
     chosen = config.stash.get(CHOSEN_DIST, "no")
     others = {
         f"--dist {chosen}": workers and chosen != "no",
@@ -174,7 +174,7 @@ def _has_scheduler(config: pytest.Config) -> bool:
 
 
 def usage_error(problems: Iterable[str]) -> pytest.UsageError:
-    """Return an error with each problem on its own line; pytest itself prefixes only the first."""
+    """Return an error with each problem on its own line; pytest prefixes only the first."""
     return pytest.UsageError("\nERROR: ".join(problems))
 
 

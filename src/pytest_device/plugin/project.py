@@ -1,4 +1,4 @@
-"""The app's project in a run: what it adds to settings, requests and capabilities."""
+"""The app's project in a run: adds to settings, requests and capabilities."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -49,9 +49,9 @@ def needed_project(config: pytest.Config, what: str) -> "Project":
 
 
 def opened(config: pytest.Config, given: Mapping[str, Any]) -> "dict[str, Any]":
-    """Return arguments with what the project says: the link of ``open_route``, the SDK version of ``vendor_go``.
+    """Return arguments completed from the project: the link of ``open_route``, the SDK version of ``vendor_go``.
 
-    Raises ConfigError for a link that opens nothing.
+    Raises ConfigError for a link that does not open a route.
     """
     arguments, project = dict(given), project_of(config)
     route, params = arguments.pop("open_route", None), arguments.pop("route_params", None)
@@ -92,14 +92,14 @@ def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
 
 
 def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> "Links":
-    """Return the links of a test, for its platform if its devices have one."""
+    """Return a test's deep links, for its platform if all its devices have the same."""
     platforms = {str(one["platform"]) for one in arguments.values() if "platform" in one}
     go = any(one.get("vendor_go") is True for one in arguments.values())
     return _links(project, platforms.pop() if len(platforms) == 1 else None, go=go)
 
 
 def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platform: str) -> dict[str, str]:
-    """Return the capability that names the project's app, unless the suite's name an app or a browser."""
+    """Return the capability that names the project's app, unless the suite's capabilities name an app or a browser."""
     project = project_of(config)
     if project is None or {name.rpartition(":")[2] for name in capabilities} & _CHOSEN:
         return {}

@@ -1,4 +1,4 @@
-"""Wraps each test of a run with devices: releases its devices, completes its report."""
+"""Wraps each test of a run with devices: releases its devices and completes its report."""
 
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pytest_device.sessions.models import Session
 
 _BLAMED: Final = pytest.StashKey[DeviceError]()
-"""An infrastructure error of a test that hooks were not notified of yet."""
+"""A test's infrastructure error that hooks were not notified of yet."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
-"""A controller's refusal of a call by the suite, in a fixture as in a test: the suite's own error."""
+"""A controller's refusal of a call by the suite, in a fixture or a test: the suite's own error."""
 
 
 class DeviceTests(TimerNotes):
@@ -50,25 +50,25 @@ class DeviceTests(TimerNotes):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Note the current test, and boot devices of later tests in parallel."""
+        """Set the current test, and start booting devices for later tests."""
         self._log.item = self.devices.item = item
         self.devices.look_ahead(item)
 
     @pytest.hookimpl(tryfirst=True)  # before pytest sets up
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Let the test go on with a driver of a wider scope, or get a new one."""
+        """Resume a driver of a wider scope, or request a new one."""
         self.devices.resume(item)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)  # around what tears down, within what captures and logs
+    @pytest.hookimpl(wrapper=True, trylast=True)  # around teardown, inside of capturing and logging
     def pytest_runtest_teardown(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Release the test's sessions after all fixtures that use them were torn down."""
+        """Release the test's sessions after teardown of all fixtures that use them."""
         try:
             result = yield
         except (KeyboardInterrupt, pytest.exit.Exception):
-            raise  # the end of the run stops what is left
-        except BaseException as error:  # also what pytest.fail() raises
+            raise  # the end of the run stops the remaining sessions
+        except BaseException as error:  # including what pytest.fail() raises
             item.stash[FAILED] = True
             try:
                 self._give_back(item, nextitem)
@@ -99,11 +99,11 @@ class DeviceTests(TimerNotes):
             session = next(iter([*at_fault, *sessions.values()]), None)
             item.ihook.pytest_device_infrastructure_error(item=item, error=error, device_session=session)
 
-    @pytest.hookimpl(wrapper=True)  # around what makes expected failures of some
+    @pytest.hookimpl(wrapper=True)  # around plugins that handle expected failures
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Mark errors that are not the test's fault, and add what is known of the devices."""
+        """Mark errors that are not the test's fault, and add details of the devices."""
         self._shorten(item, call.excinfo)
         report = yield
         item.stash[FAILED] = report.failed or (report.when != "setup" and item.stash.get(FAILED, False))
@@ -119,13 +119,13 @@ class DeviceTests(TimerNotes):
         verdict = verdict_of(error) if error and call.excinfo else None
         attach(report, self._log.take(), verdict, cause=cause, waited=item.stash.get(WAITED, 0.0))
         item.stash[WAITED] = 0.0
-        if self._signals.exit_status is not None:  # still here: the test has caught the KeyboardInterrupt
+        if self._signals.exit_status is not None:  # still running: the test caught the KeyboardInterrupt
             item.session.shouldstop = "terminated by a signal"
         return report
 
     def _shorten(self, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException] | None) -> None:
         if excinfo and isinstance(excinfo.value, NotAttemptedError):
-            excinfo.traceback = excinfo.traceback[-1:]  # pytest reads the source of each, for many tests
+            excinfo.traceback = excinfo.traceback[-1:]  # pytest reads the source for each entry, for many tests
         elif excinfo and not item.config.getoption("fulltrace"):
             shorten(excinfo.value)
 
@@ -147,7 +147,7 @@ class DeviceTests(TimerNotes):
             self._add_log(item, report)  # the message lacks the reason
 
     def pytest_runtest_logfinish(self) -> None:
-        """Learn what a forked child has met."""
+        """Collect the results of forked children."""
         self.devices.children.learn()
 
     def _look_up(
@@ -157,7 +157,7 @@ class DeviceTests(TimerNotes):
         excinfo: pytest.ExceptionInfo[BaseException],
         error: DeviceError | None,
     ) -> DeviceError | None:
-        """Check the sessions of a failed test; return the error that is to blame instead of the test."""
+        """Check the sessions of a failed test; return the error that caused the failure."""
         problem = self.devices.loss(item, excinfo.value)
         if problem is None or (error and not isinstance(error, ControllerLostError)):
             return error
@@ -185,15 +185,15 @@ class DeviceTests(TimerNotes):
 
     @pytest.hookimpl(tryfirst=True)  # before pytest's debugger takes over
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
-        """Show a person where the device of a failed test is, and wait if requested."""
+        """Show the user where to find the device of a failed test, and wait if requested."""
         if not isinstance(node, pytest.Item) or not (taken := self.devices.taken(node)):
             return
         if self._pause.offer(taken, keep=self._settings.keep_on_failure):
-            spend(taken_by(node))  # the person may have changed anything on it
+            spend(taken_by(node))  # the user may have changed the device
 
 
 def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:
-    """Return the error of providing a device, also from among several; what the test itself raises is the test's."""
+    """Return the error of providing a device, also from an exception group; the test's own errors are the test's."""
     if call.excinfo is None:
         return None
     error: object = call.excinfo.value

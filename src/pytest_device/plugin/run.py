@@ -1,4 +1,4 @@
-"""Takes one pytest process through a run with device tests: connection, tests, end."""
+"""Runs one pytest process with device tests: connection, tests, end."""
 
 import os
 import sys
@@ -45,14 +45,14 @@ class DeviceRun:
         self._ordered: Sequence[pytest.Item] = ()
 
     def missing(self) -> list[str]:
-        """Return which settings the tests still need."""
+        """Return the missing settings that the tests need."""
         if not will_run(self._config) or is_dry_run(self._config):
             return []
         attended = self.settings.keep_on_failure and self._pause.is_possible()
         return list(self.settings.service_problems(attended=attended))
 
     def register(self, ordered: Sequence[pytest.Item], grouping: Grouping) -> None:
-        """Register for the run; ``ordered`` are the tests, none if another plugin ordered them.
+        """Register for the run; ``ordered`` are the tests, empty if another plugin ordered them.
 
         Ends an earlier run in this process (``--looponfail``).
         """
@@ -65,12 +65,12 @@ class DeviceRun:
         if self._terminal:
             self._config.pluginmanager.register(self._terminal, "device-terminal")
 
-    @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reports that all is collected
+    @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reports the end of collection
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Send the coordinator what this worker's tests need, and receive from then on which of them it will get."""
+        """Send this worker's requirements to the coordinator, which from then on reports the tests that it assigns."""
         if self._link is None:
             return
-        may_order = bool(self._ordered) and _is_in_order(session.items, self._ordered)  # else --ff, or another plugin
+        may_order = bool(self._ordered) and _is_in_order(session.items, self._ordered)  # else --ff or another plugin
         plan = self._grouping.plan(session.items, may_order=may_order)
         self._lookahead = self._link.lookahead(session.items, self._grouping.needs, self.settings)
         self._link.send_plan(plan)
@@ -86,7 +86,7 @@ class DeviceRun:
             devices = self._connection.open(session.items, self._redactor, self._lookahead, self._pause, judge)
         except ConfigError as error:
             raise usage_error(error.problems) from None
-        if faked := sys.modules.get("pyfakefs.fake_filesystem_unittest"):  # ledger and artifacts belong on the disk
+        if faked := sys.modules.get("pyfakefs.fake_filesystem_unittest"):  # write ledger and artifacts to the real disk
             ours = [module for name, module in sys.modules.items() if name.startswith("pytest_device")]
             faked.Patcher.SKIPMODULES.update(ours)
         self._config.stash[CURRENT_DEVICES] = devices
@@ -97,13 +97,13 @@ class DeviceRun:
         """Shut down in order."""
         self._signals.close()
 
-    @pytest.hookimpl(wrapper=True, trylast=True)  # after pytest has torn down what an interrupt left, or has failed to
+    @pytest.hookimpl(wrapper=True, trylast=True)  # after pytest's teardown, even if it was interrupted or failed
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Stop the remaining sessions."""
         try:
             yield
         finally:
-            if os.getpid() == self._pid:  # else a forked child that runs on to the end: its parent reconciles
+            if os.getpid() == self._pid:  # otherwise a forked child that runs to the end: its parent reconciles
                 self._finish(session)
 
     def _finish(self, session: pytest.Session) -> None:
@@ -117,8 +117,8 @@ class DeviceRun:
 
 
 def _is_in_order(items: Sequence[pytest.Item], ordered: Sequence[pytest.Item]) -> bool:
-    """Return whether tests are in the same order as before, but for those that are gone."""
-    if items == ordered:  # by far the quickest way to find out, and nearly always true
+    """Return whether tests are in the same order as before, except for removed ones."""
+    if items == ordered:  # much faster, and nearly always true
         return True
     places = {item: place for place, item in enumerate(ordered)}
     now = [places.get(item, -1) for item in items]

@@ -1,4 +1,4 @@
-"""Fixtures and their scopes: which tests may share a driver, and what is set up before what."""
+"""Fixtures and their scopes: which tests may share a driver, and the order of setup."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 _SCOPES: Final = ("function", "class", "module", "package", "session")
 """From the narrowest to the widest."""
 _SHARES: Final = {"class": (Share.CLASS, Share.MODULE, Share.RUN), "module": (Share.MODULE, Share.RUN)}
-"""Who may share the device of a driver, by the driver's scope; else the whole run."""
+"""Scopes in which a driver's device may be shared, by the driver's scope; otherwise the whole run."""
 _NODES: Final[Mapping[str, type[pytest.Collector]]] = {"class": pytest.Class, "module": pytest.Module}
 _XUNIT: Final = ("_unittest_setUpClass_fixture_", "_xunit_setup_class_fixture_", "_xunit_setup_module_fixture_")
-"""What pytest calls the set-up of classes and modules that they define themselves."""
+"""Prefixes of pytest's names for the setup of classes and modules."""
 
 
 def too_narrow(item: pytest.Function) -> Iterator[str]:
-    """Yield each fixture of the suite that requests one of this plugin whose scope is narrower."""
+    """Yield a problem for each fixture of the suite that requests a narrower-scoped fixture of this plugin."""
     for name, definitions in _definitions(item).items():
         for definition in definitions:
             at = _SCOPES.index(definition.scope)
@@ -44,13 +44,13 @@ def _instead(requested: str, at: int) -> str:
 
 
 class DriverSharing:
-    """Finds tests that cannot share a driver though they request to."""
+    """Finds tests that request a shared driver but cannot share it."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, str, object], tuple[str, DeviceRequirement]] = {}
 
     def check(self, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
-        """Raise ConfigError if a test cannot use the driver of others; those on several platforms have one on each."""
+        """Raise ConfigError if a test cannot use the shared driver; tests on several platforms have one for each."""
         names: Sequence[str] = getattr(item, "fixturenames", ())
         wide = [name for name in OF_SCOPE if name in names]
         problems = [
@@ -82,13 +82,13 @@ class DriverSharing:
 
 
 def set_up_order(item: pytest.Function) -> list[str]:
-    """Return a test's fixtures in the order of their set-up: its sessions last, after whatever may skip the test.
+    """Return a test's fixtures in setup order: its sessions last, after any fixture that may skip the test.
 
-    Appium's options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
-    its like come after the other fixtures of their scope: they find a shared driver there.
+    Appium options come before the first fixture with a session: a mistake in them costs no device. ``setUpClass`` and
+    similar methods come after the other fixtures of their scope, so that they find a shared driver.
     """
     names, definitions = item.fixturenames, _definitions(item)
-    if "device_sessions" not in names:  # a list of its own, since pytest shares one among the items of a function
+    if "device_sessions" not in names:  # a copy, since pytest shares the list among the items of a function
         names = [*names, "device_sessions"]
     if not OF_SCOPE.keys().isdisjoint(names):
         scopes = {name: _SCOPES.index(of_name[-1].scope) for name, of_name in definitions.items() if of_name}
@@ -100,7 +100,7 @@ def set_up_order(item: pytest.Function) -> list[str]:
 
 
 def _has_session(name: str, definitions: Mapping[str, Sequence[Any]], seen: frozenset[str] = frozenset()) -> bool:
-    """Return whether a fixture requests the test's sessions, itself or by others."""
+    """Return whether a fixture requests the test's sessions, directly or through others."""
     if name == "device_sessions" or name in seen or not definitions.get(name):
         return name == "device_sessions"
     return any(_has_session(one, definitions, seen | {name}) for one in definitions[name][-1].argnames)

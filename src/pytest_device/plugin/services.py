@@ -1,4 +1,4 @@
-"""The fixtures of the app under test and of the services that it talks to."""
+"""The fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
@@ -22,11 +22,11 @@ S = TypeVar("S")
 
 @pytest.fixture(scope="session")
 def device_app(request: pytest.FixtureRequest) -> "Project":
-    """Provide the project of the app under test, of ``device_app_root``."""
+    """Provide the project of the app under test, from ``device_app_root``."""
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.project import needed_project
 
-    settings_of(request.config)  # loads it
+    settings_of(request.config)  # loads the project
     return needed_project(request.config, "device_app")
 
 
@@ -62,7 +62,7 @@ def device_identity_provider(
 def device_sign_in(
     request: pytest.FixtureRequest, device_identity_provider: "IdentityProvider"
 ) -> "Callable[..., TokenResponse]":
-    """Provide a function that returns a user's tokens, signed in without a browser: ``device_sign_in("ada")``."""
+    """Provide a function that signs a user in without a browser and returns the tokens: ``device_sign_in("ada")``."""
     from pytest_device.plugin.output.secrets import redactor_of
 
     def sign_in(

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pytest_device.settings import Settings
 
 DURATIONS_FILE: Final = ".test_durations"
-"""Where pytest-split keeps the seconds of tests by their node ids: part of the repository, so the same everywhere."""
+"""pytest-split's file of test durations in seconds by node ID: part of the repository, so the same everywhere."""
 SHARD_LINE: Final = pytest.StashKey[str]()
 UNKNOWN_WITH_DEVICE: Final = 10_000
-"""Milliseconds where no duration is known at all: only the ratio to the other matters then, and to a boot."""
+"""Milliseconds if no duration is known at all: only the ratio to UNKNOWN_WITHOUT and to a boot matters then."""
 UNKNOWN_WITHOUT: Final = 1_000
 _LONGEST_SECONDS: Final = 86_400.0
 _LOSES_TESTS: Final = {
@@ -66,7 +66,7 @@ def _fingerprint(tests: Sequence[tuple[str, object]], parts: Sequence[int]) -> s
 
 
 def read_durations(path: Path) -> Mapping[str, int]:
-    """Return milliseconds by node id, nothing without such a file; raises ConfigError for one that cannot be read."""
+    """Return milliseconds by node ID, empty if the file is missing; raises ConfigError if it is invalid."""
     try:
         values: object = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def read_durations(path: Path) -> Mapping[str, int]:
 
 
 def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[Work]:
-    """Return tests, given as node id and group, with their durations; unknown ones get the average."""
+    """Return tests, given as node ID and group, with their durations; unknown ones get the average."""
     found = [known[nodeid] for nodeid, _ in tests if nodeid in known]
     average = sum(found) // len(found) if found else None
 

@@ -8,20 +8,20 @@ from types import FrameType
 from typing import Any, Final
 
 OBEYED: Final = 3
-"""The number of signals that interrupt even a run that is shutting down; earlier ones are only counted."""
+"""The third signal during shutdown interrupts it after all; earlier ones are only counted."""
 
 TOGETHER_SECONDS: Final = 0.5
-"""Signals so close to each other are one: a second KeyboardInterrupt would strike while the first one unwinds."""
+"""Signals within this time count as one: a second KeyboardInterrupt would interrupt the handling of the first."""
 
-_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # Windows knows no SIGHUP, others no SIGBREAK
+_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # SIGHUP does not exist on Windows, SIGBREAK only there
 
 
 class EndInOrder:
-    """Raises KeyboardInterrupt for each of these signals, until the end that it began is to take its time.
+    """Raises KeyboardInterrupt for each of these signals, until the shutdown that it caused must not be interrupted.
 
-    Nothing else happens in a handler: no call, no wait for a lock, no file; but ``on_termination`` is called first for
-    all others than Ctrl-C, which SIGKILL may follow soon. Handlers are set in the main thread only, and only in
-    place of the default, so that a signal that is ignored (as under nohup) or handled by somebody else stays so.
+    The handler does nothing else: no call, no lock, no file. The exception is ``on_termination``, which is called first
+    for all signals but Ctrl-C, because SIGKILL may follow soon. Handlers are set in the main thread only, and only
+    replace the default, so that signals stay ignored (as under nohup) or handled by other code.
     """
 
     def __init__(self, on_termination: Callable[[], None] = lambda: None) -> None:
@@ -34,7 +34,7 @@ class EndInOrder:
 
     @property
     def exit_status(self) -> int | None:
-        """What the run ends with, as shells count it; None when no signal came, and for Ctrl-C, which pytest knows."""
+        """Exit status by the shells' convention; None without a signal, and for Ctrl-C, which pytest handles."""
         others = [number for number in self._numbers if number != signal.SIGINT]
         return 128 + others[0] if others else None
 
@@ -50,7 +50,7 @@ class EndInOrder:
                 self._replaced[number] = present
 
     def close(self) -> None:
-        """Don't interrupt from here on: the run is shutting down."""
+        """Do not interrupt from here on: the run is shutting down."""
         self._closing = True
 
     def restore(self) -> None:
@@ -59,11 +59,11 @@ class EndInOrder:
         self._replaced.clear()
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        __tracebackhide__ = True  # pytest shows where the run was when the signal came
+        __tracebackhide__ = True  # show where the run was interrupted
         self._numbers.append(number)
         if number != signal.SIGINT:
             self._on_termination()
-        # Not pytest.exit(): its exception is one that a test's "except Exception" would swallow.
+        # Not pytest.exit(): a test's "except Exception" would swallow its exception.
         self._noted += self._closing
         again = time.monotonic() - self._raised_at < TOGETHER_SECONDS
         if self._noted == OBEYED or not (self._closing or again):

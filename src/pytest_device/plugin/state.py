@@ -1,4 +1,4 @@
-"""Keys of a test's stash and of pytest-xdist's messages that several rooms of the plugin use."""
+"""Stash keys and pytest-xdist message keys that several subpackages of the plugin use."""
 
 import json
 from collections import Counter
@@ -28,34 +28,34 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOCAL: Final = "device_local"
-"""Key of a worker's input: address, token and log of the run's local service. The token goes through the pipe."""
+"""Key in a worker's input: URL, token and log of the run's local service. The token goes through the pipe."""
 RUN: Final = "device_run"
-"""Key of a worker's input: the name that all processes of the run share."""
+"""Key in a worker's input: the name of the run, the same for all its processes."""
 SERVICES: Final = "device_services"
-"""Key of a worker's input: what lets it use the services that the coordinator holds for the run, a secret."""
+"""Key in a worker's input: URL and key of the services that the coordinator runs for all workers; the key is secret."""
 SESSION_URL: Final = "device_session_url"
-"""The user property of a report with the session page of its test."""
+"""User property of a report: the test's session page."""
 PROBLEMS: Final = "device_problems"
-"""Key of a worker's output: its usage errors."""
+"""Key in a worker's output: its usage errors."""
 
 ARGUMENTS: Final = pytest.StashKey[dict[str, dict[str, Any]]]()
-"""The marker arguments of a test's devices, by their names."""
+"""Marker arguments of a test's devices, by device name."""
 NEEDS: Final = pytest.StashKey[dict[str, "DeviceRequirement"]]()
-"""The requirements made of them, as far as they are known at collection."""
+"""Requirements of a test's devices, as far as they are known at collection."""
 NOT_LEFT: Final = pytest.StashKey[bool]()
-"""Whether a test does not count as remaining: it is done, or did not request its device at collection."""
+"""Whether a test no longer counts as remaining: it is done, or requested no device at collection."""
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
-"""The Appium drivers that a test has, by its devices' names."""
+"""A test's Appium drivers, by device name."""
 STARTS: Final = pytest.StashKey[dict[str, "Attempted"]]()
-"""The starts of drivers that a test is about to come to."""
+"""Driver starts that a test has reserved but not made yet."""
 USES: Final = pytest.StashKey[dict[str, "Use"]]()
-"""The agent-device or argent access of a test, by its devices' names."""
+"""A test's access to agent-device or argent, by device name."""
 PROVIDING: Final = pytest.StashKey[DeviceError]()
-"""The last error while a device or a driver was provided to a test."""
+"""The last error while providing a device or a driver to a test."""
 FAILED: Final = pytest.StashKey[bool]()
 """Whether the current attempt at a test has failed."""
 WAITED: Final = pytest.StashKey[float]()
-"""For how many seconds a test waited for its devices, until its next report."""
+"""Seconds that a test waited for its devices, until its next report."""
 _HISTORY: Final = pytest.StashKey[History]()
 
 
@@ -68,12 +68,12 @@ class Use:
 
 
 def needs_of(item: pytest.Item) -> dict[str, "DeviceRequirement"]:
-    """Return what a test needs, by its devices' names, nothing when it needs none."""
+    """Return a test's requirements by device name, empty if it has none."""
     return item.stash.get(NEEDS, None) or {}
 
 
 def planned(item: pytest.Item) -> Counter["DeviceRequirement"]:
-    """Return how often a test has each of its needs."""
+    """Return how often a test has each of its requirements."""
     return Counter(needs_of(item).values())
 
 
@@ -90,19 +90,19 @@ def history_of(config: pytest.Config) -> History:
 
 
 def only(values: Mapping[str, T], fixture: str, instead: str) -> T:
-    """Return what a fixture provides for the one device of a test; raise ConfigError if there are several."""
+    """Return the fixture's value for the test's one device; raise ConfigError if it has several."""
     if ONLY in values:
         return values[ONLY]
     raise ConfigError(several_devices(fixture, instead, values))
 
 
 def several_devices(fixture: str, instead: str, names: Collection[str]) -> str:
-    """Return the error of a test with several devices that uses a fixture of one."""
+    """Return the error for a test with several devices that uses a fixture for one."""
     return f"{fixture} can't be used with several devices ({', '.join(names)}); use {instead}[{json.dumps(min(names))}]"
 
 
 def release_starts(item: pytest.Item) -> None:
-    """Give up the starts of drivers that a test has not come to."""
+    """Release the driver starts that a test has reserved but not made."""
     for start in item.stash.setdefault(STARTS, {}).values():
         start.release()
 
@@ -114,13 +114,13 @@ def check_type(session: "Session", fixture: str, needed: SessionType) -> None:
 
 
 def note_session(item: pytest.Item, session: "SessionRef") -> None:
-    """Add a session to the user properties of a test's reports, of JUnit too; its page is empty where it has none."""
+    """Add a session to the user properties of a test's reports, including JUnit XML; its URL is empty if unknown."""
     item.user_properties += [("device_session", session.session_id), (SESSION_URL, session.url)]
 
 
 @contextmanager
 def providing(item: pytest.Item) -> Generator[None]:
-    """Note an error while a test's device is provided: it is never the test's fault."""
+    """Record an error while a test's device is provided: it is never the test's fault."""
     try:
         yield
     except DeviceError as error:

@@ -1,1 +1,1 @@
-"""What people read: events as text and figures. Knows nothing of pytest."""
+"""Formats events for people, as text and figures. Knows nothing of pytest."""

@@ -1,4 +1,4 @@
-"""Errors that are not the tests' own, by their causes."""
+"""Groups errors that are not the tests' own by cause."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from pytest_device.sessions.events import StartFailed
 class Incident:
     """An error that is not the test's own, and the session pages of the test.
 
-    ``cause`` is the error of an earlier test, for which nothing was attempted for this one.
+    ``cause`` is the error of an earlier test because of which this test was not attempted.
     """
 
     verdict: str
@@ -32,7 +32,7 @@ class Incident:
 
 
 class Trouble(NamedTuple):
-    """All incidents of one cause, and the pages of other sessions that failed alike."""
+    """All incidents with one cause, and the pages of other sessions that failed alike."""
 
     incidents: Sequence[Incident]
     pages: Sequence[str]
@@ -47,7 +47,7 @@ class Trouble(NamedTuple):
 
 
 def troubles_of(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, Trouble]:
-    """Return incidents by what is the same in all errors of one cause, with the sessions that failed alike."""
+    """Group incidents by the common part of their errors, with the sessions that failed alike."""
     by_cause: dict[str, list[Incident]] = {}
     for incident in incidents:
         by_cause.setdefault(alike(incident.text), []).append(incident)
@@ -56,7 +56,7 @@ def troubles_of(incidents: Iterable[Incident], not_started: Sequence[StartFailed
 
 
 def alike(text: str) -> str:
-    """Return an error without what differs from session to session: addresses, ids, times."""
+    """Return an error without the parts that differ between sessions: URLs, IDs, times."""
     return re.sub(
         r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", without_pages(text)
     )

@@ -1,4 +1,4 @@
-"""Events as lines that a watching person reads."""
+"""Formats events as lines for users who watch the run."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -31,9 +31,9 @@ from pytest_device.sessions.events import (
 from pytest_device.spec import STATES
 
 PATIENCE_SECONDS: Final = 5.0
-"""A shorter wait needs no explanation: it gets a line only with ``-v``."""
+"""Waits up to this many seconds need no explanation: they get a line only with ``-v``."""
 _UNUSUAL: Final = 1.5
-"""A boot takes longer than usual if it takes so many times as long as the usual one."""
+"""Factor by which a boot must exceed the usual time to count as long."""
 
 _PAGE: Final = re.compile(r" \((?:session page: )?https?://[^\s()]+\)")
 _COLOURS: Final[Mapping[type[Event], str]] = {
@@ -46,7 +46,7 @@ _COLOURS: Final[Mapping[type[Event], str]] = {
 
 
 def needs_line(event: Event, usual_seconds: float | None) -> bool:
-    """Return whether a person wants to read of an event also without ``-v``: of trouble, and of long boots."""
+    """Return whether an event gets a line even without ``-v``: trouble, and long boots."""
     match event:
         case StateChanged() | Ready():
             return event.session.waited_seconds > max(PATIENCE_SECONDS, _UNUSUAL * (usual_seconds or 0.0))
@@ -57,7 +57,7 @@ def needs_line(event: Event, usual_seconds: float | None) -> bool:
 
 
 def line_of(event: Event) -> str:
-    """Return what a watching person reads of an event; addresses have lines of their own, so that they do not wrap."""
+    """Format an event for users who watch the run; each URL gets its own line, so that it does not wrap."""
     match event:
         case Queued():
             return f"queued for {event.waited_seconds:.1f} s"
@@ -68,7 +68,7 @@ def line_of(event: Event) -> str:
 
 
 def _start_line(event: SessionEvent) -> str:
-    """Return the line of a session on its way to a test, without its label, or what ``_end_line`` returns."""
+    """Format the line of a session on its way to a test, without its label; other events use ``_end_line``."""
     of, device = event.session, f" on {detail_of(event)}" if detail_of(event) else ""
     match event:
         case Created() | Attached():
@@ -113,20 +113,20 @@ def _where(session: SessionRef) -> str:
 
 
 def without_pages(text: str) -> str:
-    """Return a text without the addresses in its parentheses."""
+    """Return a text without the URLs in parentheses."""
     return _PAGE.sub("", text)
 
 
 def with_pages(text: str, pages: Iterable[str]) -> str:
-    """Return a text with each session page on a line of its own, where it wraps last, and once."""
+    """Return a text followed by each distinct session page on its own line, to avoid wrapping."""
     return "\n".join([without_pages(text), *(f"    {page}" for page in dict.fromkeys(filter(None, pages)))])
 
 
 def colour_of(event: Event) -> str:
-    """Return the colour of an event's line, nothing for the terminal's own."""
+    """Return the colour of an event's line, empty for the terminal's default."""
     return _COLOURS.get(type(event), "")
 
 
 def cause_of(event: StartFailed) -> str:
-    """Return why a session failed to start, without the words that say no more than that it did."""
+    """Return why a session failed to start, without the words that only repeat that it did."""
     return event.reason.removeprefix(NOT_STARTED).lstrip(",: ")

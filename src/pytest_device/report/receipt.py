@@ -1,4 +1,4 @@
-"""Counts what a run did with sessions, from its events."""
+"""Counts a run's sessions, times and errors from its events."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,11 +28,11 @@ from pytest_device.sessions.events import (
 from pytest_device.sessions.states import OVER, RETRIABLE, Outcome, final_outcome, is_left_by_all
 
 MOST_LISTED: Final = 10
-"""So many things of one kind are listed: more would push the test results off the screen."""
+"""Maximum number of listed items of one kind: more would push the test results off the screen."""
 _SHOWN_SECONDS: Final = 1.0
-"""Shorter times in the queue are those of one attempt at a lock, not of a wait."""
+"""Minimum queue time to show: shorter times are single lock attempts, not waits."""
 _ALWAYS: Final = frozenset({"created", "stopped"})
-"""What is counted in the receipt even where there is none."""
+"""Counts that are shown even if they are 0."""
 _WORDS: Final = {
     "taken_over": "taken over",
     "stopped": "stopped (confirmed)",
@@ -43,14 +43,14 @@ _E = TypeVar("_E", bound=SessionEvent)
 
 
 class Line(NamedTuple):
-    """A line of the receipt, and the colour it has where there are colours."""
+    """A line of the receipt, and its colour if the output has colours."""
 
     text: str
     colour: str = ""
 
 
 class _Record:
-    """The events of one session, in the order in which they came."""
+    """The events of one session, in order of arrival."""
 
     def __init__(self) -> None:
         self.events: list[SessionEvent] = []
@@ -60,18 +60,18 @@ class _Record:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Return what came of it, None while nobody has tried to end it."""
+        """Return the session's outcome, None while nothing has tried to end it."""
         return final_outcome(self._outcomes(), self._users())
 
     def not_stopped(self) -> SessionEvent:
-        """Return the event that says best why it may be running: that of the newest stop, else the newest."""
+        """Return the event that best explains why it may be running: that of the newest stop, else the newest."""
         tried = [event for event in self.events if outcome_of(event) in RETRIABLE]
         return (tried or self.events)[-1]
 
     def running_seconds(self) -> float:
-        """Return for how many seconds the run had it: each process reports its own time, but for the last stop.
+        """Return the seconds that the run used it: each process reports its own time, except in the last stop.
 
-        Where all have left it up before, that one reports the whole time since it was created.
+        If all processes had kept it warm before, that stop reports the whole time since its creation.
         """
         stopped = [event.running_seconds for event in self.of(Stopped)[-1:]]
         warm = [event.used_seconds for event in self.of(KeptWarm)]
@@ -80,7 +80,7 @@ class _Record:
         return _sum(stopped if stopped and self.of(Created) else warm)
 
     def waited_seconds(self) -> float:
-        """Return how many seconds the run waited for it: not while it started behind the tests."""
+        """Return the seconds that the run waited for it, not counting its start in the background."""
         last = next(iter([*self.of(Ready)[-1:], *self.of(TakenOver)[-1:], self.events[-1]])).session
         if last.late_seconds is not None or self.of(Unused):
             return 0.0
@@ -92,33 +92,33 @@ class _Record:
         return [outcome for event in self.events if (outcome := outcome_of(event))]
 
     def _users(self) -> int:
-        """Return how many processes had it."""
+        """Return how many processes used it."""
         return len(self.of(Created)) + len(self.of(TakenOver))
 
 
 class Receipt:
-    """Sessions created, confirmed stopped, unknown; seconds waited and run; infrastructure errors.
+    """Sessions created, confirmed as stopped, unknown; seconds waited and run; infrastructure errors.
 
-    A fold over events: what came of a session is decided by ``states``.
+    A fold over events; ``states`` decides the outcome of each session.
     """
 
     def __init__(self, *, has_pages: bool = True) -> None:
         self._has_pages = has_pages
-        """Whether session pages are still there when it is read."""
+        """Whether session pages still exist when the receipt is read."""
         self.incidents: list[Incident] = []
-        """The errors that were not the tests' own."""
+        """Errors that are not the tests' own."""
         self.lost: list[CreateUnknown] = []
-        """The create calls whose answer was lost."""
+        """Create calls whose response was lost."""
         self._records: dict[str, _Record] = {}
-        """By the ids of their sessions."""
+        """By session ID."""
         self._earlier: set[str] = set()
-        """The ids of sessions that only earlier runs have had, and that this one has stopped."""
+        """IDs of sessions that only earlier runs used and this run stopped."""
         self._queued_seconds = 0.0
-        """How long tests waited for a slot, before a session was requested."""
+        """Seconds that tests waited for a slot, before a session was requested."""
         self._not_started: list[StartFailed] = []
-        """The sessions that failed to start and were tried again."""
+        """Sessions that failed to start and were replaced."""
         self._notes: dict[str, None] = {}
-        """Notes about the run as a whole, each once."""
+        """Notes about the whole run, each once."""
 
     def add(self, event: Event) -> None:
         match event:
@@ -145,16 +145,16 @@ class Receipt:
         return bool(self._records or self.lost)
 
     def not_stopped(self) -> list[SessionEvent]:
-        """Return the newest event of each session that is neither confirmed stopped nor kept on purpose."""
+        """Return the newest event of each session that is neither confirmed as stopped nor deliberately kept."""
         return [one.not_stopped() for one in self._records.values() if one.outcome not in OVER]
 
     def known(self) -> set[str]:
-        """Return the ids of sessions whose end is known, and the names of those that nobody can know."""
+        """Return the IDs of sessions whose end is known, and the names of those with unknown IDs."""
         over = {key for key, record in self._records.items() if record.outcome in OVER}
         return over | {event.name for event in self.lost}
 
     def lines(self) -> Iterator[Line]:
-        """Yield the receipt, nothing when no session was requested and nothing went wrong."""
+        """Yield the receipt, nothing if no session was requested and nothing went wrong."""
         left, kept = self.not_stopped(), self._of_outcome(Outcome.KEPT, Kept)
         if self.has_sessions:
             trouble = "red" if left or self.lost else "yellow" if kept or self._not_started else "green"
@@ -178,7 +178,7 @@ class Receipt:
             yield from _listed(lines, "red")
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values only."""
+        """Return the receipt as plain values."""
         ran, waited = self._seconds()
         return {
             **self._numbers(),
@@ -200,7 +200,7 @@ class Receipt:
         return f"devices: {', '.join(numbers)}; {', '.join(times)}"
 
     def _own(self) -> list[_Record]:
-        """Return the records of the sessions that this run has had."""
+        """Return the records of sessions that this run used."""
         return [record for session_id, record in self._records.items() if session_id not in self._earlier]
 
     def _numbers(self) -> dict[str, int]:
@@ -228,7 +228,7 @@ class Receipt:
         return Counter(incident.verdict for incident in self.incidents)
 
     def _seconds(self) -> tuple[float, float]:
-        """Return how long the sessions ran by the service's own times, and how long the run waited for them."""
+        """Return how long the sessions ran by the service's timestamps, and how long the run waited for them."""
         own = self._own()
         return sum(record.running_seconds() for record in own), sum(record.waited_seconds() for record in own)
 

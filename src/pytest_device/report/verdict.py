@@ -1,4 +1,4 @@
-"""Decides what caused an error that is not the test's: app, configuration or infrastructure."""
+"""Decides what caused an error that is not the test's own: app, configuration or infrastructure."""
 
 from enum import StrEnum
 from typing import Final
@@ -26,16 +26,16 @@ class Verdict(StrEnum):
 
 _UNPROCESSABLE: Final = 422
 _CONFIG: Final = (ConfigError, InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError)
-"""The service's refusal is never called infrastructure: 400 also means no access, or a rule that the request breaks."""
+"""A refusal by the service never counts as infrastructure: 400 also means no access, or an invalid request."""
 
 
 def verdict_of(error: DeviceError) -> Verdict:
-    """Return the cause of an error while a device was provided."""
+    """Return the cause of an error that occurred while a device was provided."""
     if isinstance(error, AppError):
         return Verdict.APP
     if isinstance(error, NotAttemptedError):
         return Verdict(error.verdict)
-    if isinstance(error, StatusError) and error.is_page:  # not the service's word
+    if isinstance(error, StatusError) and error.is_page:  # not sent by the service itself
         return Verdict.INFRASTRUCTURE
     if isinstance(error, _CONFIG) or (isinstance(error, StatusError) and error.status == _UNPROCESSABLE):
         return Verdict.CONFIG

@@ -1,1 +1,1 @@
-"""Which test runs where and when. Pure: knows nothing of pytest, opens nothing."""
+"""Decides which test runs where and when. Pure: knows nothing of pytest, does no I/O."""

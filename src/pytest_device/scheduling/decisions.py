@@ -1,12 +1,12 @@
-"""Each decision on what a worker does next, on its own, with its reason. Pure: they change nothing.
+"""Each decision on a worker's next work, as one function with its reason. Pure: they change nothing.
 
-A worker that runs short of work (``needs_more``, ``should_boot_ahead``) gets, in this order:
+A worker that runs out of work (``needs_more``, ``should_boot_ahead``) gets the first of these that exists:
 
 1. a unit of its own group, whose devices it has (``unit_of_own_group``);
 2. a group that no worker runs (``group_to_begin``);
 3. a part of the group that would end last, if that is worth one more boot (``group_to_join``);
 4. a test without a device (``plain_unit``);
-5. nothing: it waits for what others leave (``may_wait``), or its work is over.
+5. nothing: it waits for units that others give back (``may_wait``), or is done.
 """
 
 from collections.abc import Iterator
@@ -18,15 +18,15 @@ from pytest_device.scheduling.run_state import RunState
 from pytest_device.scheduling.work import GroupQueue, WorkerState
 
 PENDING_SECONDS: Final = 0.25
-"""A worker has at least so much to do behind its current test: longer than the way to the coordinator and back, also to
-another machine, so that it never idles; not much longer, since what is assigned early cannot go to an idle worker."""
+"""Minimum work in seconds behind a worker's current test: longer than the round trip to the coordinator, also from
+another machine, so that workers never idle; not much longer, since assigned tests cannot go to an idle worker."""
 _LONG_PLAIN: Final = 0.5
-"""A test without a device comes before one more boot when it takes more than this share of the time until the end:
-begun later it would be the last to end."""
+"""A test without a device precedes one more boot if it takes more than this share of the time until the end: if it
+began later, it would end last."""
 
 
 def needs_more(run: RunState, worker: WorkerState) -> bool:
-    """Return whether a worker would soon have nothing to do, or not know its next tests with devices of their own."""
+    """Return whether a worker will soon run out of work, or does not know its next tests with unshared devices."""
     if worker.is_over:
         return False
     behind = list(islice(worker.pending, 1, 1 + WEIGHED_UNITS))
@@ -36,16 +36,16 @@ def needs_more(run: RunState, worker: WorkerState) -> bool:
 
 
 def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
-    """Return whether the devices that a worker needs next should boot now, beside those that it has.
+    """Return whether the devices that a worker needs next should boot now, alongside those that it has.
 
-    Only when it will be done with its group before they are ready, and that is known: a device that waits is billed,
-    and where lengths are unknown it would wait for an unknown time.
+    Only if the worker is known to finish its group before they are ready: an idle device is billed, and with unknown
+    durations it would idle for an unknown time.
     """
     queue = run.group_of(worker)
     if worker.is_over or queue is None:
         return False
     free_in = run.leaves_group_in(worker, now)
-    if free_in >= max(run.estimates.boots(), default=0.0):  # whatever comes next, it is too early
+    if free_in >= max(run.estimates.boots(), default=0.0):  # too early for any group
         return False
     if queue.unknown or not all(run.estimates.is_known(one.test) for one in worker.pending):
         return False
@@ -56,9 +56,9 @@ def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
 
 
 def unit_of_own_group(run: RunState, worker: WorkerState, now: float) -> int | None:
-    """Return the place of the unit of its group that is a worker's: it has the devices, so nothing has to boot.
+    """Return the index of the unit of its group that a worker should take: it has the devices, so nothing must boot.
 
-    None when others that run the group will be free before it for all that is left.
+    None if other workers of the group will be free earlier for all remaining units.
     """
     queue = run.group_of(worker)
     if queue is None or not queue.units or queue.is_plain:
@@ -68,7 +68,7 @@ def unit_of_own_group(run: RunState, worker: WorkerState, now: float) -> int | N
 
 
 def plain_unit(run: RunState, worker: WorkerState, now: float) -> tuple[GroupQueue, int] | None:
-    """Return the unit without devices that is a worker's, None when others will be free before it for all of them."""
+    """Return the unit without devices that a worker should take, None if others will be free earlier for them all."""
     queue = next(run.plain_queues(), None)
     if queue is None:
         return None
@@ -82,11 +82,11 @@ def _turn(run: RunState, worker: WorkerState, queue: GroupQueue, others: list[fl
 
 
 def group_to_begin(run: RunState, worker: WorkerState, now: float) -> GroupQueue | None:
-    """Return the group that a worker should begin with: the most urgent whose devices fit beside those of others."""
+    """Return the group that a worker should begin: the most urgent one whose devices fit beside those of others."""
     unbegun = list(islice(run.unbegun(), WEIGHED_UNITS))
     if not unbegun:
         return None
-    if held := set(run.needs(worker)):  # to go on with a device that is there saves a boot
+    if held := set(run.needs(worker)):  # reusing a device saves a boot
         unbegun.sort(key=lambda queue: held.isdisjoint(queue.group.needs))
     free = run.free_for(worker)
     if _must_leave_room(run, worker, max(len(queue.group.needs) for queue in unbegun), free):
@@ -94,31 +94,31 @@ def group_to_begin(run: RunState, worker: WorkerState, now: float) -> GroupQueue
     queue = next((queue for queue in unbegun if len(queue.group.needs) <= free), None)
     if queue is None:
         return None
-    # One that others are free for sooner is theirs.
+    # Leave a group to other workers that are free sooner.
     others = [run.leaves_group_in(other, now) for other in run.others(worker)]
     turn = turn_of(run.remaining(worker, now), others, map(run.total, unbegun))
     return None if turn is None else queue
 
 
 def _must_leave_room(run: RunState, worker: WorkerState, wanted: int, free: float) -> bool:
-    """Return whether the group with most devices would starve if a smaller one took the room that it waits for.
+    """Return whether the group with most devices would starve if a smaller one took the capacity that it waits for.
 
-    Not when another worker has as many devices as it wants: these will be free at once.
+    Not if another worker has enough devices: these will be free at once.
     """
     return wanted > free and not any(run.held(other) >= wanted for other in run.others(worker))
 
 
 def group_to_join(run: RunState, worker: WorkerState, now: float, began: float) -> GroupQueue | None:
-    """Return the group that would end last, if a worker with devices of its own shortens the run by enough.
+    """Return the group that would end last, if another worker with its own devices shortens the run by enough.
 
-    What it saves counts for all workers that the run has, or devices, since all are there until its end; it has to be
-    more than the boot of one more device.
+    The saved time counts for all workers of the run, or for all devices, since all of them stay until the end; it must
+    exceed the boot of one more device.
     """
     queue = next(_last_to_end(run, now), None)
     if queue is None or queue.number == worker.group or len(queue.group.needs) > run.free_for(worker):
         return None
     if not worker.pending and now > began and not all(map(run.estimates.is_boot_known, queue.group.models)):
-        return None  # the first of its devices still boots, and nobody knows how long: it can wait until they do
+        return None  # the first of its devices is still booting, for an unknown time: wait for it
     free_in, boot, own = run.remaining_in(queue, now), run.boot_seconds(worker, queue), run.remaining(worker, now)
     ready = max(own, boot) if run.can_boot_beside(worker, queue) else own + boot
     end = run.end(queue, free_in)
@@ -129,7 +129,7 @@ def group_to_join(run: RunState, worker: WorkerState, now: float, began: float) 
 
 
 def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:
-    """Yield the group that would end last of those that may have more workers."""
+    """Yield the group that would end last, of those that more workers can join."""
     numbers = {worker.group for worker in run.workers if worker.group is not None and not worker.is_over}
     begun = [queue for queue in map(run.queues.__getitem__, sorted(numbers)) if queue.units and not queue.is_plain]
     if spread := [queue for queue in begun if queue.group.is_spread]:
@@ -137,9 +137,9 @@ def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:
 
 
 def may_wait(run: RunState, worker: WorkerState) -> bool:
-    """Return whether a worker without work may wait for what others leave.
+    """Return whether a worker without work may wait for units that others give back.
 
-    One that has a test pending has to know the next, or that there is none, before it begins with it.
+    A worker with a pending test must know the next one, or that there is none, before it begins.
     """
     if worker.pending or not run.has_work():
         return False

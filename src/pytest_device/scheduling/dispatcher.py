@@ -1,8 +1,8 @@
-"""Assigns the tests of a run to its workers so that it ends early on few devices. Pure.
+"""Assigns the tests of a run to its workers so that it ends early with few devices. Pure.
 
-A worker stays with a device group for as long as that has tests left for it; the longest tests are assigned first. What
-comes then is decided in ``decisions``. No limit can block: a group is begun only when its devices fit beside those of
-the workers that go on, and the last one to go on has the whole limit to itself.
+A worker stays with a device group as long as that has unassigned tests; the longest tests are assigned first.
+``decisions`` choose what follows. The device limit cannot cause a deadlock: a group begins only if its devices fit
+beside those of the other active workers, and the last active worker has the whole limit to itself.
 """
 
 from collections import deque
@@ -19,18 +19,18 @@ from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, W
 W = TypeVar("W", bound=Hashable)
 
 _FILLING_UNKNOWN: Final = 2
-"""This many tests of unknown length fill a boot at most: any of them may last longer than the boot."""
+"""Maximum number of tests of unknown duration that fill a boot: any of them may outlast it."""
 _FILLING: Final = 50
-"""And this many of known length, however short: others have boots to fill, too."""
+"""Maximum number of tests of known duration, however short: other workers have boots to fill, too."""
 
 
 class Dispatcher(Generic[W]):
     """Assigns ``units`` of ``groups`` to workers.
 
-    ``seconds`` are the known lengths of tests, None for those that are not known; ``boots`` are the seconds that each
-    model of device takes to be ready, and may be filled in at any time. ``max_devices`` there may be at once.
-    ``prefetch`` is how many tests with devices of their own a worker knows ahead, so that these can boot. ``now`` is
-    the seconds of one monotonic clock.
+    ``seconds`` are the known durations of tests, None for unknown ones; ``boots`` are the boot times of the device
+    models in seconds, and may be filled in at any time. ``max_devices`` is the maximum number of concurrent devices.
+    ``prefetch`` is the number of tests with unshared devices that a worker knows in advance, so that the devices can
+    boot. ``now`` is in seconds of one monotonic clock.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Dispatcher(Generic[W]):
         self._run = RunState(groups, units, self.estimates, self._workers.values(), **limits)
         self._began = inf
         self._changed: dict[W, None] = {}
-        """The workers that may want more."""
+        """Workers that may need more work."""
         self.wait, self.expected, self.put_back = self._run.wait, self._run.expected, self._run.put_back
 
     def add_worker(self, worker: W) -> None:
@@ -54,7 +54,7 @@ class Dispatcher(Generic[W]):
         self._changed[worker] = None
 
     def end_worker(self, worker: W) -> None:
-        """Assign a worker nothing more."""
+        """Assign no more tests to a worker."""
         state = self._workers[worker]
         if not state.is_over:
             state.is_over = True
@@ -62,7 +62,7 @@ class Dispatcher(Generic[W]):
                 self._run.wait_again(queue)
 
     def remove_worker(self, worker: W) -> list[int]:
-        """Remove a worker; take back what it had not begun, and return all that it had not done."""
+        """Remove a worker; take back its unstarted tests, and return all its unfinished ones."""
         pending = self._workers.pop(worker).pending
         self._changed.pop(worker, None)
         for assignment in reversed(list(islice(pending, 1, None))):
@@ -72,11 +72,11 @@ class Dispatcher(Generic[W]):
         return [assignment.test for assignment in pending]
 
     def done(self, worker: W, test: int, seconds: float | None, now: float) -> None:
-        """Count a test as done; ``seconds`` is how long it took, without the wait for its devices."""
+        """Count a test as done; ``seconds`` is its duration, without the wait for its devices."""
         state = self._workers[worker]
         if state.pending and state.pending[0].test == test:
             state.pending.popleft()
-        else:  # another plugin may change the order
+        else:  # another plugin may have changed the order
             state.pending = deque(one for one in state.pending if one.test != test)
         state.since = now
         self._changed[worker] = None
@@ -84,29 +84,29 @@ class Dispatcher(Generic[W]):
             self.estimates.learn(test, seconds, plain=self._run.queue_of(test).is_plain)
 
     def pending(self, worker: W) -> Sequence[Assignment]:
-        """Return what a worker has not done."""
+        """Return a worker's unfinished tests."""
         return tuple(self._workers[worker].pending)
 
     def has_devices(self, test: int) -> bool:
-        """Return whether a test, or one that it is kept together with, needs any."""
+        """Return whether a test, or one that it is kept together with, needs a device."""
         return not self._run.queue_of(test).is_plain
 
     @property
     def is_over(self) -> bool:
-        """Whether all is assigned, and every worker may begin with the last that it has."""
+        """Whether all tests are assigned, and every worker may begin its last one."""
         return not self._run.has_work() and all(
             one.is_over or len(one.pending) < 2  # noqa: PLR2004
             for one in self._workers.values()
         )
 
     def assign(self, now: float) -> Iterator[tuple[W, list[int], bool]]:
-        """Yield for each worker that needs to know more the tests that it gets, and whether it is over after them."""
+        """Yield each worker that needs more work, its new tests, and whether these are its last."""
         self._began = min(self._began, now)
         assigned: dict[W, list[int]] = {}
         idle = (name for name, worker in self._workers.items() if not worker.pending and not worker.is_over)
         short, self._changed = list(self._changed | dict.fromkeys(idle)), {}
         while short := [name for name in short if self._wants(self._workers[name], now)]:
-            for name in tuple(short):  # in turns: the longest tests are for those who have nothing
+            for name in tuple(short):  # round robin: the longest tests go to idle workers
                 assigned.setdefault(name, []).extend(more := self._more(self._workers[name], now))
                 if not more:
                     short.remove(name)

@@ -1,4 +1,4 @@
-"""How long tests and boots take: as is known, else as others do. Pure."""
+"""Estimates the durations of tests and boots from the known ones. Pure."""
 
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from heapq import heapify, heapreplace
@@ -7,37 +7,37 @@ from math import inf
 from typing import Final
 
 BOOT_SECONDS: Final = 60.0
-"""A device takes so long to be ready where nothing is known of any: emulators and simulators in CI take about a minute,
-and too high an estimate costs less than too low a one, which would boot a device for each worker at once."""
+"""Default boot time: emulators and simulators in CI take about a minute, and overestimating costs less than
+underestimating, which would boot a device for each worker at once."""
 TEST_SECONDS: Final = 15.0
-"""A test with a device takes so long where nothing is known of any: a few taps, each with a wait. With a boot of a
-minute this gives a worker at least four tests for each device."""
+"""Default duration of a test with a device: a few taps, each with a wait. With a boot of a minute, a worker then gets
+at least four tests per device."""
 PLAIN_SECONDS: Final = 0.1
-"""The same for a test without one: next to nothing beside the others, but not free, so that many of them add up."""
+"""Default duration of a test without a device: negligible, but not zero, so that many of them add up."""
 WEIGHED_UNITS: Final = 200
-"""At most this many units are weighed against each other one by one: it bounds what a decision costs in a long run,
-where a unit more or less makes no difference. Above it a queue counts as work that can be divided at will."""
+"""Maximum number of units that are weighed individually: limits the cost of decisions in a long run, where single units
+make no difference. A longer queue counts as arbitrarily divisible work."""
 
 
 class Estimates:
-    """``seconds`` are the known lengths of tests, ``boots`` those of boots by model; None for what is not known.
+    """``seconds`` are the known durations of tests, ``boots`` the boot times by model; None for unknown ones.
 
-    ``boots`` may be filled in by their owner at any time. Tests are ``plain`` when they need no device.
+    The owner of ``boots`` may fill it in at any time. Tests are ``plain`` if they need no device.
     """
 
     def __init__(self, seconds: Sequence[float | None], boots: MutableSequence[float | None]) -> None:
         self._seconds, self._boots = list(seconds), boots
         self._sums = {False: (0.0, 0), True: (0.0, 0)}
-        """Seconds and number of the tests of known length: with devices, and without."""
+        """Total seconds and number of the tests with known durations: with devices, and without."""
 
     def add(self, tests: Iterable[int], *, plain: bool) -> None:
-        """Let those of known length count for the estimate of others."""
+        """Include the known durations of these tests in the estimate for others."""
         if known := self.known(tests):
             total, number = self._sums[plain]
             self._sums[plain] = total + sum(known), number + len(known)
 
     def learn(self, test: int, seconds: float, *, plain: bool) -> None:
-        """Note how long a test took, unless that was known."""
+        """Record a test's duration, unless it was known."""
         if self._seconds[test] is None:
             self._seconds[test] = seconds
             self.add((test,), plain=plain)
@@ -63,7 +63,7 @@ class Estimates:
         return self._boots[model] is not None
 
     def boot(self, model: int) -> float:
-        """Return how long a model boots: where that is not known, as long as others do."""
+        """Return a model's boot time; if unknown, the median of the other models."""
         seconds = self._boots[model]
         if seconds is not None:
             return seconds
@@ -76,14 +76,14 @@ class Estimates:
             self._boots[model] = self.boot(model)
 
     def boots(self) -> Sequence[float]:
-        """Return how long each model boots, or is thought to."""
+        """Return the known or estimated boot time of each model."""
         return list(map(self.boot, range(len(self._boots))))
 
 
 def turn_of(mine: float, others: list[float], lengths: Iterator[float]) -> int | None:
-    """Return which piece of work is for one who is free in ``mine`` seconds, None when others get them all.
+    """Return which piece of work goes to a worker that is free in ``mine`` seconds, None if others get them all.
 
-    Each goes to the worker that is free first.
+    Each piece goes to the worker that is free first.
     """
     heapify(others)
     place = None
@@ -95,7 +95,7 @@ def turn_of(mine: float, others: list[float], lengths: Iterator[float]) -> int |
 
 
 def level_of(free_in: Sequence[float], work: float) -> float:
-    """Return when work is done that can be divided at will among those who are free in so many seconds."""
+    """Return when arbitrarily divisible work is done by workers that are free in ``free_in`` seconds."""
     free_in, busy = sorted(free_in), 0.0
     for number, (one, following) in enumerate(zip(free_in, chain(free_in[1:], [inf]), strict=True), 1):
         busy += one
@@ -105,7 +105,7 @@ def level_of(free_in: Sequence[float], work: float) -> float:
 
 
 def end_of(free_in: Sequence[float], lengths: Iterator[float]) -> float:
-    """Return when the last of these pieces of work is done, each by who is free first."""
+    """Return when the last of these pieces of work is done, if each goes to the worker that is free first."""
     ends = list(free_in)
     heapify(ends)
     for length in lengths:

@@ -1,4 +1,4 @@
-"""How long boots and tests took in earlier runs, remembered in pytest's cache."""
+"""Durations of boots and tests in earlier runs, stored in pytest's cache."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -9,14 +9,14 @@ T = TypeVar("T")
 _BOOTS: Final = "device/boot_seconds"
 _TESTS: Final = "device/test_seconds"
 _MOST_BOOTS: Final = 50
-"""So many boots of each model are remembered, the newest: enough for when most are ready, few enough to forget how long
-a service took before it changed."""
+"""Maximum number of boots to remember for each model, the newest: enough to predict when most are ready, few enough to
+adapt to changes of the service."""
 _MOST_MODELS: Final = 200
-"""More than a suite has devices; what is no longer used goes first."""
+"""More models than a suite uses; those unused for longest are removed first."""
 _MOST_TESTS: Final = 20_000
-"""More than a large suite has, in a file of about 2 MB that each run reads once."""
+"""More tests than a large suite has, in a file of about 2 MB that each run reads once."""
 _LONGEST_SECONDS: Final = 86_400.0
-"""A day: no test and no boot takes longer, so such a value is damage, which must not decide an order."""
+"""A day: no test or boot takes longer, so such a value is corrupt and must not influence the order."""
 
 
 class Cache(Protocol):
@@ -27,9 +27,9 @@ class Cache(Protocol):
 
 
 class History:
-    """Seconds of tests by their node ids and of boots by ``boot_key``; read when first asked for.
+    """Seconds of tests by node ID and of boots by ``boot_key``; loaded on first use.
 
-    ``cache`` is pytest's, None when it is switched off.
+    ``cache`` is pytest's, None if disabled.
     """
 
     def __init__(self, cache: Cache | None) -> None:
@@ -37,23 +37,23 @@ class History:
         self._new: set[str] = set()
 
     def test_seconds(self, nodeid: str) -> float | None:
-        """Return how long a test takes with its fixtures, without its wait for a device; None when it never ran."""
+        """Return a test's duration, with its fixtures but without its wait for a device; None if unknown."""
         return self._tests.get(nodeid)
 
     def add_test(self, nodeid: str, seconds: float) -> None:
-        """Add one run of a test: the mean of its duration and the known one counts."""
+        """Add a test's duration: its mean with the known duration is stored."""
         if not 0 <= seconds < _LONGEST_SECONDS:
             return
-        known = self._tests.pop(nodeid, seconds)  # to come last, as the newest
+        known = self._tests.pop(nodeid, seconds)  # to move it to the end, as the newest
         self._tests[nodeid] = round((known + seconds) / 2, 3)
         self._new.add(_TESTS)
 
     def boots(self, key: str) -> Sequence[float]:
-        """Return how long boots took, up to fifty, the newest last."""
+        """Return up to fifty boot times, newest last."""
         return tuple(self._boots.get(key, ()))
 
     def usual_boot(self, key: str) -> float | None:
-        """Return the median of such boots, else of those of the same platform and type, else None."""
+        """Return the median of these boot times, or of those of the same platform and type, or None."""
         known = self._boots.get(key) or self._kin(key)
         return _median(known) if known else None
 
@@ -68,7 +68,7 @@ class History:
         self._new.add(_BOOTS)
 
     def save(self) -> None:
-        """Remember the newest for later runs, when there is something new."""
+        """Store the newest durations for later runs, if there are new ones."""
         if self._cache and _BOOTS in self._new:
             self._cache.set(_BOOTS, _newest(self._boots, _MOST_MODELS))
         if self._cache and _TESTS in self._new:
@@ -86,12 +86,12 @@ class History:
     def _stored(self, key: str) -> object:
         try:
             return self._cache.get(key, None) if self._cache else None
-        except RecursionError:  # what json makes of a file of brackets
+        except RecursionError:  # json's error for deeply nested brackets
             return None
 
 
 def _median(values: Sequence[float]) -> float:
-    known = sorted(values)  # statistics.median would cost every pytest-xdist run 8 ms of imports
+    known = sorted(values)  # importing statistics would cost every pytest-xdist run 8 ms
     return (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
 
 

@@ -1,4 +1,4 @@
-"""The remaining work and the workers of a run: the figures behind decisions. Pure."""
+"""The remaining work and the workers of a run: the figures that decisions use. Pure."""
 
 from bisect import insort
 from collections import Counter
@@ -10,12 +10,12 @@ from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of,
 from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
 
 _LEFT_OF_UNKNOWN: Final = 0.5
-"""The share of its estimate that a running test of unknown length keeps: one that has outlived the estimate may still
-last, and a worker that counts as free at once would attract all that is left."""
+"""Minimum share of its estimate that a running test of unknown duration is assumed to still take: it may outlast the
+estimate, and a worker that counts as free at once would attract all remaining work."""
 
 
 class Limits(TypedDict, total=False):
-    """What a ``RunState`` may be given besides its work."""
+    """The arguments of a ``RunState`` besides its work."""
 
     width: Required[int]
     max_devices: float
@@ -24,11 +24,11 @@ class Limits(TypedDict, total=False):
 
 
 class RunState:
-    """The queues of a run, its ``workers``, and how long everything is expected to take.
+    """The queues and ``workers`` of a run, and the expected duration of everything.
 
-    ``max_devices`` is how many devices there may be at once; ``prefetch`` how many tests with devices of their own a
-    worker knows ahead; ``width`` the number of workers that the run was planned for. ``now`` is always the seconds of
-    one monotonic clock.
+    ``max_devices`` is the maximum number of concurrent devices; ``prefetch`` the number of tests with unshared devices
+    that a worker knows in advance; ``width`` the number of workers that the run was planned for. ``now`` is always in
+    seconds of one monotonic clock.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RunState:
             for queue in self.queues:
                 queue.units.sort(key=self.length, reverse=True)
         self._waiting = sorted((self._rank(queue), queue.number) for queue in self.queues if not queue.is_plain)
-        """The groups that no worker runs, and some that have found one since."""
+        """Groups that no worker runs, and some that a worker has begun since."""
 
     # The queues.
 
@@ -72,13 +72,13 @@ class RunState:
         return None if worker.group is None else self.queues[worker.group]
 
     def pop(self, queue: GroupQueue, place: int) -> WorkUnit:
-        """Take a unit out of a queue; the first one where nobody may change the suite's order."""
+        """Take a unit from a queue: the first one if the suite's order must be kept."""
         unit = queue.units.pop(place if self._longest_first else 0)
         self._count(unit, -1)
         return unit
 
     def put_back(self, test: int) -> None:
-        """Let a test be the next of its group."""
+        """Make a test the next of its group."""
         queue = self._queue_of[test]
         unit = WorkUnit(queue.number, (test,))
         queue.units.insert(0, unit)
@@ -99,7 +99,7 @@ class RunState:
         return (queue for queue in self.queues if queue.units and queue.is_plain)
 
     def unbegun(self) -> Iterator[GroupQueue]:
-        """Yield the groups that no worker runs, the most urgent first."""
+        """Yield the groups that no worker runs, most urgent first."""
         while self._waiting and not self._is_unbegun(self.queues[self._waiting[0][1]]):
             del self._waiting[0]
         return filter(self._is_unbegun, (self.queues[number] for _, number in self._waiting))
@@ -108,14 +108,14 @@ class RunState:
         return bool(queue.units) and not self.workers_of(queue)
 
     def wait_again(self, queue: GroupQueue) -> None:
-        """Let a group wait for a worker if it has none any more."""
+        """Let a group wait for a worker if it no longer has one."""
         if not queue.is_plain and self._is_unbegun(queue):
             insort(self._waiting, (self._rank(queue), queue.number))
 
     def _rank(self, queue: GroupQueue) -> tuple[float, float]:
-        """Order groups: most devices first, since these are the hardest to find room for; then most work.
+        """Order groups: those with most devices first, since these fit least easily; then by the amount of work.
 
-        Where the suite's order is to be kept, groups of unknown length keep it among themselves.
+        If the suite's order must be kept, groups of unknown duration keep it among themselves.
         """
         if not self._longest_first:
             return 0, -self.total(queue) if queue.known_seconds else 0
@@ -127,14 +127,14 @@ class RunState:
         return (other for other in self.workers if other is not worker)
 
     def others(self, worker: WorkerState) -> Iterator[WorkerState]:
-        """Yield the other workers that go on."""
+        """Yield the other active workers."""
         return (other for other in self.beside(worker) if not other.is_over)
 
     def workers_of(self, queue: GroupQueue) -> list[WorkerState]:
         return [worker for worker in self.workers if worker.group == queue.number and not worker.is_over]
 
     def remaining(self, worker: WorkerState, now: float) -> float:
-        """Return for how many seconds a worker has something to do."""
+        """Return the seconds for which a worker has work."""
         if not worker.pending:
             return 0.0
         first, *behind = [
@@ -148,13 +148,13 @@ class RunState:
         return [self.remaining(worker, now) for worker in self.workers_of(queue)]
 
     def leaves_group_in(self, worker: WorkerState, now: float) -> float:
-        """Return in how many seconds a worker may be done with its share of its group."""
+        """Return after how many seconds a worker may finish its share of its group."""
         queue = self.group_of(worker)
         share = 0.0 if queue is None else self.work(queue) / max(1, len(self.workers_of(queue)))
         return self.remaining(worker, now) + share
 
     def end(self, queue: GroupQueue, free_in: list[float]) -> float:
-        """Return in how many seconds a group is done by workers that are free in so many seconds."""
+        """Return after how many seconds a group is done by workers that are free in ``free_in`` seconds."""
         if len(queue.units) > WEIGHED_UNITS or queue.unknown:
             return max(level_of(free_in, self.work(queue)), *free_in)
         return end_of(free_in, map(self.length, queue.units))
@@ -167,16 +167,16 @@ class RunState:
         return () if queue is None else queue.group.needs
 
     def held(self, worker: WorkerState) -> int:
-        """Return how many devices a worker has, or will."""
+        """Return the number of devices that a worker has or will have."""
         groups = [one.group for one in worker.pending]
         if worker.group is not None and not worker.is_over:
             groups.append(worker.group)
         return max((len(self.queues[group].group.needs) for group in groups), default=0)
 
     def free_for(self, worker: WorkerState) -> float:
-        """Return how many devices there may be beside those of others; one that is over is about to have none.
+        """Return how many devices fit beside those of other workers; those of finished workers are about to be stopped.
 
-        A worker with nothing pending begins at once, and would wait for what these are about to give back.
+        For an idle worker these count, too: it begins at once, and would have to wait for them to stop.
         """
         others = self.others(worker) if worker.pending else self.beside(worker)
         return self.max_devices - sum(map(self.held, others))
@@ -189,7 +189,7 @@ class RunState:
         return sum(map(self.held, self.workers)) + missing <= self.max_devices
 
     def boot_seconds(self, worker: WorkerState, queue: GroupQueue) -> float:
-        """Return how long the devices boot that a worker lacks for a group."""
+        """Return the boot time of the devices that a worker lacks for a group."""
         return max(map(self.estimates.boot, self.booting(worker, queue)), default=0.0)
 
     def booting(self, worker: WorkerState, queue: GroupQueue) -> Iterator[int]:
@@ -203,11 +203,11 @@ class RunState:
     # Lengths, in seconds.
 
     def wait(self, assignment: Assignment) -> float:
-        """Return how long a worker waits for the devices of a test, once all before it is done."""
+        """Return how long a worker waits for a test's devices after its previous tests."""
         return max(0.0, max(map(self.estimates.boot, assignment.boots), default=0.0) - assignment.overlapping)
 
     def expected(self, assignment: Assignment) -> float:
-        """Return how long a test takes, known or estimated."""
+        """Return a test's known or estimated duration."""
         return self.estimates.of(assignment.test, plain=self.queues[assignment.group].is_plain)
 
     def length(self, unit: WorkUnit) -> float:
@@ -215,7 +215,7 @@ class RunState:
         return sum(self.estimates.of(test, plain=plain) for test in unit.tests)
 
     def work(self, queue: GroupQueue) -> float:
-        """Return how long the rest of a group takes on one worker, without its boot."""
+        """Return the duration of a group's remaining tests on one worker, without its boot."""
         return queue.known_seconds + queue.unknown * self.estimates.guess(plain=queue.is_plain)
 
     def total(self, queue: GroupQueue) -> float:

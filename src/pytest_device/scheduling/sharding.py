@@ -1,4 +1,4 @@
-"""Tests in equal parts: by their durations and the boots that each part has to wait for. Pure."""
+"""Splits tests into equal parts, based on their durations and the boots of each part. Pure."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,15 @@ from heapq import heapify, heapreplace
 from typing import Final
 
 BOOT: Final = 60_000
-"""Milliseconds that a boot is taken to last: what a machine has learnt would differ from what the next one has."""
+"""Assumed milliseconds of a boot: measured boot times would differ between machines."""
 _PERCENT: Final = (100, 102, 105, 110)
-"""Of the least that shards can be filled to: a little longer may save a boot, a tenth is the most to wait for one."""
+"""Percentages of the smallest possible limit of a shard: a little more may save a boot, a tenth is the most to wait
+for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a test adds to its shard: so many milliseconds, and one boot for all of a group; None needs no device."""
+    """The work that a test adds to its shard: its milliseconds, and one boot per group; None needs no device."""
 
     nodeid: str
     group: Hashable | None
@@ -21,10 +22,10 @@ class Work:
 
 
 def split(tests: Sequence[Work], count: int) -> list[int]:
-    """Return for each test which of ``count`` shards has it, from 0.
+    """Return the index of the shard, from 0 to ``count - 1``, for each test.
 
-    Tests of one group are spread over as few shards as shorten the longest one. What comes out depends
-    neither on the order of the tests nor on rounding, and no shard is empty when there are enough tests.
+    The tests of a group are spread over as few shards as shorten the longest one. The result depends neither on the
+    order of the tests nor on rounding, and no shard is empty if there are enough tests.
     """
     order = sorted(range(len(tests)), key=lambda index: tests[index].nodeid)
     groups: dict[Hashable | None, list[int]] = {}
@@ -42,7 +43,7 @@ def split(tests: Sequence[Work], count: int) -> list[int]:
 
 
 class _Plan:
-    """Which shard has which test."""
+    """An assignment of tests to shards."""
 
     def __init__(self, tests: Sequence[Work], count: int) -> None:
         self._tests = tests
@@ -61,11 +62,11 @@ class _Plan:
             self._groups[shard].add(group)
 
     def price(self) -> int:
-        """Return what it costs: a minute of all machines until the last one ends, and a minute of booting."""
+        """Return the plan's cost: the total time of all machines until the last one ends, and the boot time."""
         return max(self.loads) * len(self.loads) + BOOT * sum(map(len, self._groups))
 
     def fill(self, plain: Sequence[int]) -> None:
-        """Put tests without a device where there is least to do, the longest first."""
+        """Put tests without a device into the least loaded shards, longest first."""
         heap = [(load, shard) for shard, load in enumerate(self.loads)]
         heapify(heap)
         for index in sorted(plain, key=lambda index: -self._tests[index].milliseconds):
@@ -74,14 +75,14 @@ class _Plan:
             heapreplace(heap, (self.loads[shard], shard))
 
     def leave_none_empty(self, order: Sequence[int]) -> None:
-        """Give each empty shard a test of the one with most: pytest takes a run without tests for a mistake."""
+        """Move a test from the largest shard to each empty one: pytest treats a run without tests as an error."""
         tests_of: list[list[int]] = [[] for _ in self.loads]
         for index in order:
             tests_of[self.shards[index]].append(index)
         for shard in [shard for shard, tests in enumerate(tests_of) if not tests]:
             giving = max(range(len(tests_of)), key=lambda of: len(tests_of[of]))
             if len(tests_of[giving]) > 1:
-                tests_of[giving].sort(key=lambda index: self._tests[index].group is None)  # rather one without a boot
+                tests_of[giving].sort(key=lambda index: self._tests[index].group is None)  # prefer one without a device
                 tests_of[shard].append(tests_of[giving].pop())
                 self._fill_again(shard, tests_of[shard])
                 self._fill_again(giving, tests_of[giving])
@@ -93,7 +94,7 @@ class _Plan:
 
 
 def _limits(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int) -> tuple[int, int]:
-    """Return the least that each shard can be filled to with what needs a device, and with the rest as well."""
+    """Return the smallest possible limits of a shard: with device tests only, and with all tests."""
     everything = sum(test.milliseconds for test in tests) + BOOT * len(tests)
     low, high = 0, everything
     while low < high:
@@ -107,7 +108,7 @@ def _limits(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: in
 
 
 def _whole(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int) -> _Plan:
-    """Put each group into one shard, the longest first, where there is least to do."""
+    """Put each group into one shard, the longest first, where the load is smallest."""
     plan = _Plan(tests, count)
     for group in by_length:
         shard = plan.loads.index(min(plan.loads))
@@ -117,7 +118,7 @@ def _whole(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int
 
 
 def _cut(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int, limit: int) -> _Plan:
-    """Fill one shard after the other up to a limit, the last one with what is left."""
+    """Fill one shard after the other up to a limit, and the last one with the rest."""
     plan = _Plan(tests, count)
     shard = 0
     for group in by_length:

@@ -1,4 +1,4 @@
-"""How a run would go, step by step, if everything took as long as is expected. Pure."""
+"""Simulates a run step by step from the expected durations. Pure."""
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -8,7 +8,7 @@ from pytest_device.scheduling.dispatcher import Dispatcher
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One test of a run as it is expected to go; times are seconds from its begin."""
+    """One expected test of a run; times are seconds from the start of the run."""
 
     worker: int
     test: int
@@ -19,7 +19,7 @@ class Step:
 
 
 def simulated(dispatcher: Dispatcher[int], width: int) -> list[Step]:
-    """Return how a run of so many workers would go if everything took as long as is expected."""
+    """Simulate a run with ``width`` workers from the expected durations."""
     for worker in range(width):
         dispatcher.add_worker(worker)
     steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""For how long sessions are asked for and must last, from what tests took in earlier runs. Pure."""
+"""Computes how long sessions must last from the durations of tests in earlier runs. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
 
 MARGIN: Final = 1.25
-"""Tests take this much longer than before without anything being wrong: a machine under load, a slower device."""
+"""Factor by which tests may take longer than before for harmless reasons: a loaded machine, a slower device."""
 STEP_MINUTES: Final = 5
-"""Durations asked for are multiples of this, so that requests stay equal from run to run while tests take longer."""
+"""Requested durations are multiples of this, so that requests stay equal from run to run while durations vary."""
 
 Seconds = Callable[[str], float | None]
-"""How long a test takes by its node id, None when it is not known."""
+"""Returns a test's duration in seconds by its node ID, None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One test's need of one device; ``is_fixed`` when the test itself says how long its session may last."""
+    """One test's need of one device; ``is_fixed`` if the test itself sets its session's maximum duration."""
 
     nodeid: str
     need: "DeviceRequirement"
@@ -30,9 +30,9 @@ class Use:
 
 
 def needed_minutes(seconds: float | None, minutes: int, limit: int) -> int:
-    """Return how many minutes of a session must be left for a test that took so many seconds.
+    """Return how many minutes must be left of a session for a test that took ``seconds``.
 
-    At least ``minutes``, which it asks for; else less than ``limit``, which a session has when it is new.
+    At least ``minutes``, which the test requests; otherwise less than ``limit``, the duration of a new session.
     """
     known = 0 if seconds is None else ceil(seconds * MARGIN / 60)
     return max(minutes, min(known, limit - 1))
@@ -41,10 +41,10 @@ def needed_minutes(seconds: float | None, minutes: int, limit: int) -> int:
 def sized(
     uses: Iterable[Use], seconds_of: Seconds, unknown_minutes: int
 ) -> Mapping["DeviceRequirement", "SessionRequest"]:
-    """Return the requests that are to take the place of needs' own: with a duration that their tests are known to need.
+    """Return requests to replace those of the needs, with a duration based on their tests.
 
-    A test that is not known takes ``unknown_minutes``; where none is known, or a test fixes the duration, nothing is
-    changed. The new duration leaves time for the last test and is never above the old one.
+    A test without a known duration takes ``unknown_minutes``; if none is known, or a test fixes the duration, nothing
+    changes. The new duration leaves time for the last test and never exceeds the old one.
     """
     tests: dict[DeviceRequirement, list[Use]] = {}
     for use in uses:

@@ -1,4 +1,4 @@
-"""What there is to run: tests by the devices they need and the fixtures they share, and in which order. Pure."""
+"""The tests to run, grouped by needed devices and shared fixtures, in order. Pure."""
 
 import json
 from collections import Counter, defaultdict
@@ -15,48 +15,48 @@ if TYPE_CHECKING:
 
 
 NO_BOND: Final = -1
-"""The bond of a test that shares fixtures with nobody."""
+"""Bond of a test that shares no fixtures."""
 _UNITS_FOR_EACH: Final = 2
-"""Into so many units at least, for each worker, goes the largest group of tests that share fixtures: with one for each,
-the first idle worker could not take over tests of the others."""
+"""Minimum number of units per worker into which the largest group of tests with shared fixtures is split: with one
+each, the first idle worker could not take over tests from others."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestPlan:
-    """The tests of a run in the suite's order, in values that any process can be sent."""
+    """The tests of a run in the suite's order, as values that can be sent to any process."""
 
-    __test__: ClassVar[bool] = False  # pytest takes a class with such a name for tests
+    __test__: ClassVar[bool] = False  # pytest would collect a class with such a name
 
     groups: Sequence[DeviceGroup]
     models: Sequence[str]
-    """The keys by which boots are remembered."""
+    """Keys under which boot times are stored."""
     tests: Sequence[tuple[int, int]]
-    """For each test its group and its bond: the number of those with whom it shares fixtures."""
+    """Group and bond of each test: tests with the same bond share fixtures."""
     may_order: bool
-    """Whether nobody else has ordered the tests."""
+    """Whether no other plugin has ordered the tests."""
 
     def to_wire(self) -> str:
-        """Return a text for ``from_wire`` in another process: execnet takes eight times as long for the values."""
+        """Serialize for ``from_wire`` in another process: execnet takes eight times as long for the values."""
         groups = [(group.needs, group.models, group.is_spread, group.is_fresh) for group in self.groups]
         return json.dumps((groups, self.models, self.tests, self.may_order))
 
     @classmethod
     def from_wire(cls, text: str) -> Self:
-        """Return the plan that another process has sent."""
+        """Parse a plan that another process sent."""
         groups, models, tests, may_order = json.loads(text)
         known = [DeviceGroup(tuple(needs), tuple(of), *flags) for needs, of, *flags in groups]
         return cls(known, models, tests, may_order)
 
     def has_devices(self) -> bool:
-        """Return whether any test needs one."""
+        """Return whether any test needs a device."""
         return any(group.needs for group in self._used())
 
     def most_at_once(self) -> int:
-        """Return how many devices the test with most of them has."""
+        """Return the maximum number of devices that a test needs."""
         return max((len(group.needs) for group in self._used()), default=0)
 
     def _used(self) -> Iterator[DeviceGroup]:
-        """Yield the groups that have tests left: others may leave some out after they were put in groups."""
+        """Yield the groups that have tests: other plugins may deselect tests after grouping."""
         return (self.groups[number] for number in {group for group, _ in self.tests})
 
     def dispatcher(
@@ -66,7 +66,7 @@ class TestPlan:
         boots: MutableSequence[float | None],
         **limits: Unpack[Limits],
     ) -> Dispatcher[Any]:
-        """Return what assigns the tests to so many workers; ``boots`` is to hold ``self.boots(history)``."""
+        """Return a dispatcher for ``width`` workers; ``boots`` must hold ``self.boots(history)``."""
         width = limits["width"]
         units = self._alone() if width == 1 else self._beside_each_other(width)
         seconds = [history.test_seconds(nodeid) for nodeid in nodeids]
@@ -74,7 +74,7 @@ class TestPlan:
         return Dispatcher(self.groups, units, seconds, boots, **limits)
 
     def boots(self, history: "History") -> list[float | None]:
-        """Return how long each model boots, None where that is not known."""
+        """Return each model's boot time, None if unknown."""
         return list(map(history.usual_boot, self.models))
 
     def _alone(self) -> list[WorkUnit]:
@@ -86,13 +86,13 @@ class TestPlan:
         units: dict[tuple[int, int], list[int]] = defaultdict(list)
         for test, (group, bond) in enumerate(self.tests):
             of_unit = groups.get(bond, group)
-            # Those without devices one by one: so many are taken as fill a boot.
+            # Tests without devices stay separate, so that any number of them can fill a boot.
             alone = bond if bond != NO_BOND else -2 - test
             units[of_unit, NO_BOND if self.groups[of_unit].needs else alone].append(test)
         return [WorkUnit(group, tuple(tests)) for (group, _), tests in units.items()]
 
     def _beside_each_other(self, width: int) -> list[WorkUnit]:
-        """Keep those together that share fixtures and devices, as far as that leaves something for everybody."""
+        """Keep tests with shared fixtures and devices together, as long as that leaves work for every worker."""
         units: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for test, (group, bond) in enumerate(self.tests):
             units[(test,) if bond == NO_BOND else (NO_BOND, bond, group)].append(test)
@@ -100,7 +100,7 @@ class TestPlan:
         return [unit for tests in units.values() for unit in self._cut(tests, sizes, width)]
 
     def _cut(self, tests: Sequence[int], sizes: Counter[int], width: int) -> Iterator[WorkUnit]:
-        """Yield the tests in units that leave each worker its share; in one where one worker has their devices."""
+        """Yield the tests in units that leave each worker a share; in one unit if only one worker has their devices."""
         group, _ = self.tests[tests[0]]
         size = max(1, sizes[group] // (_UNITS_FOR_EACH * width)) if self.groups[group].is_spread else len(tests)
         for first in range(0, len(tests), size):
@@ -108,16 +108,16 @@ class TestPlan:
 
 
 class Numbers(dict[Any, int]):
-    """Numbers in the order of asking."""
+    """Numbers keys in the order of their first lookup."""
 
     def __missing__(self, key: Any) -> int:
         return self.setdefault(key, len(self))
 
 
 def in_order(plan: TestPlan, nodeids: Sequence[str], history: "History") -> list[int]:
-    """Return the tests in the order in which one process runs them: first all those without a device.
+    """Return the tests in the order in which one process runs them: tests without a device first.
 
-    They cost nothing, and the first device boots beside the last of them.
+    These cost nothing, and the first device boots during the last of them.
     """
     dispatcher: Dispatcher[None] = plan.dispatcher(nodeids, history, plan.boots(history), width=1)
     dispatcher.add_worker(None)

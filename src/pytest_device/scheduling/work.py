@@ -1,4 +1,4 @@
-"""The pieces that work is assigned in: groups of tests by their devices, units of a group, a worker's assignments."""
+"""The units of assignment: device groups, units of a group, a worker's assignments."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class DeviceGroup:
-    """Tests that can run on the same devices one after the other; the devices by number, none for tests without."""
+    """Tests that can run on the same devices one after the other; device numbers, empty for tests without devices."""
 
     needs: tuple[int, ...] = ()
     models: tuple[int, ...] = ()
-    """For each device the number of its model, by which boots are estimated."""
+    """Model number of each device, for estimating boots."""
     is_spread: bool = True
-    """Whether several workers may run it, each with devices of its own."""
+    """Whether several workers may run it, each with its own devices."""
     is_fresh: bool = False
-    """Whether each test has devices of its own."""
+    """Whether each test has unshared devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkUnit:
-    """Tests of a group, by index, that run one after the other for the sake of fixtures that they share."""
+    """Tests of a group, by index, that run one after the other because they share fixtures."""
 
     group: int
     tests: tuple[int, ...]
@@ -27,14 +27,14 @@ class WorkUnit:
 
 @dataclass(slots=True)
 class GroupQueue:
-    """The units of a group that are not assigned yet, in the order in which they will be."""
+    """The unassigned units of a group, in the order of assignment."""
 
     number: int
     group: DeviceGroup
     units: list[WorkUnit] = field(default_factory=list[WorkUnit])
     known_seconds: float = 0.0
     unknown: int = 0
-    """The number of its tests of unknown length."""
+    """Number of its tests with unknown duration."""
 
     @property
     def is_plain(self) -> bool:
@@ -44,25 +44,25 @@ class GroupQueue:
 
 @dataclass(slots=True)
 class Assignment:
-    """A test that a worker was assigned."""
+    """A test assigned to a worker."""
 
     test: int
     group: int
     boots: tuple[int, ...] = ()
-    """The models that boot for it."""
+    """Models of the devices that boot for it."""
     overlapping: float = 0.0
-    """The seconds before its turn at which they begin to boot."""
+    """Seconds before its turn at which its devices start to boot."""
 
 
 @dataclass(slots=True, eq=False)
 class WorkerState:
-    """What a worker has to do."""
+    """A worker's assigned work."""
 
     pending: deque[Assignment] = field(default_factory=deque[Assignment])
-    """Assigned and not done; it begins with the first when it knows the second, or that there is none."""
+    """Assigned, unfinished tests; the worker begins the first once it knows the second, or that there is none."""
     group: int | None = None
     """The group that it was assigned last."""
     since: float = 0.0
-    """When it began with the first of its pending tests."""
+    """When it began the first of its pending tests."""
     is_over: bool = False
-    """Whether it is assigned nothing more."""
+    """Whether it is assigned no more tests."""

@@ -1,1 +1,1 @@
-"""The local service: a second reading of the document, over real programs. Knows nothing of the client side."""
+"""The local service: an independent implementation of the document, over real programs. Knows nothing of the client."""

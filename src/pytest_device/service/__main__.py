@@ -19,7 +19,7 @@ from pytest_device.service.config import cache_directory, parse
 from pytest_device.service.server import Changed, Progress, Ready, serve
 
 PARENT_SECONDS: Final = 0.5
-"""How often to check for the parent: a child that it forked may keep standard input open after its death."""
+"""Seconds between checks for the parent: a process that it forked may keep standard input open after its death."""
 
 _STDIN: Final = 0
 _STDOUT: Final = 1
@@ -44,7 +44,7 @@ def _announce(event: Progress | Ready | Changed) -> None:
         case Ready(url, app_id):
             _say(event="ready", url=url, app_id=app_id)
         case Changed():
-            pass  # the run learns it by itself
+            pass  # the run polls its sessions itself
 
 
 def _say(**event: str) -> None:

@@ -1,4 +1,4 @@
-"""Accounts, their projects and their access tokens: who may do what."""
+"""Accounts, their projects and their access tokens, with permissions."""
 
 import hashlib
 import hmac
@@ -11,7 +11,7 @@ from pytest_device.spec import DURATION_MAX_MINUTES
 
 
 class Role(IntEnum):
-    """The role of a token's holder on the account; a greater role may do all that a lesser one may."""
+    """The role of a token's holder on the account; a higher role includes the lower ones."""
 
     VIEWER = 1
     DEVELOPER = 2
@@ -20,7 +20,7 @@ class Role(IntEnum):
 
 MAY_CREATE_AND_STOP: Final = Role.DEVELOPER
 MAY_GET: Final = Role.VIEWER
-"""Ours: the document does not show it. Every member of the account may read its sessions."""
+"""Ours: the document does not specify it. Every member of the account may read its sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class AccessToken:
 
     @classmethod
     def robot(cls, token: str, role: Role) -> Self:
-        """Make a robot user's token."""
+        """Return a robot user's token."""
         return cls(_digest(token), role)
 
     @classmethod
     def personal(cls, token: str) -> Self:
-        """Make a person's token. Ours: a person may do everything on the own account."""
+        """Return a personal token. Ours: it may do everything on the user's own account."""
         return cls(_digest(token), Role.ADMIN)
 
 
@@ -56,13 +56,13 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent a request."""
+    """The sender of a request."""
 
     account: Account
     role: Role
 
     def may(self, least: Role, owner: Account) -> bool:
-        """Return whether this caller has at least a role on the account that owns a project."""
+        """Return whether this caller has at least this role on the account that owns a project."""
         return self.account is owner and self.role >= least
 
 
@@ -78,9 +78,9 @@ class Accounts:
         return self._owners.get(app_id.lower())
 
     def caller(self, token: str) -> Caller | None:
-        """Return whom a token belongs to, None for an invalid one.
+        """Return the owner of a token, None for an invalid one.
 
-        Every known token is compared, each in constant time, so that timing reveals nothing about a wrong one.
+        Compares every known token, each in constant time, so that timing reveals nothing about a wrong one.
         """
         digest = _digest(token)
         found = None

@@ -26,11 +26,11 @@ from pytest_device.spec import SESSIONS_PATH, UNAUTHORIZED_ERROR
 MAX_BODY_BYTES: Final = 64 * 1024
 """Ours: far more than the options of a request need."""
 MAX_TESTING_BODY_BYTES: Final = 32 * 1024 * 1024
-"""A fault may hold a large answer."""
+"""A fault may hold a large response."""
 MAX_CONTROLLER_BODY_BYTES: Final = 1024 * 1024
 """agent-device accepts no more, and closes the connection before its refusal can be read."""
 MAX_APPIUM_BODY_BYTES: Final = 256 * 1024 * 1024
-"""A test may push files and pictures; they are forwarded as they arrive."""
+"""A test may push files and images; they are streamed."""
 _MOST_BYTES: Final = {
     "/testing/": MAX_TESTING_BODY_BYTES,
     "/controllers/": MAX_CONTROLLER_BODY_BYTES,
@@ -61,10 +61,10 @@ def create_app(
 ) -> ASGIApp:
     """Return the service as an application that needs no lifespan and no background task.
 
-    ``base_url`` is the address of the service and of its session pages. Requests whose Host header does not name this
-    machine are refused unless ``any_host``: a web page must not reach the service under a name of its own. ``faults``
+    ``base_url`` is the URL of the service and of its session pages. Requests whose Host header does not name this
+    machine are refused unless ``any_host``: a web page must not reach the service under its own host name. ``faults``
     adds the test interface. ``more`` are routes with their own keys: they see no access token. ``refuses`` is called
-    before a session is created. ``max_sessions`` limits how many may not have ended.
+    before a session is created. ``max_sessions`` limits the active sessions.
     """
     api = _Api(sessions, accounts, base_url, refuses, max_sessions)
     routes: list[BaseRoute] = [
@@ -113,7 +113,7 @@ class _Api:
             raise RefusalError(429, replies.NO_CAPACITY, str(busy), headers={"Retry-After": "1"}) from busy
         if reason:
             raise RefusalError(400, replies.NO_DEVICE, reason)
-        self._check_capacity()  # with no pause until the session is created
+        self._check_capacity()  # no await until the session is created
         return self._success(self._sessions.create(body, default_minutes=owner.max_duration_minutes))
 
     def _check_capacity(self) -> None:
@@ -141,7 +141,7 @@ class _Api:
         return caller
 
     def session(self, session_id: str) -> Session:
-        """Return a session's current state, for every caller that knows its id."""
+        """Return a session's current state, for every caller that knows its ID."""
         if not is_uuid(session_id):
             raise replies.invalid(f"the session id must be a UUID, not {session_id[:80]!r}")
         session = self._sessions.get(session_id.lower())
@@ -150,7 +150,7 @@ class _Api:
         return session
 
     def _permitted(self, request: Request, least: Role) -> Session:
-        """Return the session of a path, for a caller who has a role on its project."""
+        """Return the session of a path if the caller has this role on its project."""
         caller = self.authenticate(request)
         session = self.session(request.path_params["session_id"])
         _permit(caller, least, self._owner(session.app_id))
@@ -186,7 +186,7 @@ def _admit(owner: Account, body: CreateBody) -> None:
 
 
 def _refusal(_request: Request, error: Exception) -> Response:
-    """Turn an exception into an answer; only the log has the details of an unexpected one."""
+    """Turn an exception into a response; only the log has the details of an unexpected one."""
     match error:
         case RefusalError(status=status, code=code, headers=headers):
             return refusal(status, code, [(str(error), None)], headers)
@@ -194,7 +194,7 @@ def _refusal(_request: Request, error: Exception) -> Response:
             return refusal(400, replies.VALIDATION_ERROR, [(problem.message, problem.option) for problem in problems])
         case HTTPException(status_code=405, headers=headers):
             return refusal(405, replies.METHOD_NOT_ALLOWED, [("method not allowed on this path", None)], headers)
-        case ClientDisconnect():  # nobody receives the answer, but it is no failure of the service
+        case ClientDisconnect():  # nobody receives the response, but the service did not fail
             return refusal(400, replies.VALIDATION_ERROR, [("the request was aborted", None)])
         case ConnectionLostError():
             raise error

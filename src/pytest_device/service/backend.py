@@ -1,4 +1,4 @@
-"""What runs the sessions of a service: real programs or simulated devices, with the routes they publish."""
+"""The backend of a service: runs sessions on real programs or simulated devices, and publishes their routes."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ from pytest_device.service.sessions import Sessions
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A runner, the routes of its sessions, the check before a session is created, and what installs its programs.
+    """A runner, its sessions' routes, the check before a session is created, and the installation of programs.
 
     ``prepare`` reports progress, and raises ConfigError with the cause and the fix.
     """
@@ -30,7 +30,7 @@ class Backend:
 
 
 async def backend(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
-    """Return the backend that a configuration asks for; ``stack`` closes it. ``url`` is the service's own address."""
+    """Return the backend for a configuration; ``stack`` closes it. ``url`` is the service's own URL."""
     return await _programs(config, url, stack) if config.runner == "real" else _simulated(config, url)
 
 

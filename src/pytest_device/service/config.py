@@ -13,22 +13,22 @@ from pytest_device.service.rules import is_uuid
 from pytest_device.spec import DURATION_MAX_MINUTES, DURATION_MIN_MINUTES, Platform, SessionType
 
 DEFAULT_MAX_SESSIONS: Final = 64
-"""Each is a device and a controller of several hundred megabytes: a runaway client must not take the machine."""
+"""Each takes several hundred megabytes for device and controller: a runaway client must not exhaust the machine."""
 _HIGHEST_PORT: Final = 65535
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceConfig:
-    """One account with one project and one token, and the directories and address of the service.
+    """One account with one project and one token, and the directories and network address of the service.
 
     ``port`` 0 selects a free one. ``testing`` adds the test interface. ``role``, ``simulator_access`` and
-    ``max_duration_minutes`` restrict the account. ``boot_seconds`` is the boot time of simulated devices. The programs
-    for ``types`` are installed before the service is ready, those for other session types at their first session.
+    ``max_duration_minutes`` restrict the account. ``boot_seconds`` is the boot time of simulated devices. Programs for
+    ``types`` are installed before the service is ready, those for other session types with their first session.
     ``requests`` are create requests that will be sent: a browser that they need is installed before the service is
-    ready. ``builds_dir`` has the builds that sessions may name. ``max_sessions`` limits those that have not ended.
+    ready. ``builds_dir`` has the builds that sessions may name. ``max_sessions`` limits the active sessions.
     ``real_only`` uses no browser as a device; ``avd`` and ``simulator`` name the devices to use and to start.
-    ``allow_insecure`` are features for Appium's option of this name. ``temporary`` removes ``state_dir`` at the end.
-    Raises ConfigError naming the value and the rule.
+    ``allow_insecure`` lists features for Appium's option of this name. ``temporary`` removes ``state_dir`` at the end.
+    Raises ConfigError with the value and the rule.
     """
 
     token: str = field(repr=False)
@@ -95,7 +95,7 @@ def cache_directory(environ: Mapping[str, str], home: Path, platform: str = sys.
 def parse(line: str, *, cache_dir: Path) -> ServiceConfig:
     """Read the configuration from a line of JSON; ``cache_dir`` is the default for its ``cache_dir``.
 
-    Raises ConfigError naming the setting and the rule; values are not shown, one of them is the token.
+    Raises ConfigError with the setting and the rule; values are not shown, since one of them is the token.
     """
     try:
         options = json.loads(line)
@@ -139,7 +139,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 def _read(name: str, value: object) -> Any:
     if name not in _KINDS:
         raise ConfigError(f"unknown setting {name!r} in the configuration: the settings are {', '.join(_KINDS)}")
-    if type(value) not in _KINDS[name]:  # true and false are no numbers
+    if type(value) not in _KINDS[name]:  # bool is a subclass of int
         raise ConfigError(f"{name} must be of the type {' or '.join(kind.__name__ for kind in _KINDS[name])}")
     match name, value:
         case (("state_dir" | "cache_dir" | "log_path" | "builds_dir"), str()):

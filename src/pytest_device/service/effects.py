@@ -1,4 +1,4 @@
-"""The test interface over HTTP: its routes, and the effects of faults on other requests; faults.py documents both."""
+"""The test interface: its routes, and the effects of faults on other requests; faults.py documents both."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from pytest_device.service.sessions import Sessions
 from pytest_device.spec import SESSIONS_PATH
 
 _SESSION: Final = len(SESSIONS_PATH.split("/"))
-"""The position of the session id in a path."""
+"""Position of the session ID in a path."""
 OPERATIONS: Final = ("create", "get", "stop", CONTROLLER)
 _NEVER: Final = frozenset(
     (
@@ -113,7 +113,7 @@ def _done() -> Response:
 
 
 class ConnectionLostError(Exception):
-    """The connection has to be closed, with a reset or without, before the answer is complete.
+    """Signals that the connection must be closed, with or without a reset, before the response is complete.
 
     An ASGI application cannot do that itself: the server closes its socket, and a test that calls the application
     in-process raises an error in its client.
@@ -178,12 +178,12 @@ class _Strike:
         await self.app(self.scope, self.receive, self.send)
 
     async def receive_all(self) -> None:
-        """Receive the whole request: closing a connection with unread bytes would reset it."""
+        """Receive the whole request: closing a connection with unread data would reset it."""
         while (await self.receive()).get("more_body"):
             pass
 
     async def carry_out(self) -> _Answer:
-        """Let the service process the request; return its answer instead of sending it."""
+        """Let the service process the request; return its response instead of sending it."""
         messages: list[Message] = []
 
         async def keep(message: Message) -> None:
@@ -195,7 +195,7 @@ class _Strike:
         return _Answer(start["status"], headers, b"".join(part.get("body", b"") for part in parts))
 
     async def answer(self, answer: _Answer, *, length: int | None = None) -> None:
-        """Send an answer, or only the first ``length`` bytes of its body."""
+        """Send a response, or only the first ``length`` bytes of its body."""
         headers = {**answer.headers, "content-length": str(len(answer.body))}
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self.send({"type": "http.response.start", "status": answer.status, "headers": raw})
@@ -263,7 +263,7 @@ EFFECTS: Final[Mapping[str, Callable[[_Strike], Awaitable[None]]]] = {
 
 
 def _operation(scope: Scope) -> str | None:
-    """Return the operation of the document that a request calls, None for any other request."""
+    """Return the document's operation that a request calls, None for any other request."""
     if scope["type"] != "http":
         return None
     path: str = scope["path"]

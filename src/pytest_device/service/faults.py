@@ -1,6 +1,6 @@
 """Failures of a real service, on demand: the faults of the test interface.
 
-A fault names an ``operation``, an ``effect`` and what the effect needs. It applies to ``times`` requests of its
+A fault has an ``operation``, an ``effect`` and the effect's parameters. It applies to ``times`` requests of its
 operation (default 1, null for all) after skipping ``skip`` of them (default 0). If several faults have the same
 operation, the first that applies takes the request, and later ones do not count it.
 
@@ -35,7 +35,7 @@ The routes, all of which need a valid token:
 
 - ``POST /testing/faults`` with a fault as JSON adds it.
 - ``POST /testing/reset`` removes all faults and forgets the requests seen so far.
-- ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no answer was sent).
+- ``GET /testing/requests`` lists the requests in their order: ``operation``, ``status`` (null: no response was sent).
 - ``GET /testing/sessions`` lists every session: ``id``, ``name``, ``status``, ``reason``.
 - ``POST /testing/sessions/ID/expire`` makes a session reach its limit now.
 - ``POST /testing/sessions/ID/fail`` with ``{"reason"}`` makes its programs fail now, ready or not.
@@ -55,7 +55,7 @@ BOOT_EFFECTS: Final = ("delay", "fail")
 CONTROLLER: Final = "controller"
 DEAD: Final = "dead"
 MAX_SEEN: Final = 100_000
-"""How many requests are remembered, the newest."""
+"""Maximum number of remembered requests, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Seen:
-    """A request that reached the service; ``status`` is None until an answer is sent."""
+    """A request that reached the service; ``status`` is None until a response is sent."""
 
     operation: str
     status: int | None = None
@@ -85,7 +85,7 @@ class Seen:
 
 @dataclass(slots=True)
 class _Armed:
-    """A fault and how many requests of its operation it has counted."""
+    """A fault, and the number of requests of its operation so far."""
 
     fault: Fault
     seen: int = 0
@@ -119,7 +119,7 @@ class Faults:
 
 
 class FaultyRunner:
-    """A runner whose devices boot late, fail to boot or crash on demand of a fault."""
+    """A runner whose devices boot late, fail to boot or crash if a fault says so."""
 
     def __init__(self, runner: Runner, faults: Faults, clock: Callable[[], float]) -> None:
         self._runner = runner
@@ -134,7 +134,7 @@ class FaultyRunner:
         self._runner.start(session_id, request)
 
     def status(self, session_id: str) -> Boot:
-        """Return how far the boot is, as far as its faults let it get."""
+        """Return the state of the boot, as modified by its faults."""
         if session_id in self._faults.failed:
             return Failed(self._faults.failed[session_id])
         if session_id in self._late:

@@ -1,4 +1,4 @@
-"""The published addresses of controllers: requests count as use and are forwarded to the program.
+"""The public URLs of controllers: requests count as use and are forwarded to the program.
 
 ``routes(runner, keys)`` are the routes below ``/controllers/{session_id}/{key}`` and, for Appium, ``/appium/…``. The
 key grants access to the program; agent-device and argent check their own tokens, too. Neither bodies nor headers are
@@ -30,13 +30,13 @@ FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"
 NO_BIDI: Final = "NO_BIDI"
 
 _ERRORS: Final = {NOT_FOUND: "invalid session id", NO_BIDI: "session not created"}
-"""What Appium's clients know as these; all others are unknown errors."""
+"""Error names that Appium's clients know; all others are unknown errors."""
 _BIDI: Final = "webSocketUrl"
-"""The capability that asks for WebDriver BiDi, by which Appium would name an address of its own."""
+"""The capability that requests WebDriver BiDi, for which Appium would return its own URL."""
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 900.0
-"""The longest silence: a command may wait for something on the device."""
+"""Maximum seconds without data: a command may wait for something on the device."""
 
 _TIMEOUT: Final = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
 _Purpose = Literal["controllers", "appium"]
@@ -54,7 +54,7 @@ _HOP_BY_HOP: Final = frozenset(
 
 
 class Reachable(Protocol):
-    """A runner, of which the gateway needs the controllers that are ready, with the record of their use."""
+    """The part of a runner in use: ready controllers, with the record of their activity."""
 
     def controller(self, session_id: str) -> tuple[Controller, Activity] | None: ...
     def device(self, session_id: str) -> Device | None: ...
@@ -62,7 +62,7 @@ class Reachable(Protocol):
 
 @asynccontextmanager
 async def client() -> AsyncGenerator[httpx.AsyncClient]:
-    """Open the HTTP client for the programs; it adds no headers of its own to a request."""
+    """Open the HTTP client for the programs; it adds no headers to a request."""
     async with httpx.AsyncClient(transport=_Transport(), timeout=_TIMEOUT) as http:
         http.headers.clear()
         yield http
@@ -81,10 +81,10 @@ def routes(runner: Reachable, keys: Keys, http: httpx.AsyncClient) -> Sequence[B
 
 
 class _Transport(httpx.AsyncBaseTransport):
-    """Connects to the socket of a request's extension ``socket``, for this request only."""
+    """Connects to the Unix socket in a request's extension ``socket``, for this request only."""
 
     def __init__(self) -> None:
-        self._no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading this machine's certificates would take time
+        self._no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # loading the system's certificates would take time
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         path = str(request.extensions["socket"])
@@ -100,7 +100,7 @@ class _Gateway:
         self._http = http
 
     async def pass_on(self, request: Request) -> Response:
-        """Forward a request to the program, and its answer to the client."""
+        """Forward a request to the program, and its response to the client."""
         reached = self._reached(request)
         if isinstance(reached, Response):
             return reached
@@ -126,7 +126,7 @@ class _Gateway:
         return reached
 
     def _refusal(self, status: int, code: str, message: str) -> Response:
-        """Return a refusal in the format that the program's clients read: Appium's take any other for success."""
+        """Return a refusal in the clients' format: Appium's clients would take any other for success."""
         if self._purpose == "controllers":
             return refusal(status, code, [(message, None)])
         error = {"error": _ERRORS.get(code, "unknown error"), "message": message, "stacktrace": ""}
@@ -163,7 +163,7 @@ class _Gateway:
             reply = await self._http.send(asked, stream=True, follow_redirects=False)
         except httpx.TransportError as error:
             if self._purpose == "appium":
-                raise ConnectionLostError from error  # what its clients know as an Appium that is gone
+                raise ConnectionLostError from error  # Appium's clients recognize this as a dead server
             return self._refusal(
                 502, UNREACHABLE, f"{controller.program.title} does not answer: {type(error).__name__}"
             )
@@ -189,7 +189,7 @@ def _asks_for_bidi(body: bytes) -> bool:
     def note(pairs: list[tuple[str, object]]) -> None:
         found.extend(value for name, value in pairs if name.rpartition(":")[2] == _BIDI)
 
-    with suppress(ValueError, RecursionError):  # Appium itself refuses what is no JSON
+    with suppress(ValueError, RecursionError):  # Appium itself rejects invalid JSON
         json.loads(body, object_pairs_hook=note)
     return any(found)
 
@@ -204,7 +204,7 @@ def _passed(request: Request, *, besides: Collection[str]) -> list[tuple[str, st
 
 
 class _Then(Response):
-    """An answer with a callback that runs once it was sent or aborted."""
+    """A response with a callback that runs after it was sent or aborted."""
 
     def __init__(self, answer: Response, end: Callable[[], Awaitable[None] | None]) -> None:
         self._answer = answer

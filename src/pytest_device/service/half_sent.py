@@ -1,4 +1,4 @@
-"""Closes connections whose request never ends: each would hold a place for as long as its client likes."""
+"""Closes connections whose requests are never completed: each would occupy resources as long as its client likes."""
 
 import asyncio
 from typing import Final
@@ -7,12 +7,12 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS: Final = 10.0
-"""How long a client may take for the head of a request, and for each further part of its body."""
+"""Maximum seconds for the head of a request, and for each further part of its body."""
 _UNFINISHED: Final = frozenset((h11.IDLE, h11.SEND_BODY))
 
 
 class PromptProtocol(H11Protocol):
-    """HTTP/1.1 for clients that send their requests without a long pause."""
+    """HTTP/1.1 for clients that send their requests without long pauses."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -22,7 +22,7 @@ class PromptProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:  # the head has its time as a whole, however steadily it trickles in
+        if self.conn.their_state is not h11.IDLE:  # the limit is for the whole head, however steadily it trickles in
             self._cancel()
         if self.conn.their_state in _UNFINISHED and self._timer is None:
             self._wait()
@@ -41,7 +41,7 @@ class PromptProtocol(H11Protocol):
 
     def _lose_patience(self) -> None:
         self._timer = None
-        if self.flow.read_paused:  # the service is the one that takes its time
+        if self.flow.read_paused:  # the service itself is the slow end
             self._wait()
         else:
             self.transport.close()

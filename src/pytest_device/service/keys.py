@@ -1,4 +1,4 @@
-"""Secret addresses: one for each purpose of each session."""
+"""Secret URLs: one for each purpose of each session."""
 
 import hmac
 import secrets
@@ -11,18 +11,18 @@ _BYTES: Final = 24
 
 
 class Keys:
-    """Creates and checks the addresses; they are valid as long as the service runs."""
+    """Creates and checks secret URLs; they are valid as long as the service runs."""
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
         self._secret = secrets.token_bytes(_BYTES)
 
     def url(self, purpose: Purpose, session_id: str) -> str:
-        """Return ``{base_url}/{purpose}/{session_id}/{key}``. It is a secret."""
+        """Return ``{base_url}/{purpose}/{session_id}/{key}``, which is a secret."""
         return f"{self._base_url}/{purpose}/{session_id}/{self._key(purpose, session_id)}"
 
     def fits(self, purpose: Purpose, session_id: str, key: str) -> bool:
-        """Return whether a key belongs to a session's address."""
+        """Return whether a key belongs to a session's URL."""
         return hmac.compare_digest(key.encode(), self._key(purpose, session_id).encode())
 
     def _key(self, purpose: Purpose, session_id: str) -> str:

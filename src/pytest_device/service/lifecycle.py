@@ -1,4 +1,4 @@
-"""The life of a session as a table: which event leads from which status to which."""
+"""The life cycle of a session as a table: which event leads from which status to which."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ TERMINAL: Final = frozenset({Status.STOPPED, Status.ERRORED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A session as it is stored: times are Unix seconds, and it has no connection details."""
+    """A stored session: times are Unix seconds, and there are no connection details."""
 
     id: str
     app_id: str
@@ -26,7 +26,7 @@ class Session:
     platform: Platform
     status: Status = Status.NEW
     reason: str | None = None
-    """Why it ended, for the session page; None until it has."""
+    """Why it ended, for the session page; None before."""
     max_duration_minutes: int
     max_idle_time_minutes: int | None
     started_at: float | None = None
@@ -36,13 +36,13 @@ class Session:
 
 
 class Event(StrEnum):
-    """An event in the life of a session."""
+    """An event in the life cycle of a session."""
 
     READY = "ready"
     FAIL = "fail"
     STOP = "stop"
     EXPIRE = "expire"
-    """The duration or the idle limit is reached."""
+    """The maximum duration or the idle timeout is reached."""
 
 
 TRANSITIONS: Final[Mapping[tuple[Status, Event], Status | None]] = {
@@ -58,12 +58,12 @@ TRANSITIONS: Final[Mapping[tuple[Status, Event], Status | None]] = {
     (Status.IN_PROGRESS, Event.EXPIRE): Status.STOPPED,
     **{(status, event): None for status in TERMINAL for event in Event},
 }
-"""Every status x every event; None leaves the session unchanged, its ``updatedAt`` included."""
+"""Every status x every event; None leaves the session unchanged, including its ``updatedAt``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An event at a time (Unix seconds), with its reason."""
+    """An event, its time (Unix seconds) and its reason."""
 
     event: Event
     at: float
@@ -89,7 +89,7 @@ def change(session: Session, occurrence: Occurrence) -> Session:
 
 
 def due(session: Session, boot: Boot, last_activity: float | None, now: float) -> Occurrence | None:
-    """Return what has happened to an active session by now, None if nothing has.
+    """Return the event that has occurred to an active session by now, None if there is none.
 
     A limit takes effect at the time it was reached, however late the session is checked.
     """
@@ -106,7 +106,7 @@ def due(session: Session, boot: Boot, last_activity: float | None, now: float) -
 
 
 def limits(session: Session, last_activity: float | None) -> Sequence[Occurrence]:
-    """Return the automatic stops ahead: at the end of the duration, then of the idle time if it is limited.
+    """Return the upcoming automatic stops: at the maximum duration, then at the idle timeout, if any.
 
     Ours: both clocks start when the session is ready, and idle means that its controller is not used.
     """

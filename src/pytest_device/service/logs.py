@@ -17,7 +17,7 @@ _FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
 class Log(Protocol):
-    """Takes one line of text: for the service's log, for a session's timeline, or progress for the terminal."""
+    """Receives lines of text: for the service's log, a session's timeline, or as progress for the terminal."""
 
     def __call__(self, text: str, /) -> object: ...
 
@@ -60,7 +60,7 @@ def _handler(path: Path | None) -> logging.Handler:
 
 
 def _is_discreet(record: logging.LogRecord) -> bool:
-    """Return whether a record may be logged: httpx logs each URL, and the query of many is a signature."""
+    """Return whether a record may be logged: httpx logs each URL, whose query is often a signature."""
     return record.name != "httpx" or record.levelno > logging.INFO
 
 

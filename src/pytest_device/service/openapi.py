@@ -42,7 +42,7 @@ _ARCHIVE_URL: Final[_Schema] = _TEXT | {
 
 
 def _given(option: str, value: object = None) -> _Schema:
-    """Return the schema of a body with an option, of any value or of a given one."""
+    """Return the schema of a body that has an option, with any value or a given one."""
     certain = {"properties": {option: {"const": value}}} if value is not None else {}
     return {"required": [option], **certain}
 
@@ -85,8 +85,8 @@ CREATE_BODY: Final[_Schema] = {
         _never(_given("maxIdleTimeMinutes"), _given("type", SessionType.WEB_PREVIEW_ONLY)),
     ],
 }
-"""The rules as a schema, except for the account's limit, the order of the two limits and ports, which a schema cannot
-express."""
+"""The rules as a schema, except those that a schema cannot express: the account's limit, the order of the two limits,
+and ports."""
 
 
 def _nullable(schema: _Schema) -> _Schema:
@@ -109,7 +109,7 @@ REMOTE_CONFIGS: Final[Mapping[str, _Schema]] = {
     SessionType.APPIUM: _details({"appiumUrl": _WEB_URL, "capabilities": {"type": "object"}}, _PREVIEW),
     SessionType.WEB_PREVIEW_ONLY: _details(_PREVIEW, {}),
 }
-"""The connection details that go with each type."""
+"""The connection details of each type."""
 
 _SESSION_FIELDS: Final[Mapping[str, _Schema]] = {
     "id": _UUID,
@@ -245,4 +245,4 @@ DOCUMENT: Final[_Schema] = {
         "securitySchemes": {"accessToken": {"type": "http", "scheme": "bearer"}},
     },
 }
-"""The whole document, ready for JSON. The test interface is not in it."""
+"""The whole document, ready for JSON. It does not include the test interface."""

@@ -1,4 +1,4 @@
-"""Whose program is at the other end of a connection on this machine."""
+"""Identifies the user at the other end of a local connection."""
 
 import ipaddress
 import os
@@ -15,11 +15,11 @@ Address = tuple[str, int]
 
 _LISTS: Final = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
 IS_SHOWN: Final = _LISTS[4].exists()
-"""Whether this system shows whose a connection is."""
+"""Whether this system shows the users of connections."""
 
 
 class NoOtherUsers:
-    """Refuses other users of this machine; those that the system does not show, or root, are accepted."""
+    """Refuses requests from other users of this machine; accepts root, and users that the system does not show."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -32,8 +32,8 @@ class NoOtherUsers:
 
 
 def user_of(peer: Address, here: Address) -> int | None:
-    """Return the id of the user who made a connection, None if the system does not show it."""
-    with suppress(OSError, ValueError):  # no such list, or no address
+    """Return the ID of the user who opened a connection, None if the system does not show it."""
+    with suppress(OSError, ValueError):  # no such list, or an invalid address
         ends = [_as_listed(peer), _as_listed(here)]
         for line in _LISTS[ipaddress.ip_address(peer[0]).version].read_text().splitlines()[1:]:
             row = line.split()
@@ -43,7 +43,7 @@ def user_of(peer: Address, here: Address) -> int | None:
 
 
 def _as_listed(address: Address) -> str:
-    """Return an address as the kernel lists it: the bytes of 32-bit numbers of this machine, as hexadecimal."""
+    """Return an address as the kernel lists it: 32-bit numbers in this machine's byte order, in hexadecimal."""
     packed = ipaddress.ip_address(address[0]).packed
     numbers = (int.from_bytes(packed[start : start + 4], sys.byteorder) for start in range(0, len(packed), 4))
     return "".join(f"{number:08X}" for number in numbers) + f":{address[1]:04X}"

@@ -1,4 +1,4 @@
-"""The JSON of requests and answers: a session as the document spells it, an error in our format."""
+"""The JSON of requests and responses: sessions in the document's spelling, errors in our format."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from pytest_device.service.lifecycle import Session
 
 NOT_STORED: Final = {"Cache-Control": "private, no-store", "Pragma": "no-cache"}
-"""On successes only, as the document promises."""
+"""For successful responses only, as the document specifies."""
 
 VALIDATION_ERROR: Final = "VALIDATION_ERROR"
 SIMULATOR_ACCESS_ERROR: Final = "SIMULATOR_ACCESS_ERROR"
@@ -27,7 +27,7 @@ INTERNAL_ERROR: Final = "INTERNAL_ERROR"
 
 
 class RefusalError(Exception):
-    """A request that the service refuses; ``status``, ``code`` and the message are the answer."""
+    """A request that the service refuses; ``status``, ``code`` and the message are the response."""
 
     def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ async def json_of(request: Request) -> object:
 
 
 def object_in(body: bytes) -> Mapping[str, Any]:
-    """Return the JSON object that a body is. Raises RefusalError."""
+    """Return the JSON object in a body. Raises RefusalError."""
     return as_object(_json_in(body))
 
 
@@ -63,7 +63,7 @@ def as_object(fields: object) -> Mapping[str, Any]:
 def _json_in(body: bytes) -> object:
     try:
         return json.loads(body.decode(), parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:  # nested too deeply, or not UTF-8, or not JSON
+    except (ValueError, RecursionError) as error:  # nested too deeply, not UTF-8, or not JSON
         raise invalid(f"the body is not JSON: {error}") from error
 
 
@@ -74,9 +74,9 @@ def _no_number(text: str) -> object:
 def refusal(
     status: int, code: str, problems: Iterable[tuple[str, str | None]], headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return an error: its code and, for each problem, the message and the option of the body at fault.
+    """Return an error: its code and, for each problem, the message and the invalid option of the body.
 
-    The shape is ours, ``{"errors": [{"code", "message", "option"}]}`` with ``option`` null if none is at fault, and so
+    The format is ours, ``{"errors": [{"code", "message", "option"}]}`` with ``option`` null if none is invalid, and so
     are the codes, except ``UNAUTHORIZED_ERROR``.
     """
     errors = [{"code": code, "message": message, "option": option} for message, option in problems]
@@ -84,7 +84,7 @@ def refusal(
 
 
 def success(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> Response:
-    """Return the answer of every successful operation: the session inside ``data``."""
+    """Return the response of every successful operation: the session inside ``data``."""
     return JSONResponse({"data": spelled(session, base_url, remote_config)}, headers=NOT_STORED)
 
 

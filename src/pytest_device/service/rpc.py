@@ -26,7 +26,7 @@ _FAILED: Final = -32000
 
 @runtime_checkable
 class Browsing(Protocol):
-    """A browser; ``address`` is the URL of the page in front."""
+    """A browser; ``address`` is the URL of the current page."""
 
     async def address(self) -> str: ...
 
@@ -45,12 +45,12 @@ class _Request:
 
 
 def concerns(method: str, path: str, device: Device) -> bool:
-    """Return whether a request has to be translated."""
+    """Return whether a request must be translated."""
     return (method, path) == ("POST", "rpc") and device.tools.debugging_port is not None
 
 
 async def translated(body: bytes, headers: Mapping[str, str], device: Device, token: str) -> bytes | Response:
-    """Do the device's part of a request; return the rest of it for the daemon, or the answer if nothing is left."""
+    """Do the device's part of a request; return the rest for the daemon, or the response if nothing is left."""
     request = _read(body)
     if request is None or not _is_permitted(request, headers, token):
         return body
@@ -80,7 +80,7 @@ def _texts(value: object) -> Sequence[str]:
 
 
 def _dict(value: object) -> dict[str, Any]:
-    """Return a JSON object, an empty one instead of anything else."""
+    """Return a JSON object, an empty one for anything else."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else dict[str, Any]()
 
 
@@ -95,7 +95,7 @@ def _is_permitted(request: _Request, headers: Mapping[str, str], token: str) -> 
 
 
 def _change_platform(request: _Request) -> None:
-    """Change the platform wherever the request names one: for itself, for a lock, in steps of a batch."""
+    """Replace the platform wherever the request names one: for itself, for a lock, in steps of a batch."""
     left: list[object] = [request.params]
     while left:
         match left.pop():
@@ -123,7 +123,7 @@ async def _done_by_device(request: _Request, device: Device) -> str:
     match request.params.get("command"), request.positionals:
         case "open", [target, *more]:
             await _open(device, target, more[0] if more else None, request.flags)
-            # Opened again by the daemon, the page is open already.
+            # The page is already open when the daemon opens it.
             request.params["positionals"] = [await device.address()] if isinstance(device, Browsing) else []
         case "close", [target] if target in await device.apps():
             await device.terminate(target)
@@ -137,7 +137,7 @@ async def _done_by_device(request: _Request, device: Device) -> str:
 
 
 async def _open(device: Device, target: str, link: str | None, flags: dict[str, Any]) -> None:
-    """Open an app or a URL; flags that the daemon accepts for apps only are handled here and removed."""
+    """Open an app or a URL; handles and removes flags that the daemon accepts for apps only."""
     apps, relaunch, arguments = await device.apps(), flags.pop("relaunch", False), flags.pop("launchArgs", None)
     if target not in apps:
         if not parts_of(target).scheme:

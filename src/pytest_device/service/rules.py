@@ -1,6 +1,6 @@
 """The rules of a create request, and the messages for invalid bodies.
 
-Ours, where the document is silent: an unknown option is unsupported, and null is not a value of an optional one (leave
+Ours, where the document is silent: unknown options are unsupported, and null is not a value of an optional one (leave
 it out); a number with a fraction part is not an integer, not even 30.0; lengths count characters.
 """
 
@@ -69,9 +69,9 @@ class InvalidBodyError(Exception):
 
 
 def check(body: object) -> CreateBody:
-    """Return the body of a create request, validated by every rule that needs no account.
+    """Return the body of a create request, validated by every rule that does not depend on the account.
 
-    Raises InvalidBodyError with all problems; rules about several options are checked once each option is valid.
+    Raises InvalidBodyError with all problems; combinations of options are checked once each option is valid.
     """
     if not isinstance(body, dict):
         raise InvalidBodyError(Problem(None, f"the body must be a JSON object, not {_shown(body)}"))
@@ -85,7 +85,7 @@ def check(body: object) -> CreateBody:
 
 
 def check_limit(body: CreateBody, limit_minutes: int) -> None:
-    """Raise InvalidBodyError when the duration is outside the account's limit."""
+    """Raise InvalidBodyError if the duration exceeds the account's limit."""
     duration = body.get("maxDurationMinutes", 0)
     if duration > limit_minutes:
         message = f"maxDurationMinutes {duration} is above the limit of the account: at most {limit_minutes}"
@@ -103,7 +103,7 @@ _REMOVED: Final = f" ({SessionType.SERVE_SIM} was removed: use {SessionType.WEB_
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a value must be, and whether it is."""
+    """The requirement for a value, and its check."""
 
     must_be: str
     holds: Callable[[Any], bool]
@@ -145,7 +145,7 @@ def _shown(value: object) -> str:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value is a string with a UTF-8 form: half a surrogate pair has none."""
+    """Return whether a value is a string that UTF-8 can encode: a lone surrogate cannot be."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
@@ -154,7 +154,7 @@ def _one_of(*choices: str) -> _Rule:
 
 
 def _integer(least: int, most: int) -> _Rule:
-    # true and false are no integers
+    # bool is a subclass of int
     return _Rule(f"an integer from {least} to {most}", lambda value: type(value) is int and least <= value <= most)
 
 

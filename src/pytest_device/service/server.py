@@ -1,4 +1,4 @@
-"""The running service: its start, its sweep and its shutdown."""
+"""Runs the service: start, sweep and shutdown."""
 
 import asyncio
 import shutil
@@ -32,22 +32,22 @@ from pytest_device.service.store import Store
 from pytest_device.service.web import Server, listen
 
 SWEEP_SECONDS: Final = 0.5
-"""How late a limit takes effect at most if no client asks."""
+"""Maximum delay in seconds until a limit takes effect without requests."""
 GRACE_SECONDS: Final = 2
-"""How long requests in progress may take when the service stops."""
+"""Maximum seconds for requests in progress when the service stops."""
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A step of the start before the service is ready."""
+    """A step of the startup."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The service answers at ``url``."""
+    """The service accepts requests at ``url``."""
 
     url: str
     app_id: str
@@ -55,7 +55,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A session has another state."""
+    """A session's status changed."""
 
     session: Session
 
@@ -67,21 +67,21 @@ Watch = Callable[[Callable[[], None]], None]
 def serve(config: ServiceConfig, announce: Announce, *, watch: Watch | None = None) -> None:
     """Run the service until SIGINT, SIGTERM or SIGHUP; then stop its sessions and their processes, and return.
 
-    ``watch`` receives a function that stops the service too and may be called from any thread. Call it in the main
-    thread. Raises ConfigError with the cause and the fix when the service cannot start.
+    ``watch`` receives a function that also stops the service and may be called from any thread. Must be called in the
+    main thread. Raises ConfigError with the cause and the fix if the service cannot start.
     """
     try:
         asyncio.run(_serve(config, announce, watch))
     finally:
         if config.temporary:
-            shutil.rmtree(config.state_dir, ignore_errors=True)  # the parent does so too, unless it was killed
+            shutil.rmtree(config.state_dir, ignore_errors=True)  # the parent does so, too, unless it was killed
 
 
 async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def end() -> None:
-        with suppress(RuntimeError):  # the loop is closed: the service has stopped by itself
+        with suppress(RuntimeError):  # the loop is closed: the service has already stopped
             loop.call_soon_threadsafe(stop.set)
 
     if watch:
@@ -91,14 +91,14 @@ async def _serve(config: ServiceConfig, announce: Announce, watch: Watch | None)
             async with AsyncExitStack() as stack:
                 await _live(config, announce, stop, stack)
         except ConfigError:
-            raise  # its message is for the person who starts the service
+            raise  # its message is for the user who starts the service
         except Exception:
             LOGGER.exception("the service failed")
             raise
 
 
 async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, stack: AsyncExitStack) -> None:
-    """Start the service and answer requests; the stack has what stops it, last first."""
+    """Start the service and handle requests; closing the stack stops it, in reverse order."""
     stack.enter_context(_only_one(config.state_dir))
     listener = stack.enter_context(listen(config.host, config.port))
     host = f"[{config.host}]" if ":" in config.host else config.host
@@ -135,7 +135,7 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
 
 
 async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
-    """Do some work, or as much of it as is done when the service has to stop."""
+    """Run a task until it is done or the service must stop."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -148,7 +148,7 @@ async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
 async def answer(
     app: ASGIApp, listener: socket.socket, sessions: Sessions, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Answer requests on a listening socket, call ``ready``, and sweep the sessions until ``stop`` is set."""
+    """Handle requests on a listening socket, call ``ready``, and sweep the sessions until ``stop`` is set."""
 
     async def over_sockets(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -156,7 +156,7 @@ async def answer(
         except ConnectionLostError as lost:
             _close(server, scope, reset=lost.reset)
             while (await receive())["type"] != "http.disconnect":
-                pass  # if it returned before, uvicorn would log that it sent no answer
+                pass  # returning earlier would make uvicorn log a missing response
 
     async def sweep() -> None:
         while True:
@@ -177,7 +177,7 @@ async def answer(
 
 
 def _close(server: Server, scope: Scope, *, reset: bool) -> None:
-    """Close the connection of a request: after what was written so far, or at once by a reset."""
+    """Close a request's connection: after the data written so far, or at once with a reset."""
     for connection in tuple(server.server_state.connections):
         transport = connection.transport
         if transport.get_extra_info("peername")[:2] == tuple(scope["client"]):
@@ -193,7 +193,7 @@ def _signals(end: Callable[[], None]) -> Generator[None]:
         end()
 
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
-    # What the parent ignores stays ignored, SIGHUP under nohup for one.
+    # Signals that the parent ignores stay ignored, such as SIGHUP under nohup.
     before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) != signal.SIG_IGN}
     for number in before:
         signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The sessions of the service, each brought up to date on every access."""
+"""The sessions of the service, updated on every access."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ from pytest_device.service.store import Store
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType, Status
 
 KEEP_SECONDS: Final = 30 * 24 * 3600
-"""Ours: how long an ended session is kept across restarts."""
+"""Ours: seconds for which ended sessions are kept across restarts."""
 
 
 ClientUrl = Callable[[Platform, str | None], str | None]
@@ -20,12 +20,12 @@ ClientUrl = Callable[[Platform, str | None], str | None]
 
 
 class Sessions:
-    """The sessions in memory, with a store and a runner; ``clock`` gives Unix seconds.
+    """The sessions in memory, with a store and a runner; ``clock`` returns Unix seconds.
 
-    ``log`` receives every change as a line, ``changed`` each session that has another state.
+    ``log`` receives a line for every change, ``changed`` each session whose status changed.
 
-    No session has a timer: each access brings it up to date with the clock and the runner. ``sweep`` updates all of
-    them, so that limits hold without any request.
+    Sessions have no timers: each access updates a session from the clock and the runner. ``sweep`` updates all of them,
+    so that limits take effect without requests.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Sessions:
         self._end_orphans()
 
     def create(self, body: CreateBody, *, default_minutes: int) -> Session:
-        """Create a session from a valid request and begin to boot its device."""
+        """Create a session from a valid request and start booting its device."""
         archive_url = _archive_url(body, self._client_url)
         session = _new_session(body, self._new_id(), self._new_id(), self._clock(), default_minutes, archive_url)
         self._store.save(session)
@@ -64,7 +64,7 @@ class Sessions:
         return session
 
     def get(self, session_id: str) -> Session | None:
-        """Return a session's current state, None for an unknown id."""
+        """Return a session's current state, None for an unknown ID."""
         session = self._sessions.get(session_id)
         return session and self._up_to_date(session)
 
@@ -77,19 +77,19 @@ class Sessions:
         return self._apply(session_id, Occurrence(Event.EXPIRE, self._clock(), "limit reached early, by a test"))
 
     def remote_config(self, session: Session) -> Mapping[str, Any] | None:
-        """Return the connection details of a session in progress; they live in the runner's memory only."""
+        """Return the connection details of a session in progress; only the runner's memory holds them."""
         if session.status is not Status.IN_PROGRESS:
             return None
         boot = self.runner.status(session.id)
         return boot.remote_config if isinstance(boot, Running) else None
 
     def count_active(self) -> int:
-        """Return how many sessions have not ended."""
+        """Return the number of sessions that have not ended."""
         self.sweep()
         return len(self._active)
 
     def sweep(self) -> None:
-        """Bring every active session up to date."""
+        """Update every active session."""
         for session_id in tuple(self._active):
             self._up_to_date(self._sessions[session_id])
 
@@ -108,7 +108,7 @@ class Sessions:
             self._apply(session_id, Occurrence(Event.FAIL, self._clock(), reason))
 
     def _up_to_date(self, session: Session) -> Session:
-        while session.status not in TERMINAL:  # at most twice: every occurrence leads to another status
+        while session.status not in TERMINAL:  # at most twice: every event leads to another status
             boot = self.runner.status(session.id)
             occurrence = due(session, boot, self.runner.last_activity(session.id), self._clock())
             if occurrence is None:
@@ -152,7 +152,7 @@ def _new_session(
 
 
 def _archive_url(body: CreateBody, client_url: ClientUrl) -> str | None:
-    """Return the archive URL of the session. Ours: a client that the service lacks has a URL that never resolves."""
+    """Return the session's archive URL. Ours: a missing development client gets a URL that never resolves."""
     if not body.get("vendorGo"):
         return body.get("applicationArchiveUrl")
     platform, sdk_version = Platform(body["platform"]), body.get("sdkVersion")

@@ -1,4 +1,4 @@
-"""The sessions on disk, kept across restarts: one SQLite file."""
+"""Stores the sessions in an SQLite file, across restarts."""
 
 import os
 import sqlite3
@@ -15,7 +15,7 @@ from pytest_device.service.lifecycle import Session
 from pytest_device.spec import Platform, SessionType, Status
 
 VERSION: Final = 1
-"""The version of the file's layout."""
+"""Version of the file's schema."""
 
 _COLUMNS: Final = tuple(field.name for field in fields(Session))
 _values: Final = attrgetter(*_COLUMNS)
@@ -24,13 +24,13 @@ _SAVE: Final = f"INSERT OR REPLACE INTO session VALUES ({', '.join('?' * len(_CO
 
 
 class Store:
-    """Sessions on disk, written on every change, and read once, at the start.
+    """Stored sessions, written on every change and read once, at the start.
 
-    A killed process loses nothing; after a power failure the newest changes may be missing.
+    A killed process loses no data; after a power failure the latest changes may be missing.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Raise sqlite3.Error if this is not a store of this version."""
+        """Open the store; raises sqlite3.Error if the file is not a store of this version."""
         self._connection = connection
         self._close = weakref.finalize(self, connection.close)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -45,7 +45,7 @@ class Store:
     def open(cls, path: Path) -> Self:
         """Open or create a file that only this user may read.
 
-        Raises ConfigError when it is damaged or of another version.
+        Raises ConfigError if it is damaged or has another version.
         """
         try:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite creates its other files with the same mode
@@ -71,7 +71,7 @@ class Store:
         self._connection.execute(_SAVE, _values(session))
 
     def forget(self, before: float) -> None:
-        """Remove the ended sessions that have not changed since a time (Unix seconds)."""
+        """Remove ended sessions that have not changed since ``before`` (Unix seconds)."""
         ended = (before, Status.STOPPED, Status.ERRORED)
         self._connection.execute("DELETE FROM session WHERE updated_at < ? AND status IN (?, ?)", ended)
 

@@ -1,4 +1,4 @@
-"""HTTP on a socket of this machine: the listener, the server, and who may reach it by which name."""
+"""HTTP on a loopback socket: the listener, the server, and the check of the Host header."""
 
 import errno
 import socket
@@ -16,7 +16,7 @@ from pytest_device.service.half_sent import PromptProtocol
 
 
 class LoopbackOnly:
-    """Refuses requests for another host: a web page must not reach the application under a name of its own."""
+    """Refuses requests for other hosts: a web page must not reach the application under its own host name."""
 
     def __init__(self, app: ASGIApp, refusal: Callable[[str], Response]) -> None:
         self._app = app
@@ -29,12 +29,12 @@ class LoopbackOnly:
 
 
 class Server(uvicorn.Server):
-    """Calls ``ready`` once it answers, and leaves signals to the process that runs it."""
+    """Calls ``ready`` once it accepts requests, and leaves signals to the process that runs it."""
 
     def __init__(self, app: ASGIApp, *, grace_seconds: int, ready: Callable[[], None] = lambda: None) -> None:
         config = uvicorn.Config(
             app,
-            http=PromptProtocol,  # by h11, which bounds the size of headers
+            http=PromptProtocol,  # uses h11, which limits the size of headers
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -52,12 +52,12 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Leave signals alone."""
+        """Do not handle signals."""
         yield
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises ConfigError that names the port, the host and the fix."""
+    """Return a listening socket. Raises ConfigError with the port, the host and the fix."""
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
@@ -65,7 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
             fix = "stop the program that uses it, or choose another port, or 0 for a free one"
             raise ConfigError(f"port {port} of {host} is in use: {fix}") from error
         raise ConfigError(f"cannot listen on port {port} of {host} ({error}): choose another host or port") from error
-    # Connections inherit it; asyncio sets it only on sockets that it creates itself. Without it an answer, written as
-    # head and body, waits 40 ms for the acknowledgement of its head.
+    # Connections inherit it; asyncio only sets it on sockets that it creates. Without it, a response, written as head
+    # and body, waits 40 ms for the acknowledgement of its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -1,4 +1,4 @@
-"""One attempt to have a session: its create call, the wait until it can be used, what the service has said of it."""
+"""One attempt to start a session: the create call, the polls until it is ready, and the service's latest response."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,79 +42,79 @@ from pytest_device.sessions.states import State
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES, TERMINAL
 
 HEARTBEAT_SECONDS: Final = 30.0
-"""How often a wait in which nothing changes says so: a CI log that stands still for longer looks like a hang."""
+"""Seconds after which an unchanged state is reported again: a CI log without output for longer looks like a hang."""
 
 CONTROLLER_DELAY_SECONDS: Final = 1.0
-"""How long a controller that cannot be reached is left alone, at most: it costs the service nothing to be asked."""
+"""Maximum seconds between two checks of an unreachable controller; they cost the service nothing."""
 
 _REQUESTED: Final = ("type", "platform", "max_duration_minutes")
 
 ProblemOf = Callable[[Session], str | None]
-"""What is wrong with the controller of a session in progress, None when nothing is."""
+"""Returns the problem with the controller of an in-progress session, or None."""
 
 
 def unasked(_session: Session) -> None:
-    """Take every controller for reachable."""
+    """Skip the controller check."""
 
 
 class WarmSession(NamedTuple):
-    """A session that an earlier run left up and that is this process's now."""
+    """A session that an earlier run kept warm and that now belongs to this process."""
 
     session: Session
     ready_at: float
-    """Since when it has been ready, on this process's clock."""
+    """When it became ready, on this process's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
-    """How the sessions of a process are created."""
+    """Settings for creating the sessions of a process."""
 
     client: SessionClient
     clock: Callable[[], float]
     relay: Relay = field(default_factory=Relay)
     problem_of: ProblemOf = unasked
     attempts: int = 1
-    """How many sessions are created, one after the other, until one does not fail to start."""
+    """Maximum number of sessions to create, one after the other, until one starts."""
     gate: Gate = field(default_factory=Gate)
 
 
 class Attempt:
-    """One create call and what follows, by the clock of this process. Each call returns the state that it led to."""
+    """One create call and the polls after it, timed by this process's clock. Each call returns the resulting state."""
 
     def __init__(self, request: SessionRequest, policy: WaitPolicy, config: SessionConfig) -> None:
         self._request, self._policy, self._config = request, policy, config
         self.session: Session | None = None
-        """The newest answer of the service."""
+        """The service's latest response."""
         self.session_id: str | None = None
-        """Known even where the rest of the answer was broken."""
+        """Known even if the rest of the response was malformed."""
         self.is_known = False
-        """Whether the service has answered by its id."""
+        """Whether the service has returned this session for its ID."""
         self.is_attached = False
         self.had_since: float | None = None
-        """Since when it is this run's, where another has created it."""
+        """When this run took over a session that another run created."""
         self.ready_at: float | None = None
-        """Since when it may have been in progress: one poll before it was seen to be."""
+        """Earliest time at which it may have been in progress: one poll before that was first seen."""
         self.started = self._created = self._last_seen = config.clock()
-        """Since when it is waited for; when it was created; when it was last seen not to be ready."""
+        """Start of the wait; time of creation; last time it was seen not ready."""
         self._is_answered = True
-        """Whether the last poll was."""
+        """Whether the last poll got a usable response."""
         self._odd_since: float | None = None
-        """Since when polls are answered so oddly that it may not exist."""
+        """Since when the polls' responses have been so odd that the session may not exist."""
         self._not_before = self.started
-        """Until then the service does not want to be asked."""
+        """Earliest time of the next poll, as requested by the service."""
         self._checked_since: float | None = None
-        """Since when its controller is asked whether it can be reached."""
+        """When the controller checks began."""
         self._reported = ("", self.started)
-        """The state that was reported last, and when."""
+        """State reported last, and when."""
         self._backoff: CapacityBackoff | None = None
 
     @property
     def refusals(self) -> int:
-        """Return how often the service had no capacity for it, 0 once it is created."""
+        """Return how often the service had no capacity for it; 0 once it is created."""
         return 0 if self._backoff is None or self.session_id else self._backoff.refusals
 
     def count_from(self, began: float) -> None:
-        """Count the wait from this time on: before it nobody waited, or an earlier session was waited for."""
+        """Restart the wait at ``began``: before that nobody waited, or the wait was for an earlier session."""
         if self._backoff:
             self._backoff.pass_over(began - self.started)
         self.started = began
@@ -128,7 +128,7 @@ class Attempt:
         return State.READY
 
     def attach(self, session_id: str) -> State:
-        """Use a session that exists; raises a ServiceError, and ConfigError for one that cannot be used."""
+        """Attach to an existing session; raises a ServiceError, or ConfigError if the session cannot be used."""
         try:
             session = self._as_requested(self._config.client.get(session_id))
         except NotFoundError as error:
@@ -147,9 +147,9 @@ class Attempt:
         return State.STARTING
 
     def create(self) -> State | None:
-        """Request it, unless the service had no capacity and is to be left alone for now.
+        """Create the session, unless the service had no capacity and the retry is not due yet.
 
-        Raises a ServiceError, but not for lack of capacity.
+        Raises a ServiceError, except for lack of capacity.
         """
         if self._backoff and not self._backoff.is_due(self.waited):
             return None
@@ -171,7 +171,7 @@ class Attempt:
         return State.STARTING
 
     def _note_broken(self, error: BaseException) -> None:
-        """Report what a failed create call left: a session, or possibly one whose id is unknown."""
+        """Report the result of a failed create call: a session, or possibly one with an unknown ID."""
         if self.session_id is None and isinstance(error, UnexpectedReplyError):
             self.session_id = error.session_id
         if self.session_id is not None:
@@ -181,7 +181,7 @@ class Attempt:
             error.add_note(lost_answer(self._request.name, self._bound_minutes()))
 
     def refresh(self) -> None:
-        """Poll it once; passing errors are tolerated until the wait limit."""
+        """Poll it once; temporary errors are tolerated until the wait times out."""
         known = self.known
         try:
             session = self._config.client.get(known.id)
@@ -194,10 +194,10 @@ class Attempt:
             raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
         self.is_known = self._is_answered = True
         self._odd_since = None
-        self.session = self._as_requested(session.model_copy(update={"id": known.id}))  # one spelling
+        self.session = self._as_requested(session.model_copy(update={"id": known.id}))  # normalized to one spelling
 
     def _as_requested(self, session: Session) -> Session:
-        """Take from the request what the service does not say of a session, and report that once in a run."""
+        """Fill in fields missing from the service's response with the requested values; report them once per run."""
         if odd := [name for name in session.odd_fields if session.remote_config or not name.startswith("remoteConfig")]:
             text = f"the service's sessions have no usable {', '.join(odd)}: done without"
             self._config.relay.event(Note(text))
@@ -205,25 +205,25 @@ class Attempt:
         return session.model_copy(update=asked)
 
     def _is_tolerated(self, error: ServiceError) -> bool:
-        """Return whether an answer may be that of a replica which lags behind, or of something on the way."""
+        """Return whether the response may come from a replica that lags behind or an intermediary such as a proxy."""
         now = self._config.clock()
         self._odd_since = now if self._odd_since is None else self._odd_since
         return is_odd(error) and now - self._odd_since < GONE_SECONDS
 
     def _tolerate(self, error: ServiceError, known: Session) -> None:
-        """Pause as long as the service asks, but not beyond the wait limit."""
+        """Delay the next poll as the service asks, but not beyond the wait's timeout."""
         if self.waited >= self._policy.timeout_seconds:
             raise timed_out(known, self.waited, f" ({known.page}). Last answer: {error}") from error
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False
-        self._reported = ("", 0.0)  # each failure is reported
+        self._reported = ("", 0.0)  # report each failure
         self._report_state(str(error))
 
     def next_delay(self) -> float:
-        """Return after how many seconds to go on, 0 when it is ready.
+        """Return the seconds until the next step; 0 when the session is ready.
 
-        Raises a SessionError to give up, a LeaseTimeoutError where it could not be created in time.
+        Raises a SessionError to give up, or a LeaseTimeoutError if it could not be created in time.
         """
         if self.session is None:
             return self._backoff.delay(self.waited) if self._backoff else 0.0
@@ -254,7 +254,7 @@ class Attempt:
         return min(CONTROLLER_DELAY_SECONDS, self._policy.poll_interval_seconds)
 
     def _report_state(self, state: str, text: str = "") -> None:
-        """Report a state that is new, or was reported long ago, by a text of its own where there is one."""
+        """Report a state that is new or was last reported long ago, as ``text`` if given."""
         reported, at = self._reported
         if state != reported or self._config.clock() - at >= HEARTBEAT_SECONDS:
             self._reported = (state, self._config.clock())
@@ -271,7 +271,7 @@ class Attempt:
 
     @property
     def known(self) -> Session:
-        """Return the session; raises RuntimeError when it was not created."""
+        """Return the session; raises RuntimeError if it was not created."""
         if self.session is None:
             raise RuntimeError("the session was not created")
         return self.session
@@ -283,5 +283,5 @@ class Attempt:
 
     @property
     def waited(self) -> float:
-        """Return for how many seconds it has been waited for."""
+        """Return the seconds since the start of the wait."""
         return self._config.clock() - self.started

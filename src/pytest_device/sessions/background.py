@@ -1,4 +1,4 @@
-"""The thread that advances starting sessions which nobody waits for yet, and stops those that nobody wants any more."""
+"""The thread that advances starting sessions before a test waits for them, and stops sessions no longer needed."""
 
 import queue
 import threading
@@ -11,19 +11,19 @@ from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.server import Server
 
 _SLICE_SECONDS: Final = 1.0
-"""Of a wait for a lock: on Windows no signal breaks one."""
+"""Seconds of each wait for a lock: on Windows, a signal cannot interrupt the wait."""
 
 
 class Background:
-    """Advances sessions in one thread, which is there only as long as there is something to do.
+    """Advances sessions in one thread, which runs only while there is work.
 
-    What happens to a session is deferred with it. Nothing here waits for the thread but ``withdraw`` and ``close``.
+    A session's events are deferred until ``deliver``. Only ``withdraw`` and ``close`` wait for the thread.
     """
 
     def __init__(self, clock: Callable[[], float], relay: Relay) -> None:
         self._clock, self._relay = clock, relay
         self._news: queue.SimpleQueue[DeviceSession | None] = queue.SimpleQueue()
-        # Both of these are made in C: no signal can strike within, so none leaves the lock taken.
+        # Both are implemented in C: a signal cannot interrupt them half-way and leave the lock held.
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -47,9 +47,9 @@ class Background:
         self.add(session)
 
     def withdraw(self, session: DeviceSession) -> None:
-        """Take a session out of the thread's hands; waits while it calls the service for it, which has an end.
+        """Take a session back from the thread; waits while the thread calls the service for it, which is bounded.
 
-        Whatever breaks the wait leaves the session to the thread, to be stopped.
+        If the wait is interrupted, the thread stops the session.
         """
         session.served_by = Server.TEST
         try:
@@ -61,7 +61,7 @@ class Background:
         session.lock.release()
 
     def close(self, timeout_seconds: float) -> None:
-        """Wait until all is done, for at most so many seconds."""
+        """Wait until all work is done, for at most ``timeout_seconds``."""
         if thread := self._thread:
             thread.join(timeout_seconds)
 
@@ -75,7 +75,7 @@ class Background:
                     self._step(session)
 
     def _take_news(self, sessions: dict[DeviceSession, None]) -> bool:
-        """Wait for news until a session is due; False when nothing is left to be done."""
+        """Wait for new sessions until one is due; False when no work is left."""
         for session in [session for session in sessions if _is_settled(session)]:
             del sessions[session]
         with self._lock:
@@ -92,20 +92,20 @@ class Background:
 
     def _step(self, session: DeviceSession) -> None:
         with session.lock, self._relay.aside(session.deferred):
-            if _is_settled(session):  # taken over since
+            if _is_settled(session):  # withdrawn meanwhile
                 return
             try:
                 if session.served_by is Server.DROPPED:
                     session.stop()
                 else:
                     session.advance()
-            except BaseException as error:  # noqa: BLE001  # raised where somebody asks for the session
+            except BaseException as error:  # noqa: BLE001  # raised in the test that waits for the session
                 session.error = error
                 session.stop_after(error)
 
 
 def _is_settled(session: DeviceSession) -> bool:
-    """Return whether there is nothing to do with a session for the thread."""
+    """Return whether the thread has no work left for a session."""
     if session.served_by is Server.BACKGROUND:
         return session.is_ready or session.is_over
     return session.is_over or session.served_by is not Server.DROPPED

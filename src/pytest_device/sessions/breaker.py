@@ -1,10 +1,10 @@
-"""Decides whether equal attempts are made again after one has failed: a circuit breaker for each key.
+"""Decides whether to repeat attempts that equal ones have failed: a circuit breaker for each key.
 
     closed --failed, as often in a row as the limit, or finally--> open --pause--> half-open: one attempt
       ^                                                                                |
       +------------------------------------ ready -------------------------------------+
 
-One breaker serves a whole run: each of its processes asks, through its ``Gate``, before it creates a session.
+One breaker serves a whole run: each process asks, through its ``Gate``, before it creates a session.
 """
 
 import hashlib
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 EVERY: Final = ""
-"""The key whose failures hold for all attempts, such as a refused token."""
+"""Key of failures that affect all attempts, such as a rejected token."""
 SLOTS: Final = "slots"
-"""The key of waiting for a store of slots that does not answer: one wait in vain opens its circuit."""
+"""Key of the wait for an unresponsive slot store: one timed-out wait opens its circuit."""
 ASK_AGAIN_SECONDS: Final = 0.2
-"""Until then nothing has come of the attempts of others, which take many times as long."""
+"""Seconds between two requests for permission: the attempts of others take many times as long."""
 OTHERS_SECONDS: Final = 120.0
-"""For how long to wait for drivers of other processes: most boots take less."""
-BRIEFLY_SECONDS: Final = 10.0  # with a device, for whose slot others may wait: most refusals of a driver come sooner
-PASSING: Final = "infrastructure"  # may pass by itself
+"""Seconds to wait for the drivers of other processes: most devices boot faster."""
+BRIEFLY_SECONDS: Final = 10.0  # while holding a device whose slot others may need: most drivers that fail do so sooner
+PASSING: Final = "infrastructure"  # may be temporary
 PAUSE_SECONDS: Final = 300.0
-"""How long no attempt is made after failures that may pass: a probe costs a session, and up to the wait time-out."""
+"""Seconds without attempts after temporary failures: a probe costs a session, and up to the wait's timeout."""
 FEWEST_IN_A_ROW: Final = 2
-"""A single failure may be a session's own; a run that does not retry a start has not seen a second one yet."""
+"""A single failure may concern one session only; a run that does not retry starts has not seen a second one."""
 
 Ticket = tuple[str, int]
-"""An attempt: the process that makes it, empty for this one, and its number there."""
+"""An attempt: the process that makes it (empty for this one) and its number in that process."""
 
 
 class Cause(NamedTuple):
-    """Why attempts fail: whose fault it is, in words, and the test that met it first."""
+    """Why attempts fail: the verdict, a text, and the first test that was affected."""
 
     verdict: str
     text: str
@@ -56,48 +56,48 @@ class Turn(StrEnum):
 
     GO = "go"
     WAIT = "wait"
-    """Others are starting, of which as many fail as may: ask again."""
+    """Others are starting, enough to reach the limit if they fail: ask again."""
 
 
 Answer = Turn | Cause
-"""A cause where nothing is attempted."""
+"""A cause instead of a turn means that the attempt is refused."""
 
 
 class Judge(Protocol):
     """Decides on attempts; called from any thread."""
 
     def ask(self, key: str, ticket: Ticket) -> Answer:
-        """Return whether to make an attempt, which then counts as under way until one of the other calls ends it."""
+        """Return whether to make an attempt; if so, it counts as in progress until another call ends it."""
         ...
 
     def ready(self, key: str, ticket: Ticket) -> None:
-        """Note an attempt that succeeded."""
+        """Record a successful attempt."""
         ...
 
     def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None:
-        """Note an attempt that failed, finally if it will always fail."""
+        """Record a failed attempt; ``is_final`` if a retry would fail, too."""
         ...
 
     def released(self, key: str, ticket: Ticket) -> None:
-        """Note an attempt that was given up before anything came of it."""
+        """Record that an attempt was abandoned before it succeeded or failed."""
         ...
 
     def met(self, key: str, test: str) -> None:
-        """Note which test met the cause."""
+        """Record the first test that was affected by the cause."""
         ...
 
 
 @dataclass(slots=True)
 class _Circuit:
     limit: int
-    """How many attempts may fail in a row."""
+    """Maximum number of consecutive failures."""
     failures: int = 0
-    """How many attempts have failed in a row."""
+    """Number of consecutive failures."""
     cause: Cause | None = None
-    """That of the first of them, or the final one."""
+    """Cause of the first of them, or the final cause."""
     is_final: bool = False
     since: float = 0.0
-    """When the last of them failed."""
+    """When the last failure occurred."""
     under_way: set[Ticket] = field(default_factory=set[Ticket])
 
     def fail(self, cause: Cause, *, is_final: bool, now: float) -> None:
@@ -107,7 +107,7 @@ class _Circuit:
 
 
 class Breaker:
-    """The circuits of a run, all closed at first; ``limit`` is how many attempts may fail in a row."""
+    """The circuits of a run, all closed at first; ``limit`` is the maximum number of consecutive failures."""
 
     def __init__(self, limit: int, clock: Callable[[], float], pause_seconds: float = PAUSE_SECONDS) -> None:
         self._limit, self._clock, self._pause = max(limit, FEWEST_IN_A_ROW), clock, pause_seconds
@@ -157,7 +157,7 @@ class Breaker:
                 circuit.cause = circuit.cause._replace(test=test)
 
     def lost(self, process: str) -> None:
-        """Give up the attempts of a process that is gone."""
+        """Release the attempts of a process that has ended."""
         with self._lock:
             for circuit in self._circuits.values():
                 circuit.under_way = {ticket for ticket in circuit.under_way if ticket[0] != process}
@@ -167,7 +167,7 @@ class Breaker:
 
 
 class NoBreaker:
-    """Lets every attempt be made."""
+    """Allows every attempt."""
 
     def ask(self, key: str, ticket: Ticket) -> Answer:
         del key, ticket
@@ -180,7 +180,7 @@ class NoBreaker:
 
 
 class Gate:
-    """The attempts of a process; ``verdict_of`` says whose fault an error is, ``mask`` hides secrets of its text."""
+    """The attempts of a process; ``verdict_of`` classifies an error, ``mask`` hides secrets in its text."""
 
     def __init__(
         self,
@@ -197,9 +197,9 @@ class Gate:
         return Attempted(self, key, ("", next(self._numbers)))
 
     def begin(self, keys: Iterable[str], patience_seconds: float) -> "Mapping[str, Attempted]":
-        """Return attempts, under way once those of others leave room or patience is over; raises NotAttemptedError.
+        """Start attempts together once the breaker allows all or patience runs out; raises NotAttemptedError.
 
-        All of them begin together: whoever waits holds none that another one waits for.
+        A process that waits releases all of them, so that two processes never wait for each other.
         """
         attempts, began = {key: self.attempt(key) for key in keys}, time.monotonic()
         try:
@@ -213,10 +213,10 @@ class Gate:
 
     @contextmanager
     def attempting(self, key: str, test: str, begun: "Attempted | None" = None) -> Generator[None]:
-        """Make an attempt of a test in the block; raises NotAttemptedError before it where equal ones have failed."""
+        """Run a test's attempt in the block; raises NotAttemptedError before it if equal attempts have failed."""
         attempt = begun or self.attempt(key)
         try:
-            attempt.may_begin()  # others may have failed since it has begun
+            attempt.may_begin()  # others may have failed since it began
             yield
             attempt.ready()
         except NotAttemptedError:
@@ -232,13 +232,13 @@ class Gate:
         return Cause(str(self._verdict_of(error)), self._mask(str(error).partition("\n")[0]))
 
     def met(self, key: str, test: str) -> None:
-        """Note which test met the cause of failures, unless another one did before."""
+        """Record the first test that was affected by the cause of failures."""
         for one in (key, EVERY):
             self.judge.met(one, test)
 
 
 class Attempted:
-    """One attempt, from the question whether it is made to what came of it."""
+    """One attempt, from the request for permission to its result."""
 
     def __init__(self, gate: Gate, key: str, ticket: Ticket) -> None:
         self._gate, self._key, self._ticket = gate, key, ticket
@@ -246,9 +246,9 @@ class Attempted:
         self._failure: DeviceError | None = None
 
     def may_begin(self, waited_seconds: float = 0.0, limit_seconds: float = math.inf) -> bool:
-        """Return whether it is made now, else ask again, until the limit: then it raises LeaseTimeoutError.
+        """Return whether to make it now; if not, call again. Raises LeaseTimeoutError at the time limit.
 
-        Raises NotAttemptedError when it is not made at all; when it has failed itself before, that error.
+        Raises NotAttemptedError if it is refused, or its own error if it has failed before.
         """
         answer = self._gate.judge.ask(self._key, self._ticket)
         if isinstance(answer, Cause):
@@ -265,7 +265,7 @@ class Attempted:
         self._gate.judge.ready(self._key, self._ticket)
 
     def failed(self, error: DeviceError, *, may_be_final: bool = True) -> None:
-        """Note why it failed: what the suite has to correct is final."""
+        """Record its failure; errors that the suite has to fix are final."""
         self._is_under_way, self._failure = False, error
         cause = self._gate.cause_of(error)
         is_token = isinstance(error, UnauthorizedError) and not error.is_page
@@ -274,7 +274,7 @@ class Attempted:
 
     @property
     def is_refused(self) -> bool:
-        """Return whether equal ones have failed, without making it."""
+        """Return whether equal attempts have failed, without making this one."""
         try:
             self.may_begin()
         except DeviceError:
@@ -283,7 +283,7 @@ class Attempted:
         return False
 
     def release(self) -> None:
-        """Note that it was given up, unless something has come of it."""
+        """Record that it was abandoned, unless it has succeeded or failed."""
         if self._is_under_way:
             self._is_under_way = False
             self._gate.judge.released(self._key, self._ticket)
@@ -295,6 +295,6 @@ def _release(attempts: Mapping[str, Attempted]) -> None:
 
 
 def key_of(request: "BaseModel | None", more: object = None) -> str:
-    """Return what is equal for equal requests, whatever their names; it shows nothing of them, which may be secret."""
+    """Return a key that equal requests share, whatever their names; a digest, since requests may hold secrets."""
     body = request.model_dump(mode="json", exclude_none=True, exclude={"name"}) if request else {}
     return hashlib.sha256(json.dumps([body, more], sort_keys=True, default=repr).encode()).hexdigest()

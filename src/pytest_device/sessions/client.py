@@ -1,4 +1,4 @@
-"""The three calls of the document: create, get, stop."""
+"""The three calls of the REST interface: create, get, stop."""
 
 import os
 import socket
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     import ssl
 
 REPLY_SECONDS: Final = 30.0
-"""The longest a call may take once it is connected, however steadily the bytes of its answer trickle in."""
+"""Maximum seconds of a call once it is connected, however slowly the response trickles in."""
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
 _MAX_CONNECTIONS: Final = 100
-"""As many as httpx keeps open at once."""
+"""The maximum number of connections that httpx keeps open."""
 _NEVER_SENT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -54,7 +54,7 @@ _NEVER_SENT: Final = (
 
 
 class SessionClient(Protocol):
-    """The three calls of the document: a ``DeviceClient``, or what goes through a reaper."""
+    """The three calls of the REST interface: a ``DeviceClient``, or a client that goes through a reaper."""
 
     @property
     def base_url(self) -> str: ...
@@ -62,20 +62,20 @@ class SessionClient(Protocol):
     def get(self, session_id: UUID | str) -> Session: ...
     def stop(self, session_id: UUID | str) -> Session: ...
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether a create call that ended so may have left a session that nobody can name."""
+        """Return whether a create call that failed with this error may have left a session whose ID is unknown."""
         ...
 
 
 class DeviceClient:
     """Create, get and stop sessions over one kept-alive connection pool.
 
-    ``get`` and ``stop`` are safe to repeat. ``get`` is tried again after transport errors and passing refusals, not
-    sooner than a ``Retry-After`` says, while it leaves a long one to its caller; ``stop`` after whatever does not prove
-    the end, also when the session itself is asked for, and not sooner than a ``Retry-After`` within bounds. ``create``
-    is tried again only when the request certainly never left: a lost answer may have made a session, and the document
-    has no call that lists them. ``now`` gives Unix seconds.
+    ``get`` and ``stop`` are safe to repeat. ``get`` is retried after transport errors and temporary refusals, no sooner
+    than ``Retry-After`` says, but leaves a long ``Retry-After`` to its caller; ``stop`` until the end is confirmed,
+    also by a lookup of the session, and no sooner than ``Retry-After`` says, up to a maximum. ``create`` is retried
+    only if the request was certainly never sent: a lost response may have created a session, and the interface has no
+    call that lists them. ``now`` returns Unix seconds.
 
-    Raises ConfigError for an address or token that cannot work, and a ServiceError for every call that fails.
+    Raises ConfigError for an invalid URL or token, and a ServiceError for every call that fails.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class DeviceClient:
         headers = {
             "Authorization": f"Bearer {checked_token(token)}",
             "Accept": "application/json",
-            "Accept-Encoding": "identity",  # so that the bound on a reply bounds what it unpacks to
+            "Accept-Encoding": "identity",  # so that the limit on a reply's size also limits its decoded size
             "User-Agent": "pytest-device",
         }
         is_here = is_loopback(urlsplit(self.base_url).hostname or "")
@@ -110,7 +110,7 @@ class DeviceClient:
                 timeout=_TIMEOUT,
                 transport=transport,
                 follow_redirects=False,
-                trust_env=not is_here,  # no proxy to this machine
+                trust_env=not is_here,  # no proxy for loopback addresses
                 verify=_certificates() if is_here and self.base_url.startswith("https:") else True,
             )
             self._http = shielded(http)
@@ -132,7 +132,7 @@ class DeviceClient:
         self._http.close()
 
     def create(self, request: SessionRequest) -> Session:
-        """Create a session; it costs from now on until it is stopped."""
+        """Create a session; it is billed until it is stopped."""
         body = request.to_wire(self._vendor)
         return self._call("create", "POST", SESSIONS_PATH, _never_left, body=body)
 
@@ -141,7 +141,7 @@ class DeviceClient:
         return self._call("get", "GET", _path(session_id), _is_soon)
 
     def stop(self, session_id: UUID | str) -> Session:
-        """Stop a session; one that is stopped or errored already is returned unchanged."""
+        """Stop a session; one that is already stopped or errored is returned unchanged."""
         answer = self._stopped(session_id)
         for attempts in range(1, retry_policy.ATTEMPTS):
             if _has_ended(answer, session_id):
@@ -153,22 +153,22 @@ class DeviceClient:
         return answer
 
     def _stopped(self, session_id: UUID | str) -> Session | ServiceError:
-        """Return what proves the end: the answer to a stop, or to a lookup. Without a proof, the former."""
+        """Return the response that proves the end, from the stop call or a lookup; otherwise the stop's response."""
         path = _path(session_id)
         answer = self._tried("stop", "POST", f"{path}/stop")
         found = answer if _has_ended(answer, session_id) else self._tried("get", "GET", path)
         return found if _has_ended(found, session_id) else answer
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether the answer is lost: not so when the call never left, or was refused."""
+        """Return whether the response was lost: not if the request was never sent or was refused."""
         match error:
             case TransportError():
                 return error.sent
             case ConfigError() | NoCapacityError():
                 return False
             case StatusError():
-                return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a good answer
-            case _:  # an interrupt loses the answer too
+                return error.status >= 500  # noqa: PLR2004  # a gateway may have lost a successful response
+            case _:  # an interrupt loses the response, too
                 return True
 
     def _call(
@@ -201,26 +201,26 @@ class DeviceClient:
             raise ConfigError(f"service address {self.base_url!r} cannot be used: {error}") from None
 
     def _asked(self, operation: str, method: str, path: str, body: Any) -> Session:
-        # JSON is promised by the header even where there is no body ("Endpoints", common to all).
+        # The interface requires the Content-Type header even without a body ("Endpoints", common to all).
         headers, extensions = {"Content-Type": "application/json"}, {"trace": self._note_socket}
         with self._http.stream(method, path, json=body, headers=headers, extensions=extensions) as reply:
             if self._is_networked:
                 check_sent(reply, self.base_url)
-            self._http.cookies.clear()  # the document knows no cookies
+            self._http.cookies.clear()  # the interface does not use cookies
             asked = retry_policy.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), self._now())
             answer, arrived = body_of(operation, reply)
             try:
                 return read_session(operation, reply.status_code, answer, asked)
-            except NoCapacityError:  # which lets the call be sent again
+            except NoCapacityError:  # allows a retry of the call
                 check_whole(operation, reply, arrived)
                 raise
 
     @contextmanager
     def _bounded(self, operation: str) -> Generator[None]:
-        """Bound a call in time; make errors of the transport ours.
+        """Limit a call's duration and convert httpx's errors into ours.
 
-        The timeouts of httpx bound each silence only. The calls of one client share its connections, and none says
-        which one it was given, so a call that takes too long closes them all.
+        httpx's timeouts only limit each period of silence. The calls of a client share its connections, and none knows
+        which one it uses, so a call that takes too long closes them all.
         """
         late = threading.Event()
         timer = threading.Timer(self._reply_seconds, self._shut, [late])
@@ -243,11 +243,11 @@ class DeviceClient:
     def _shut(self, late: threading.Event) -> None:
         late.set()
         for opened in tuple(self._sockets):
-            with suppress(OSError):  # closed since
+            with suppress(OSError):  # closed meanwhile
                 opened.shutdown(socket.SHUT_RDWR)
 
     def _without_token(self, error: ServiceError) -> None:
-        """Remove the token where the service or a proxy echoes it."""
+        """Remove the token from an error in case the service or a proxy echoed it."""
         error.args = (self._redactor.text(str(error)),)
         if isinstance(error, StatusError):
             error.detail = self._redactor.text(error.detail)
@@ -260,7 +260,7 @@ class DeviceClient:
 
 
 def _certificates() -> "ssl.SSLContext | bool":
-    """Return what the variables name, which httpx reads together with the proxy only; True for its own choice."""
+    """Return a context for SSL_CERT_FILE and SSL_CERT_DIR, which httpx reads only with trust_env; else True."""
     import ssl
 
     cafile, capath = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
@@ -279,7 +279,7 @@ def _has_ended(answer: Session | ServiceError, session_id: UUID | str) -> bool:
 
 
 def _is_soon(error: ServiceError) -> bool:
-    """Return whether to repeat a call that leaves a long ``Retry-After`` to its caller."""
+    """Return whether to retry here; a long ``Retry-After`` is left to the caller."""
     return is_passing(error) and retry_after_of(error) <= retry_policy.GET_PAUSE_MOST_SECONDS
 
 

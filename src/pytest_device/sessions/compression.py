@@ -1,15 +1,15 @@
-"""Unpacks answers that are compressed although the requests forbid it, as some proxies send them. Bounded."""
+"""Decodes responses that some proxies compress although the requests forbid it; limits their size."""
 
 from typing import Final
 
 _ZLIB, _GZIP, _RAW = 15, 31, -15
-"""How the library names the formats; servers call both the first and the last one deflate."""
+"""Values of zlib's ``wbits``; servers call both the first and the last format deflate."""
 _GZIP_NAMES: Final = ("gzip", "x-gzip")
 _PLAIN: Final = ("", "identity")
 
 
 class CompressionError(ValueError):
-    """An answer cannot be unpacked; ``part`` is what can be read of it all the same."""
+    """A response that cannot be decoded; ``part`` is the readable part of it."""
 
     def __init__(self, problem: str, part: bytes) -> None:
         super().__init__(problem)
@@ -17,7 +17,7 @@ class CompressionError(ValueError):
 
 
 def unpacked(body: bytes, encoding: str, most_bytes: int) -> bytes:
-    """Return what the bytes of a body stand for by its ``Content-Encoding``; raises CompressionError."""
+    """Return the decoded body according to its ``Content-Encoding``; raises CompressionError."""
     name = encoding.strip().lower()
     if name in _PLAIN:
         return body

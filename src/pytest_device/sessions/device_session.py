@@ -30,9 +30,9 @@ from pytest_device.sessions.states import Outcome, State, moved
 class DeviceSession:
     """One requested session: created, polled until it is ready, used, then stopped or left running.
 
-    ``state`` moves by the table of ``states``. When it fails to start, another one takes its place as long as attempts
-    are left. It is stopped once, however often ``stop`` is called. One thread at a time uses it: the
-    background's, or that of the test that waits for it or uses it.
+    ``state`` follows the table in ``states``. If it fails to start, another attempt replaces it as long as attempts are
+    left. It is stopped once, however often ``stop`` is called. Only one thread at a time uses it: the background
+    thread, or that of the test that waits for it or uses it.
     """
 
     def __init__(
@@ -46,24 +46,24 @@ class DeviceSession:
         self.requirement = requirement
         self.state = State.REQUESTED
         self.outcome: Outcome | None = Outcome.ATTACHED if requirement.attach else None
-        """What came of its stop."""
+        """Result of its stop."""
         self.due = config.clock()
         """When to advance it again."""
         self.error: BaseException | None = None
         """Why it was given up in the background."""
         self.deferred: Deferred = []
-        """What happened in the background and is not reported yet."""
+        """Events of the background thread that are not reported yet."""
         self.lock = threading.Lock()
-        """Held by the background's thread while it does something with it."""
+        """Held by the background thread while it works on the session."""
         self.slot: Slot | None = None
         self.served_by = Server.TEST
         self.user: object = None
-        """Who has it, or had it last."""
+        """The session's current or last user."""
         self.in_use = self.unusable = False
         self.is_new = True
-        """Whether no test has had it before."""
+        """Whether no test has used it yet."""
         self._is_outwaited: bool | None = None
-        """Whether it was not ready within a whole time-out; None where no test has waited for it in vain."""
+        """Whether a full timeout passed before it was ready; None if no test's wait for it has failed."""
         self._policy, self._config, self._find_warm = policy, config, find_warm
         self._attempts_left = 0 if requirement.attach else config.attempts - 1
         self._count_from: float | None = None
@@ -72,7 +72,7 @@ class DeviceSession:
 
     @property
     def session(self) -> Session:
-        """Return the newest answer of the service."""
+        """Return the service's latest response."""
         return self._attempt.known
 
     @property
@@ -90,7 +90,7 @@ class DeviceSession:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether it was started ahead and no test has had it yet."""
+        """Return whether it was prefetched and no test has used it yet."""
         return self.served_by is not Server.TEST and self.is_new
 
     @property
@@ -102,18 +102,18 @@ class DeviceSession:
         return self._attempt.ready_at
 
     def has_left(self, minutes: int) -> bool:
-        """Return whether it may run for so long; never with a limit of 0, which the document does not explain."""
-        if self.requirement.attach:  # there is no other one
+        """Return whether it may run for that long; never for a limit of 0, whose meaning the document leaves open."""
+        if self.requirement.attach:  # it cannot be replaced
             return True
         used = 0.0 if self.ready_at is None else self._config.clock() - self.ready_at
         return self.session.limit_minutes * 60 - used >= minutes * 60
 
-    # Its start.
+    # Start.
 
     def count_from(self, began: float | None = None) -> None:
-        """Count the wait from a moment of the clock on, of later attempts too.
+        """Count the wait from ``began``, for later attempts, too.
 
-        Without one, count that of this attempt from now: until now nobody has waited for it.
+        Without ``began``, count only this attempt, from now: until now no test has waited for it.
         """
         self._count_from = began
         self._attempt.count_from(self._config.clock() if began is None else began)
@@ -121,7 +121,7 @@ class DeviceSession:
     def outlives(self, error: BaseException) -> bool:
         """Return whether it may become ready after a test has given up on it.
 
-        A session that has served one whole time-out gets another one, and no third.
+        A session gets a second full timeout, but no third.
         """
         is_timed_out, was_outwaited = isinstance(error, SessionTimeoutError), self._is_outwaited
         if self.state not in {State.STARTING, State.READY} or (is_timed_out and was_outwaited):
@@ -132,9 +132,9 @@ class DeviceSession:
         return True
 
     def advance(self) -> None:
-        """Take one step: create it, or poll it once; it is ``due`` again for the next.
+        """Take one step: create it or poll it once; ``due`` is the time of the next step.
 
-        Raises what makes it give up: a ServiceError, a SessionError, a LeaseTimeoutError, a NotAttemptedError.
+        Raises the error that makes it give up: a ServiceError, SessionError, LeaseTimeoutError or NotAttemptedError.
         """
         if self.state is State.REQUESTED and not self._may_begin():
             self.due = self._config.clock() + ASK_AGAIN_SECONDS
@@ -151,10 +151,10 @@ class DeviceSession:
         self.due = self._config.clock() + delay
         if not delay and self.state is State.STARTING:
             self._start.ready()
-            self._move(State.READY)  # the last of all: another thread may look at it
+            self._move(State.READY)  # last: another thread may read the state
 
     def _may_begin(self) -> bool:
-        """Take over a warm session, else return whether one may be created now."""
+        """Take over a warm session, or return whether one may be created now."""
         if warm := self._warm():
             self._move(self._attempt.take_over(warm))
             return True
@@ -172,7 +172,7 @@ class DeviceSession:
                 pass
 
     def _warm(self) -> WarmSession | None:
-        """Return a session that an earlier run kept warm; searched for once."""
+        """Return a session that an earlier run kept warm; searches only once."""
         find, self._find_warm = self._find_warm, None
         return find() if find else None
 
@@ -187,12 +187,12 @@ class DeviceSession:
         self._attempt.count_from(began)
         self.due = self._config.clock()
 
-    # Its end.
+    # End.
 
     def stop(self, *, then: State = State.ENDED) -> None:
-        """Stop what there is of it; raises StopFailedError when it may still be running.
+        """Stop the session, if it was created; raises StopFailedError if it may still be running.
 
-        What happens is deferred, unless another attempt follows: ``deliver`` reports it.
+        Events are deferred until ``deliver``, unless another attempt follows.
         """
         with self._ending() if then is State.ENDED else nullcontext():
             if self.is_created and self.outcome is None:
@@ -201,7 +201,7 @@ class DeviceSession:
                     answer: Session | ServiceError = client.stop(of.session_id)
                 except ServiceError as error:
                     answer = error
-                except BaseException:  # an interrupt in the middle of the stop: the session comes first
+                except BaseException:  # an interrupt during the stop: stopping the session comes first
                     self._config.relay.event(events.stop_event(of, lambda: client.stop(of.session_id)))
                     raise
                 self._conclude(of, answer)
@@ -227,7 +227,7 @@ class DeviceSession:
 
     @contextmanager
     def _ending(self) -> Generator[None]:
-        """Defer events, and end it in any case: only then is its slot free."""
+        """Defer events, and end the session in any case: only then is its slot free."""
         try:
             with self._config.relay.aside(self.deferred):
                 if (
@@ -246,10 +246,10 @@ class DeviceSession:
                 self.slot.release()
             self._start.release()
         finally:
-            self._move(State.ENDED)  # the last of all: another thread may look at it
+            self._move(State.ENDED)  # last: another thread may read the state
 
     def stop_after(self, error: BaseException) -> None:
-        """Stop it after an error; a stop that fails becomes a note on that error."""
+        """Stop it after an error; if the stop fails, add a note to that error."""
         try:
             self.stop()
         except StopFailedError as failure:
@@ -262,7 +262,7 @@ class DeviceSession:
         self._end()
 
     def hand_over(self, until: str) -> None:
-        """Keep it warm for the next run, until that time of day."""
+        """Keep it warm for the next run, until the given time of day."""
         self.outcome = Outcome.WARM
         since = self._attempt.had_since if self._attempt.had_since is not None else self.ready_at
         self._config.relay.event(
@@ -271,9 +271,9 @@ class DeviceSession:
         self._end()
 
     def check_alive(self) -> SessionError | None:
-        """Ask the service once whether it still is in progress; return what became of it when it is not.
+        """Ask the service whether it is still in progress; return the error that describes its end if it is not.
 
-        None when it is, and when the service does not answer: the next call finds out.
+        Returns None if it is, or if the service does not respond: the next call will show.
         """
         try:
             answer: Session | NotFoundError = self._config.client.get(self.session.id)
@@ -285,13 +285,13 @@ class DeviceSession:
             return None
         return loss_of(self.ref(), answer)
 
-    # What is reported.
+    # Reporting.
 
     def deliver(self) -> None:
         self._config.relay.deliver(self.deferred)
 
     def ref(self) -> events.SessionRef:
-        """Return how events refer to it."""
+        """Return the reference to it that events carry."""
         return self._attempt.ref()
 
     def _move(self, to: State) -> None:

@@ -1,6 +1,6 @@
-"""What happens to sessions, as values: one frozen type for each kind of event.
+"""Events of sessions as values: one frozen type for each kind of event.
 
-``Event`` is their union: ``match`` ends with ``assert_never``. docs/development/events.md shows them as plain values.
+``Event`` is their union; end each ``match`` with ``assert_never``. docs/development/events.md shows their plain form.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,19 +13,19 @@ from pytest_device.sessions.states import PROVEN, Outcome
 from pytest_device.spec import TERMINAL
 
 if TYPE_CHECKING:
-    from pytest_device.sessions.models import Session  # loads pydantic, which reporting needs not
+    from pytest_device.sessions.models import Session  # loads pydantic, which reporting does not need
 
 VERSION: Final = 1
-"""Grows with any change after which a reader of the plain values of the former one would misunderstand."""
+"""Incremented with each change that would make readers of an older version misread the plain form."""
 _T = TypeVar("_T", bound="Event | SessionRef")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRef:
-    """The session that an event is about, and when it happened. Holds no connection details.
+    """The session of an event, and the event's time. Holds no connection details.
 
-    ``session_id`` and ``url`` are empty before the service has created it. ``minutes`` is how long it may run on at
-    most if nobody stops it. ``waited_seconds`` counts from its request here, ``late_seconds`` from the event.
+    ``session_id`` and ``url`` are empty until the service has created the session. ``minutes`` is the maximum remaining
+    running time. ``waited_seconds`` counts from the request in this process, ``late_seconds`` from the event.
     """
 
     label: str
@@ -48,16 +48,16 @@ class Created(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class StateChanged(_OfSession):
-    """A session that is waited for has another state, or still has the one that was reported long ago."""
+    """A session that a test waits for changed its state, or its state was last reported long ago."""
 
     state: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ready(_OfSession):
-    """A session can be used.
+    """A session is ready for use.
 
-    Those with an equal ``boot_key`` take equally long; ``boot_seconds`` is by the service's own times, else None.
+    Sessions with the same ``boot_key`` boot equally long; ``boot_seconds`` is by the service's timestamps, or None.
     """
 
     device: str = ""
@@ -67,7 +67,7 @@ class Ready(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class StartFailed(_OfSession):
-    """A session failed to start, and another one is requested in its place: the attempt of that number."""
+    """A session failed to start and is replaced; ``attempt`` is the number of the next attempt."""
 
     reason: str
     attempt: int
@@ -76,9 +76,9 @@ class StartFailed(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class Stopped(_OfSession):
-    """The service says that a session has ended, stopped or errored.
+    """The service reports that a session has ended, stopped or errored.
 
-    ``running_seconds`` is for how long this run had it by the service's own times, None where it gave none.
+    ``running_seconds`` is this run's share of the running time by the service's timestamps, or None without them.
     """
 
     status: str
@@ -87,14 +87,14 @@ class Stopped(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class Gone(_OfSession):
-    """The service has not known a session that it knew for a minute."""
+    """The service has returned 404 for a minute for a session that it knew."""
 
     status: ClassVar[str] = "the service no longer knows it"
 
 
 @dataclass(frozen=True, slots=True)
 class StopDelayed(_OfSession):
-    """A session is not stopped yet, and still being tried."""
+    """A session is not stopped yet; the stop is being retried."""
 
     reason: str
 
@@ -108,14 +108,14 @@ class StopFailed(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class Kept(_OfSession):
-    """A session was left running on purpose."""
+    """A session was deliberately left running."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptWarm(_OfSession):
-    """A session was left up for the next run, until a time of day.
+    """A session was kept warm for the next run, until a time of day.
 
-    ``used_seconds`` is for how long this process had it, None where that is not known.
+    ``used_seconds`` is how long this process used it, or None if unknown.
     """
 
     until: str
@@ -124,45 +124,45 @@ class KeptWarm(_OfSession):
 
 @dataclass(frozen=True, slots=True)
 class TakenOver(_OfSession):
-    """A session that an earlier run left up is this one's now."""
+    """A session that an earlier run kept warm now belongs to this run."""
 
     device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Attached(_OfSession):
-    """Tests run on a session that existed, and that is not stopped."""
+    """Tests run on a session that already existed and will not be stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unused(_OfSession):
-    """A session was started ahead, and no test has had it."""
+    """A prefetched session was never used by a test."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateUnknown(_OfSession):
-    """The answer to a create call was lost: a session of this name may be running, and nothing can find it."""
+    """The response to a create call was lost: a session with this name may be running, but cannot be looked up."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A test waited until there might be one more session."""
+    """A test waited for a free slot."""
 
     waited_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something about the run as a whole, or about a session that only an earlier run has had."""
+    """A note on the whole run, or on a session that only an earlier run used."""
 
     text: str
     session_id: str = ""
 
 
 StopEvent = Stopped | Gone | StopDelayed | StopFailed
-"""What comes of a stop call."""
+"""Result of a stop call."""
 StartEvent = Created | StateChanged | Ready | StartFailed | TakenOver | Attached
 SessionEvent = StartEvent | StopEvent | Kept | KeptWarm | Unused | CreateUnknown
 Event = SessionEvent | Queued | Note
@@ -185,23 +185,23 @@ _OUTCOMES: Final[Mapping[type[Event], Outcome]] = {
 
 
 def session_id_of(event: Event) -> str:
-    """Return the id of the session that an event is about, empty where there is none."""
+    """Return the ID of the event's session, empty if there is none."""
     of = event if isinstance(event, Note | Queued) else event.session
     return "" if isinstance(of, Queued) else of.session_id
 
 
 def outcome_of(event: Event) -> Outcome | None:
-    """Return what came of the session by this event, None where it goes on."""
+    """Return the session's outcome after this event, or None if it continues."""
     return _OUTCOMES.get(type(event))
 
 
 def is_proof(event: Event) -> bool:
-    """Return whether an event proves that its session runs no more."""
+    """Return whether an event proves that its session is no longer running."""
     return outcome_of(event) in PROVEN
 
 
 def detail_of(event: Event) -> str:
-    """Return what an event says beyond its kind and session, empty where that is all."""
+    """Return the event's detail text, empty if it has none."""
     match event:
         case StateChanged(state=text) | Ready(device=text) | TakenOver(device=text) | KeptWarm(until=text):
             return text
@@ -216,14 +216,14 @@ def detail_of(event: Event) -> str:
 
 
 def late(event: Event, seconds: float) -> Event:
-    """Return an event as it is reported so long after it happened."""
+    """Return an event marked as reported ``seconds`` after it happened."""
     if isinstance(event, Queued | Note):
         return event
     return replace(event, session=replace(event.session, late_seconds=seconds))
 
 
 def masked(event: Event, mask: Callable[[str], str]) -> Event:
-    """Return an event with what may hold a secret masked: all texts but the names of session and device kind."""
+    """Return an event with all texts masked that may hold secrets: all but ``session_id`` and ``boot_key``."""
     changes: dict[str, Any] = {
         field.name: mask(value)
         for field in fields(event)
@@ -235,7 +235,7 @@ def masked(event: Event, mask: Callable[[str], str]) -> Event:
 
 
 def stop_event(of: SessionRef, stop: Callable[[], "Session"]) -> StopEvent:
-    """Return what a stop call makes of a session."""
+    """Make a stop call and return its result as an event."""
     try:
         return stop_event_of(of, stop())
     except ServiceError as error:
@@ -243,7 +243,7 @@ def stop_event(of: SessionRef, stop: Callable[[], "Session"]) -> StopEvent:
 
 
 def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent:
-    """Return what the answer to a stop call, or its error, makes of a session."""
+    """Return the event for the response to a stop call, or for its error."""
     match answer:
         case SessionGoneError():
             return Gone(of)
@@ -260,16 +260,16 @@ def stop_event_of(of: SessionRef, answer: "Session | ServiceError") -> StopEvent
 
 
 class EventFormatError(ValueError):
-    """Plain values that are no event of this version."""
+    """Plain values that are not an event of this version."""
 
 
 def to_plain(event: Event) -> dict[str, Any]:
-    """Return plain values only: the version, the kind of event, its fields."""
+    """Return an event as plain values: the version, the kind of event, its fields."""
     return {"version": VERSION, "event": _WORD_OF[type(event)], **asdict(event)}
 
 
 def from_plain(values: Mapping[str, Any]) -> Event:
-    """Return the event that ``to_plain`` was asked of; raises EventFormatError for anything else."""
+    """Return the event that ``to_plain`` converted; raises EventFormatError for anything else."""
     given = dict(values)
     if (version := given.pop("version", None)) != VERSION:
         raise EventFormatError(f"an event of version {version!r}: known is version {VERSION}")
@@ -281,7 +281,7 @@ def from_plain(values: Mapping[str, Any]) -> Event:
 
 
 def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
-    """Return a value of this kind; a field without a default has to be given."""
+    """Build a value of this kind; fields without a default are required."""
     types = {field.name: field.type for field in fields(kind)}
     for name, value in values.items():
         if name not in types:
@@ -295,6 +295,6 @@ def _built(kind: type[_T], values: Mapping[str, Any], word: str) -> _T:
 
 
 def _fits(value: object, wanted: Any) -> bool:
-    """Return whether a value is of a field's type; JSON knows no difference between 4 and 4.0."""
+    """Return whether a value has a field's type; JSON does not distinguish 4 from 4.0."""
     is_number = isinstance(value, int) and isinstance(0.0, wanted)
     return not isinstance(value, bool) and (is_number or isinstance(value, wanted))

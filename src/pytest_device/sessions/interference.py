@@ -1,4 +1,4 @@
-"""Keeps calls out of the reach of plugins that answer or block a suite's own calls, or names the one that does."""
+"""Protects calls from plugins that mock or block HTTP calls of a suite, or names the plugin that intercepts them."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,17 +11,17 @@ import httpx
 from pytest_device.errors import ServiceError
 
 _HANDLE: Final = httpx.HTTPTransport.handle_request
-"""As it was before any test; pytest-httpx replaces it in the class."""
+"""The original method, saved before any test; pytest-httpx replaces it in the class."""
 _FIXES: Final = {
     "pytest_socket": "allow it with --allow-hosts={host}, or mark the test with @pytest.mark.enable_socket",
     "respx": 'let it pass with respx.route(host="{host}").pass_through()',
 }
-"""By the package whose errors say that a call was not sent."""
+"""Fixes, by the package whose errors mean that a call was not sent."""
 
 
 def shielded(client: httpx.Client) -> httpx.Client:
-    """Return a client that goes on sending when a plugin replaces the method of httpx that sends."""
-    held = vars(client)  # there is no public way that keeps the proxies of the environment
+    """Return a client that keeps sending when a plugin replaces httpx's sending method."""
+    held = vars(client)  # no public way keeps the proxies of the environment
     for transport in (held.get("_transport"), *held.get("_mounts", {}).values()):
         if isinstance(transport, httpx.HTTPTransport):
             vars(transport)["handle_request"] = MethodType(_HANDLE, transport)
@@ -30,7 +30,7 @@ def shielded(client: httpx.Client) -> httpx.Client:
 
 @contextmanager
 def culprit_named(url: str) -> Generator[None]:
-    """Raise ServiceError with the plugin's name and the fix where one keeps a call in the block from an address."""
+    """Raise ServiceError with the plugin's name and the fix if a plugin blocks a call to ``url`` in the block."""
     try:
         yield
     except Exception as error:
@@ -41,7 +41,7 @@ def culprit_named(url: str) -> Generator[None]:
 
 
 def check_sent(reply: httpx.Response, url: str) -> None:
-    """Raise ServiceError with the plugin's name and the fix for a reply that came over no connection."""
+    """Raise ServiceError with the plugin's name and the fix for a reply that no connection delivered."""
     if "network_stream" not in reply.extensions:
         import httpcore
 

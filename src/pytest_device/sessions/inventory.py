@@ -1,4 +1,4 @@
-"""What this machine's ledger knows, for a person who asks: to be listed, or stopped."""
+"""Sessions in this machine's ledger, for users who list or stop them."""
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,12 +17,12 @@ from pytest_device.spec import CLEANUP_MINUTES
 
 
 class Known(NamedTuple):
-    """A session that the ledger knows."""
+    """A session in the ledger."""
 
     entry: Entry
     run: PastRun
     is_alive: bool
-    """Whether a process of its run may be alive, and so answers for it."""
+    """Whether a process of its run may be alive, and thus responsible for it."""
 
     def to_json(self) -> dict[str, Any]:
         facts = self.entry._asdict()
@@ -43,10 +43,10 @@ class Known(NamedTuple):
 
 @contextmanager
 def opened(state_dir: Path) -> Generator[tuple[list[Known], dict[str, str]]]:
-    """Give the known sessions, and of each damaged file its path with what is wrong with it.
+    """Yield the known sessions, and the damaged files' paths with their problems.
 
-    The locks of the runs that are over are held meanwhile, so that nobody else sweeps them. Raises OSError for a state
-    directory that cannot be read.
+    Holds the locks of finished runs meanwhile, so that no other process sweeps them. Raises OSError for an unreadable
+    state directory.
     """
     sessions: list[Known] = []
     damaged: dict[str, str] = {}
@@ -61,7 +61,7 @@ def opened(state_dir: Path) -> Generator[tuple[list[Known], dict[str, str]]]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which sessions to stop: those with the given ids, else all, but those of live runs only ``with_live_runs``."""
+    """Sessions to stop: those with the given IDs; otherwise all, those of live runs only ``with_live_runs``."""
 
     ids: frozenset[SessionId] = frozenset()
     with_live_runs: bool = False
@@ -74,15 +74,15 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Findings):
-    """What became of the sessions that were to be stopped."""
+    """Results of stopping the chosen sessions."""
 
     spared: int = 0
-    """Those of live runs."""
+    """Number of sessions of live runs."""
     strangers: list[str] = field(default_factory=list[str])
-    """Ids that neither the ledger nor the service knows."""
+    """IDs that neither the ledger nor the service knows."""
 
     def problems(self) -> Iterator[str]:
-        """Yield what is not confirmed as stopped."""
+        """Yield a line for each session that is not confirmed as stopped."""
         for event in self.stopped:
             if not is_proof(event):
                 of = event.session
@@ -115,7 +115,7 @@ class Outcome(Findings):
 
 
 def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> Outcome:
-    """Stop sessions of this service side by side, and remove what is proven stopped from the ledger."""
+    """Stop sessions of this service concurrently, and remove those confirmed as stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
         chosen = [one for one in known if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)]
         here = [one for one in chosen if one.entry.state not in ENDED and one.entry.service == endpoint.url]
@@ -123,7 +123,7 @@ def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seco
         foreign = [one.entry for one in here if not (one.entry.is_of(account) or choice.ids)]
         running = [one.entry for one in here if one.entry.state not in UNKNOWN and one.entry not in foreign]
         strangers = {str(one) for one in choice.ids if not any(one.names(other.entry.session_id) for other in known)}
-        # Of a mistyped id, 404 to a stop would be no proof.
+        # For a mistyped ID, a 404 to the stop call would prove nothing.
         unknown = {session_id for session_id, found in asked_after(endpoint, strangers).items() if found is None}
         found = [Entry.of_session(session_id, label="session") for session_id in sorted(strangers - unknown)]
         events = stop_all(endpoint, [*running, *found], timeout_seconds)
@@ -145,7 +145,7 @@ def _is_free_at(service_url: str, one: Known) -> bool:
 
 
 def _forget(chosen: list[Known], proven: set[str]) -> None:
-    """Remove what is stopped; of what a live run's processes stopped it keeps account itself."""
+    """Remove stopped sessions; a live run removes those that its own processes stopped."""
     for one in chosen:
         is_past = one.entry.state in ENDED or (one.entry.state in UNKNOWN and is_over(one.entry))
         is_done = one.entry.session_id in proven or (is_past and not one.is_alive)

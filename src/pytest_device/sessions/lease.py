@@ -1,4 +1,4 @@
-"""A session for as long as a ``with`` block lasts: created, waited for, always stopped."""
+"""A session for the duration of a ``with`` block: created, waited for, always stopped."""
 
 import time
 from collections.abc import Callable, Generator
@@ -29,12 +29,12 @@ def lease(
     reporter: Reporter | None = None,
     problem_of: ProblemOf = unasked,
 ) -> Generator[Session]:
-    """Create a session, wait until its connection details are there, and stop it however the block ends.
+    """Create a session, wait until its connection details are available, and stop it however the block ends.
 
-    ``problem_of`` says what is wrong with its controller while that cannot be reached.
+    ``problem_of`` returns the problem with its controller while that is unreachable.
 
-    Raises a ServiceError when it cannot be created, a SessionError when it does not become ready, StopFailedError
-    when it may still be running at the end. A stop that fails after another error becomes a note on that error.
+    Raises a ServiceError if it cannot be created, a SessionError if it does not become ready, StopFailedError if it may
+    still be running at the end. A stop that fails after another error becomes a note on that error.
     """
     config = SessionConfig(client, clock, Relay(reporter), problem_of)
     session = DeviceSession(DeviceRequirement(request, sharing_key=""), policy, config)

@@ -1,11 +1,11 @@
-"""What is alive, on disk: one small file per session, there before the session is asked for, gone after its stop.
+"""The list of live sessions on disk: one small file per session, written before its creation, removed after its stop.
 
     <state directory>/runs/<run>/<owner>.lock     held by an owning process for as long as it lives
     <state directory>/runs/<run>/<intent>.json    a session, 0600; no token and no connection details
     <state directory>/runs/<run>/<intent>.warm.json    one that is kept warm: renaming the file claims it
 
-Nothing is decided by clocks or process ids: an owner is alive while its lock is held (``sweep`` asks that).
-Standard library only, and little of it, since the reaper loads this.
+Neither clocks nor process IDs decide anything: an owner is alive while its lock is held (``sweep`` checks that).
+Standard library only, and little of it, since the reaper loads this module.
 """
 
 import json
@@ -20,17 +20,17 @@ from pytest_device.sessions.partial import SPELLING, minutes_in
 from pytest_device.spec import CLEANUP_MINUTES, LONGEST_MINUTES
 
 if TYPE_CHECKING:
-    from datetime import datetime  # whose memory would stay with the reaper
+    from datetime import datetime  # would occupy the reaper's memory
 
 ASKED: Final = "asked"
 """The create call is in flight."""
 LOST: Final = "lost"
-"""The answer to the create call was lost: a session may be running that nobody can name."""
+"""The response to the create call was lost: a session with an unknown ID may be running."""
 LIVE: Final = "live"
 KEPT: Final = "kept"
-"""Left running on purpose, until its own limits or ``pytest-device stop`` end it."""
+"""Deliberately left running until its own limits or ``pytest-device stop`` end it."""
 WARM: Final = "warm"
-"""Left up for the next run until a given time, and free to be claimed."""
+"""Kept running for the next run until a given time, free to be claimed."""
 STOPPED: Final = "stopped"
 """A tombstone: stopped when no process could read the report, for the next sweep."""
 UNKNOWN: Final = frozenset({ASKED, LOST})
@@ -44,13 +44,13 @@ _ENTRY: Final = ".json"
 _WARM_ENTRY: Final = f".warm{_ENTRY}"
 _INTENT: Final = re.compile("[0-9a-f]{32}")
 _OWNER: Final = re.compile("[A-Za-z0-9-]+")
-"""What become parts of paths."""
+"""Names that become parts of paths."""
 _READ_ONLY: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-"""Opens no symbolic link, and does not wait for the other end of a pipe."""
+"""Does not follow symbolic links or wait for the writer of a pipe."""
 
 
 class DamagedEntryError(Exception):
-    """A file of the ledger cannot be read; it may stand for a session that is running."""
+    """A ledger file that cannot be read; its session may be running."""
 
 
 class Entry(NamedTuple):
@@ -60,46 +60,46 @@ class Entry(NamedTuple):
     """The entry's own name, 32 hexadecimal digits."""
     owner: str
     service: str
-    """The base address of the service that it was asked of."""
+    """Base URL of the service that creates it."""
     label: str
     """Platform and type."""
     name: str
-    """The name in the create request, by which people find it on the service's pages."""
+    """The name in the create request, by which users find it on the service's pages."""
     asked_at: str
-    """UTC, for people to read."""
+    """When it was requested, in UTC, for display."""
     minutes: int
-    """It ends by itself so many minutes after it was asked for, at the latest."""
+    """Maximum minutes from the request until the session ends by itself."""
     session_id: str = ""
     url: str = ""
-    """The session's page on the service's web site."""
+    """URL of the session page."""
     state: str = ASKED
     until: str = ""
-    """UTC: when a session that is kept warm is stopped, at the latest."""
+    """Latest time, in UTC, at which a warm session is stopped."""
     ends: str = ""
-    """UTC, by this machine's clock: when a session that is kept warm has run for its maximum duration."""
+    """When a warm session reaches its maximum duration, in UTC by this machine's clock."""
     request_digest: str = ""
     """Identifies the requirement that a warm session meets: a keyed digest, since requests may hold credentials."""
     account: str = ""
-    """Identifies the token that it was created with: a keyed digest; empty where that is not known."""
+    """Identifies the token that created it: a keyed digest; empty if unknown."""
 
     @classmethod
     def of_session(cls, session_id: str, *, label: str = "", url: str = "", minutes: int = LONGEST_MINUTES) -> Self:
-        """Return an entry for a running session that no ledger here knows."""
+        """Return an entry for a running session that is in no ledger here."""
         return cls(session_id, "", "", label, "", "", minutes, session_id, url, LIVE)
 
     def created(self, session_id: str, url: str, answer: bytes) -> Self:
-        """Return the entry of what a create call made; a duration that was left to the account is known then."""
+        """Return the entry after its create call, with the duration from the response if the request left it open."""
         longest = minutes_in(answer) if self.minutes == LONGEST_MINUTES else None
         minutes = self.minutes if longest is None else longest + CLEANUP_MINUTES
         return self._replace(session_id=session_id, url=url, minutes=minutes)
 
     def is_of(self, account: str) -> bool:
-        """Return whether it may be stopped with the token of this account."""
+        """Return whether this account's token may stop it."""
         return not self.account or self.account == account
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the entry of a line; raises DamagedEntryError for anything else."""
+        """Parse an entry; raises DamagedEntryError for anything else."""
         try:
             values: dict[str, Any] = json.loads(text)
             version = values.pop("version")
@@ -129,7 +129,7 @@ class Ledger:
         self.directory = directory
 
     def write(self, entry: Entry) -> None:
-        """Replace an entry durably; raises OSError and keeps the former one if it cannot."""
+        """Replace an entry durably; raises OSError and keeps the previous one if that fails."""
         path = self._path(entry.intent)
         draft = f"{path}.{os.getpid()}.tmp"
         try:
@@ -137,22 +137,22 @@ class Ledger:
                 file.write(entry.to_json())
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(draft, path)  # noqa: PTH105  # pathlib is not worth its memory in the reaper
+            os.replace(draft, path)  # noqa: PTH105  # pathlib costs the reaper too much memory
         except OSError:
             _unlink(draft)
             raise
         self._sync()
 
     def keep_warm(self, entry: Entry) -> None:
-        """Mark an entry as free to be claimed; raises OSError unless it is."""
+        """Mark an entry as free to be claimed; raises OSError if that fails."""
         self.write(entry._replace(state=WARM))
         os.rename(self._path(entry.intent), self._path(entry.intent, _WARM_ENTRY))  # noqa: PTH104
         self._sync()
 
     def claim(self, intent: str, into: "Ledger") -> bool:
-        """Move a warm entry into another ledger, or the same; False when another process has claimed it.
+        """Move a warm entry into another ledger, or the same; False if another process has claimed it.
 
-        From then on the run of that ledger uses or stops it. Raises OSError where it cannot be moved.
+        From then on that ledger's run uses or stops the session. Raises OSError if it cannot be moved.
         """
         try:
             os.rename(self._path(intent, _WARM_ENTRY), f"{into.directory}/{intent}{_ENTRY}")  # noqa: PTH104
@@ -161,7 +161,7 @@ class Ledger:
         return True
 
     def keeps_warm(self, intent: str) -> bool:
-        """Return whether an entry is unclaimed; one that cannot be read counts as unclaimed."""
+        """Return whether an entry is unclaimed; an unreadable one counts as unclaimed."""
         try:
             os.stat(self._path(intent, _WARM_ENTRY))  # noqa: PTH116
         except OSError as error:
@@ -169,9 +169,9 @@ class Ledger:
         return True
 
     def is_out_of_sight(self, intent: str) -> bool:
-        """Return whether neither this run nor another has an entry: it is done with, or nobody can find it any more.
+        """Return whether no run has the entry: it is finished, or cannot be found any more.
 
-        It is looked for twice, since it may go from one run to another meanwhile.
+        Looks twice, since the entry may move from one run to another meanwhile.
         """
         runs = os.path.dirname(self.directory)  # noqa: PTH120
         for _ in range(2):
@@ -182,7 +182,7 @@ class Ledger:
         return True
 
     def remove(self, intent: str) -> None:
-        """Remove an entry; raises OSError unless it is gone. A warm one has to be claimed first."""
+        """Remove an entry; raises OSError if that fails. A warm one must be claimed first."""
         _unlink(self._path(intent))
 
     def holds(self, intent: str) -> bool:
@@ -198,7 +198,7 @@ class Ledger:
                 entry = Entry.from_json(_content(path))
                 _check_name(entry, name)
             except FileNotFoundError:
-                continue  # stopped and removed in this moment
+                continue  # stopped and removed meanwhile
             except (OSError, DamagedEntryError) as error:
                 damaged[path] = str(error)
             else:
@@ -226,7 +226,7 @@ class Ledger:
 
 
 def _is_id(text: str) -> bool:
-    """Return whether a text can become a part of an address, or is empty."""
+    """Return whether a text is empty or safe to use in a URL."""
     return not text or SPELLING.fullmatch(text) is not None
 
 
@@ -238,13 +238,13 @@ def _content(path: str) -> bytes:
 
 
 def _check_name(entry: Entry, name: str) -> None:
-    """Raise DamagedEntryError for an entry in another one's file: it would be removed and written elsewhere."""
+    """Raise DamagedEntryError for an entry under another entry's file name: changes would go to the wrong file."""
     if name not in {f"{entry.intent}{_ENTRY}", f"{entry.intent}{_WARM_ENTRY}"}:
         raise DamagedEntryError(f"it is the entry {entry.intent!r}")
 
 
 def _as_named(entry: Entry, *, is_warm: bool) -> Entry:
-    """Return an entry with the state that its file's name says: a claimed one is live."""
+    """Return an entry with the state that its file name implies: a claimed one is live."""
     if is_warm:
         return entry._replace(state=WARM)
     return entry._replace(state=LIVE) if entry.state == WARM else entry
@@ -256,7 +256,7 @@ def _unlink(path: str) -> None:
 
 
 def time_of(text: str) -> "datetime":
-    """Return a time of an entry, one long ago for what is none."""
+    """Parse a time of an entry; an invalid one becomes the epoch."""
     from datetime import UTC, datetime
 
     with suppress(ValueError):
@@ -266,24 +266,24 @@ def time_of(text: str) -> "datetime":
 
 
 def in_utc(time: "datetime") -> str:
-    """Return a time as an entry has it."""
+    """Format a time for an entry."""
     from datetime import UTC
 
     return time.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def seconds_until(time: "datetime") -> float:
-    """Return how many seconds are left until a time."""
+    """Return the seconds until a time."""
     from datetime import UTC, datetime
 
     return (time - datetime.now(UTC)).total_seconds()
 
 
 def date_and_time(text: str) -> str:
-    """Return a time of an entry as people here have it on their calendars and clocks."""
+    """Format a time of an entry as local date and time."""
     return f"{time_of(text).astimezone():%Y-%m-%d %H:%M}"
 
 
 def time_of_day(time: "datetime") -> str:
-    """Return hours and minutes as people here have them on their clocks."""
+    """Format a time as local hours and minutes."""
     return f"{time.astimezone():%H:%M}"

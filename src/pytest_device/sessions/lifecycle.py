@@ -1,4 +1,4 @@
-"""What to do next with a session that is waited for, and its errors in words. Pure: no clock, no network."""
+"""Decides the next step for a session that a test waits for, and formats its errors. Pure: no clock, no network."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -26,30 +26,30 @@ from pytest_device.spec import CLEANUP_MINUTES, POLL_INTERVAL_SECONDS, STATES, S
 
 NEVER_THERE: Final = "the service does not know it: what it created may be running under another id"
 RETRY_AFTER_MOST_SECONDS: Final = 300.0
-"""The longest delay, whatever the service says: capacity is back when a session ends, which it cannot foresee."""
+"""Maximum delay, whatever the service asks for: capacity returns when a session ends, which it cannot foresee."""
 
 _LEAST_SECONDS: Final = 1.0
-"""The shortest delay, where polls are not closer to each other: ``Retry-After: 0`` is no invitation."""
+"""Minimum delay, unless polls are more frequent: ``Retry-After: 0`` is not an invitation to hammer the service."""
 _DOUBLED_AT_MOST: Final = 3
-"""Beyond eight poll intervals, 40 s by default, a freed device would lie idle for longer than many sessions last."""
+"""Beyond eight poll intervals (40 s by default), a freed device would idle for longer than many sessions last."""
 _SPREAD: Final = 0.5
-"""Those who were refused together should not come back together, which would have most of them refused again."""
+"""Clients that were refused together should not retry together, since most would be refused again."""
 _SOON_SECONDS: Final = 0.001
-"""What is due now is still waited for: a delay of 0 would mean that the session is ready."""
+"""Delay for what is due now: 0 would mean that the session is ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How long to wait for a session, and how often to ask.
+    """How long to wait for a session, and how often to poll it.
 
-    The time-out is generous because a service may hold a session in ``new`` while others run, and no state separates
-    queueing from booting. The interval is the one the document recommends. A session in progress may have a controller
-    that is not reachable yet: so long it is polled. Half a minute leaves room for a slow tunnel.
+    The timeout is generous because a service may hold a session in ``new`` while others run, and no state separates
+    queueing from booting. The interval is the one that the document recommends. The controller of an in-progress
+    session may not be reachable yet: it is checked for ``controller_timeout_seconds``. Half a minute leaves room for a
+    slow tunnel.
 
-    Each delay is spread by ``jitter``, a share of it, so that many who wait do not ask at once: a tenth parts those who
-    began together within a few polls, and delays nobody by more than half a second; ``random`` gives
-    numbers from 0 to 1. Where ``learned`` is set, delays follow ``past_boots``: how long devices of the same kind took
-    to be ready, in seconds, the newest last.
+    Each delay varies by ``jitter``, a share of it, so that clients do not poll at the same moment: a tenth separates
+    those that began together within a few polls, and adds at most half a second; ``random`` returns numbers from 0 to
+    1. If ``learned`` is set, delays follow ``past_boots``: the boot times of equal devices in seconds, newest last.
     """
 
     timeout_seconds: float = 900.0
@@ -61,19 +61,19 @@ class WaitPolicy:
     random: Callable[[], float] = field(default=random.random, repr=False, compare=False)
 
     def delay(self, booting_seconds: float) -> float:
-        """Return how long to wait before the next poll of a session that was created so long ago."""
+        """Return the seconds until the next poll of a session that has been booting for ``booting_seconds``."""
         past = tuple(self.past_boots) if self.learned else ()
         return schedule_of(past, self.poll_interval_seconds)(booting_seconds) * self.spread(self.jitter)
 
     def spread(self, share: float) -> float:
-        """Return a factor that is 1 on the average, and up to ``share`` more or less."""
+        """Return a factor that averages 1 and varies by up to ``share``."""
         return 1 + share * (2 * self.random() - 1)
 
 
 def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booting_seconds: float) -> float | None:
-    """Return after how many seconds to poll a session again, None when it is ready ("GET", recommended polling).
+    """Return the seconds until the next poll, None if the session is ready ("GET", recommended polling).
 
-    ``waited_seconds`` count from its request, ``booting_seconds`` from when the service had capacity for it. Raises a
+    ``waited_seconds`` counts from the request, ``booting_seconds`` from the time the service had capacity. Raises a
     SessionError for a session that will not become ready, or not in time.
     """
     match session.status:
@@ -83,7 +83,7 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
             raise _gone(SessionFailedError, session, NOT_STARTED)
         case Status.STOPPED:
             raise _gone(SessionStoppedError, session, "the session was stopped before it was ready")
-        case _:  # new, in progress without connection details, or a status the document does not know
+        case _:  # new, in progress without connection details, or a status missing from the document
             left = policy.timeout_seconds - waited_seconds
             if left <= 0:
                 hint = "It may be queued or still booting. Increase device_wait_timeout_seconds"
@@ -93,7 +93,7 @@ def next_poll(session: Session, waited_seconds: float, policy: WaitPolicy, booti
 
 
 def timed_out(session: Session, waited_seconds: float, detail: str) -> SessionTimeoutError:
-    """Return the error of a wait that was too long."""
+    """Return the error for a wait that timed out."""
     message = f"the session was not ready after {waited_seconds:.0f} s{detail}"
     return SessionTimeoutError(message, session_id=str(session.id), url=session.url)
 
@@ -105,7 +105,7 @@ def _gone(kind: type[SessionError], session: Session, what: str) -> SessionError
 
 
 def loss_of(of: SessionRef, answer: Session | NotFoundError) -> SessionError | None:
-    """Return what became of a session that was in progress, None when it still is."""
+    """Return the error for a session that is no longer in progress, None if it still is."""
     if isinstance(answer, NotFoundError):
         return _lost(SessionStoppedError, of, Gone.status)
     seconds = answer.running_seconds
@@ -127,7 +127,7 @@ def _lost(kind: type[SessionError], of: SessionRef, what: str, reason: str = "")
 
 
 def not_stopped(of: SessionRef, reason: str, base_url: str) -> StopFailedError:
-    """Return the error of a session that may still be running."""
+    """Return the error for a session that may still be running."""
     message = (
         f"the session could not be stopped: {reason}. It may keep running for up to {of.minutes} more "
         f"minutes (including {CLEANUP_MINUTES} min cleanup). Stop it with: "
@@ -138,7 +138,7 @@ def not_stopped(of: SessionRef, reason: str, base_url: str) -> StopFailedError:
 
 
 def lost_answer(name: str | None, minutes: int) -> str:
-    """Return the note on an error of a create call that may have made a session."""
+    """Return the note for a failed create call that may have created a session."""
     named = f"named {name!r}" if name else "without a name"
     return (
         f"The service may have created a session {named}, which may be running. It can't be found, because the "
@@ -147,7 +147,7 @@ def lost_answer(name: str | None, minutes: int) -> str:
 
 
 def check_kind(request: SessionRequest, session: Session) -> None:
-    """Raise UnexpectedReplyError where the service created something else than was requested."""
+    """Raise UnexpectedReplyError if the service created another type or platform than requested."""
     asked = f"{request.platform} {request.type}"
     got = f"{session.platform or request.platform} {session.type or request.type}"
     if got != asked:
@@ -155,16 +155,16 @@ def check_kind(request: SessionRequest, session: Session) -> None:
 
 
 class CapacityBackoff:
-    """How often a session was refused for now; all times are seconds since it was first asked for.
+    """Counts the refusals of a session for lack of capacity; all times are seconds since its first request.
 
-    It is asked for again when the service says, but at least every five minutes; where it does not say, after the usual
-    poll interval, doubled each time up to eight of them and spread by half, since others wait, too.
+    Retries when the service says so, but at least every five minutes; otherwise after the poll interval, doubled each
+    time up to eight intervals, and spread by half, since others wait, too.
     """
 
     def __init__(self, policy: WaitPolicy) -> None:
         self._policy = policy
         self.refusals = 0
-        """How often it was refused."""
+        """Number of refusals."""
         self._due = 0.0
 
     def note(self, refusal: NoCapacityError, waited_seconds: float) -> str:
@@ -175,15 +175,15 @@ class CapacityBackoff:
         return f"the service has no capacity ({refusal.status}), retrying in {delay:.0f} s"
 
     def pass_over(self, seconds: float) -> None:
-        """Start the count later without moving the next request."""
+        """Move the start of the count without moving the next request."""
         self._due -= seconds
 
     def is_due(self, waited_seconds: float) -> bool:
-        """Return whether to retry now; never after the time-out, when a new session would be of no use."""
+        """Return whether to retry now; never after the timeout, when a new session would be useless."""
         return self._due <= waited_seconds < self._policy.timeout_seconds
 
     def delay(self, waited_seconds: float) -> float:
-        """Return after how many seconds to retry, never 0; raises LeaseTimeoutError to give up."""
+        """Return the seconds until the retry, never 0; raises LeaseTimeoutError to give up."""
         left = self._policy.timeout_seconds - waited_seconds
         if left <= 0:
             raise LeaseTimeoutError(
@@ -197,5 +197,5 @@ class CapacityBackoff:
         if refusal.retry_after_seconds is None:
             return float(interval * 2 ** min(self.refusals, _DOUBLED_AT_MOST)) * self._policy.spread(_SPREAD)
         least = min(interval, _LEAST_SECONDS)
-        later = self._policy.spread(self._policy.jitter) + self._policy.jitter  # never before it said
+        later = self._policy.spread(self._policy.jitter) + self._policy.jitter  # never earlier than the service asked
         return min(max(refusal.retry_after_seconds, least) * later, RETRY_AFTER_MOST_SECONDS)

@@ -1,4 +1,4 @@
-"""The calls to the run's own local service, with what only its session pages say: they end with the run."""
+"""The client for the run's own local service; adds details that only the service's session pages have."""
 
 from contextlib import suppress
 from typing import Any
@@ -13,10 +13,10 @@ from pytest_device.spec import Status
 
 
 class LocalClient(DeviceClient):
-    """Adds the name of a session's device, and why a session ended."""
+    """Adds the device's name, and the reason why a session ended."""
 
     def get(self, session_id: UUID | str) -> Session:
-        """Return the session; raise ConfigError if it failed because of its request."""
+        """Return the session; raises ConfigError if its request made it fail."""
         session, facts = super().get(session_id), dict[str, Any]()
         if session.status != Status.NEW:
             with suppress(httpx.HTTPError, ValueError):

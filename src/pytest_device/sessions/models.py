@@ -1,4 +1,4 @@
-"""What the service reports of a session."""
+"""The session model: reads the service's replies."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Self, cast
@@ -29,10 +29,10 @@ from pytest_device.sessions.session_id import SessionId
 from pytest_device.spec import DURATION_MAX_MINUTES, Platform, SessionType, Status
 
 _WORD_MAX_LENGTH: Final = 80
-"""Of a word that the document does not know: it is shown, so a hostile one must not fill the terminal."""
+"""Limit for words missing from the document: they are displayed, and a hostile one must not fill the terminal."""
 _URL_MAX_LENGTH: Final = 2048
 _MINUTES_MAX: Final = 1_000_000
-"""Nearly two years: what is more is no limit, and breaks calculations."""
+"""Nearly two years: larger values are not a limit, and overflow calculations."""
 _NEVER_NULL: Final = (
     "app_id",
     "url",
@@ -49,8 +49,8 @@ _CONFIG: Final = "remoteConfig"
 
 
 def _without(data: object, at_fault: Sequence[tuple[int | str, ...]]) -> dict[str, object] | None:
-    """Return a session's fields without those at fault, None where there is no session without them."""
-    if not isinstance(data, dict) or () in at_fault:  # the empty place is the whole: a name that is no text
+    """Return a session's fields without the invalid ones, None if no session remains."""
+    if not isinstance(data, dict) or () in at_fault:  # () is the whole object: a key is not a string
         return None
     rest = dict(cast("dict[str, object]", data))
     for name, *inner in at_fault:
@@ -84,11 +84,11 @@ _PageUrl = Annotated[StrictStr, StringConstraints(pattern=r"^https?://[!-~]+$", 
 
 
 class Session(BaseModel, frozen=True):
-    """A device session as the service reported it ("Resources and their fields").
+    """A device session as reported by the service ("Resources and their fields").
 
-    ``type``, ``platform`` and ``status`` stay plain text when the document does not know them; fields it does not
-    know are kept in ``model_extra``. ``remote_config`` has the class that belongs to ``type``. What is not as the
-    document says is None, but for ``id`` and ``status``, without which there is no session to speak of.
+    ``type``, ``platform`` and ``status`` stay plain strings if the document does not list the value; unknown fields are
+    kept in ``model_extra``. ``remote_config`` has the class that belongs to ``type``. Invalid fields become None,
+    except ``id`` and ``status``, without which a session cannot be used.
     """
 
     model_config = WIRE
@@ -127,28 +127,28 @@ class Session(BaseModel, frozen=True):
         return config_class(info.data.get("type"), value).model_validate(value)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Note what was dropped because it is not as the document says."""
-        self._dropped = tuple(context or ())  # type: ignore[misc]  # frozen are the fields
+        """Record the fields that were dropped as invalid."""
+        self._dropped = tuple(context or ())  # type: ignore[misc]  # only the fields are frozen
 
     @property
     def page(self) -> str:
-        """Return where its page is, in words where the service does not say."""
+        """Return the session page's URL, or a text if the service gave none."""
         return self.url or "the service gave no session page"
 
     @property
     def limit_minutes(self) -> int:
-        """Return for how long it may run, the document's limit where the service does not say."""
+        """Return the maximum duration in minutes, the document's limit if the service gave none."""
         return DURATION_MAX_MINUTES if self.max_duration_minutes is None else self.max_duration_minutes
 
     @property
     def odd_fields(self) -> Sequence[str]:
-        """Return the names of the fields that are not as the document says, in its spelling."""
+        """Return the names of missing or invalid fields, spelled as in the document."""
         missing = [to_camel(name) for name in _NEVER_NULL if getattr(self, name) is None]
         return sorted({*missing, *self._dropped})
 
     @property
     def reason(self) -> str:
-        """Return why it errored, by whichever field the service says so in; empty when it does not."""
+        """Return why it errored, from whichever field holds the reason; empty if none does."""
         extra = self.model_extra or {}
         texts = (text for name in _REASONS for _, text in nodes_of(extra.get(name)) if isinstance(text, str))
         line = " ".join(Redactor().text(next(texts, "")).split())
@@ -156,7 +156,7 @@ class Session(BaseModel, frozen=True):
 
     @property
     def device_name(self) -> str:
-        """Return the name that the capabilities give the device, empty when they give none: it may be a stand-in."""
+        """Return the device name from the capabilities, empty if there is none; it may be a placeholder."""
         config, extra = self.remote_config, self.model_extra or {}
         name = config.capabilities.get("appium:deviceName") if isinstance(config, AppiumConfig) else None
         name = name or extra.get("deviceName")
@@ -164,7 +164,7 @@ class Session(BaseModel, frozen=True):
 
     @property
     def described_status(self) -> str:
-        """Return the status in words, saying so when it is not complete or not in the document."""
+        """Return the status as text, noting if it is incomplete or missing from the document."""
         if self.status == Status.IN_PROGRESS and self.remote_config is None:
             missing = [name for name in self._dropped if name.startswith("remoteConfig.")]
             return f"in-progress without {', '.join(missing) or 'connection details'}"
@@ -173,7 +173,7 @@ class Session(BaseModel, frozen=True):
 
     @property
     def boot_seconds(self) -> float | None:
-        """Return how long it took to be ready by the service's own times, None where it gave none that can be."""
+        """Return the boot time by the service's timestamps, None if they are missing or impossible."""
         if self.started_at is None or self.created_at is None:
             return None
         seconds = (self.started_at - self.created_at).total_seconds()
@@ -181,7 +181,7 @@ class Session(BaseModel, frozen=True):
 
     @property
     def running_seconds(self) -> float | None:
-        """Return how long it ran by the service's own times, None when one of them is missing."""
+        """Return the running time by the service's timestamps, None if one is missing."""
         if self.started_at is None or self.finished_at is None:
             return None
         return (self.finished_at - self.started_at).total_seconds()
@@ -192,10 +192,10 @@ class Session(BaseModel, frozen=True):
 
     @classmethod
     def from_wire(cls, data: object) -> Self:
-        """Read the ``data`` of a reply, without what is not as the document says.
+        """Read the ``data`` of a reply; invalid fields are dropped.
 
-        Raises UnexpectedReplyError where that leaves no session. It names every field at fault but shows no value,
-        since any of them may be a credential; it carries the session's id when that could be read.
+        Raises UnexpectedReplyError if no session remains. The error names every invalid field but shows no value, since
+        any of them may be a credential; it carries the session's ID if that was readable.
         """
         return cls._read(data, ())
 
@@ -213,6 +213,6 @@ class Session(BaseModel, frozen=True):
                 f"{'.'.join(map(str, detail['loc'])) or 'data'}: {detail['msg']}"
                 for detail in error.errors(include_url=False, include_input=False, include_context=False)
             )
-            plain = "".join(char if char.isprintable() else "?" for char in faults)  # one may quote a character
+            plain = "".join(char if char.isprintable() else "?" for char in faults)  # an error may quote a character
             message = f"the service's session is not as the document says: {plain}"
             raise UnexpectedReplyError(message, session_id=session_id_of(data)) from None

@@ -1,4 +1,4 @@
-"""How the reaper reaches a service: through the proxy and by the certificates that the client uses, too."""
+"""The reaper's network settings: the proxy and certificates that the client uses."""
 
 import os
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ _PROXY_VARIABLES: Final = "HTTPS_PROXY, ALL_PROXY"
 
 
 def endpoint_at(url: str, token: str, environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """Return what the reaper has to know of a service.
+    """Return the reaper's connection settings for a service.
 
-    Raises ConfigError for an address or token that cannot work, and for a proxy that is not an HTTP proxy.
+    Raises ConfigError for an invalid URL or token, and for a proxy that is not an HTTP proxy.
     """
     base = checked_url(url)
     host = urlsplit(base).hostname or ""

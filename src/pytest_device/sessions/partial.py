@@ -1,4 +1,4 @@
-"""What can be read of a session in an answer that may be broken: its id, without which it cannot be stopped."""
+"""Reads a session's ID and other fields from a response that may be malformed: without the ID it cannot be stopped."""
 
 import json
 import re
@@ -11,13 +11,13 @@ from pytest_device.spec import DURATION_MAX_MINUTES, SESSIONS_PATH, TERMINAL
 SPELLING: Final = re.compile(
     r"(?:urn:uuid:)?\{?([0-9a-fA-F]{8})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{12})\}?"
 )
-"""The texts that are a UUID."""
+"""All spellings of a UUID."""
 _NAMED_ID: Final = re.compile(rf'"id"\s*:\s*"({SPELLING.pattern})"')
 _URL: Final = re.compile(r"https?://[!-~]{1,2000}")
 
 
 def session_id_in(body: bytes) -> str | None:
-    """Return the id that an answer gives a session, as it is written there, however else the answer is broken."""
+    """Return the session ID in a response, as written there, however malformed the rest is."""
     if session_id := session_id_of(_data_of(body)):
         return session_id
     found = _NAMED_ID.search(body.decode("latin-1"))
@@ -25,42 +25,42 @@ def session_id_in(body: bytes) -> str | None:
 
 
 def session_id_of(data: object) -> str | None:
-    """Return the id that the data of an answer give a session, as it is written there."""
+    """Return the session ID in the data of a response, as written there."""
     session_id = cast("dict[str, object]", data).get("id") if isinstance(data, dict) else None
     return session_id if isinstance(session_id, str) and SPELLING.fullmatch(session_id) else None
 
 
 def url_in(body: bytes) -> str:
-    """Return the address of the session's page without credentials, empty when the answer gives none."""
+    """Return the session page's URL without credentials, empty if the response has none."""
     url = _data_of(body).get("url")
     return Redactor().text(url) if isinstance(url, str) and _URL.fullmatch(url) else ""
 
 
 def minutes_in(body: bytes) -> int | None:
-    """Return the maximum duration that an answer gives a session, None when it gives none that can be."""
+    """Return the maximum duration in a response, None if it has no valid one."""
     minutes = _data_of(body).get("maxDurationMinutes")
     return minutes if type(minutes) is int and 0 < minutes <= DURATION_MAX_MINUTES else None
 
 
 def says_stopped(body: bytes, session_id: str) -> bool:
-    """Return whether an answer is about this session and says that it has ended."""
+    """Return whether a response concerns this session and reports its end."""
     status = _data_of(body).get("status")
     return is_same(session_id_in(body) or "", session_id) and str(status) in TERMINAL
 
 
 def is_same(session_id: str, other: str) -> bool:
-    """Return whether two ids name the same session, however each is written."""
+    """Return whether two IDs name the same session, however each is written."""
     return _canonical(session_id) == _canonical(other)
 
 
 def path_of(session_id: str) -> str:
-    """Return the path of a session, with its id as it is written."""
+    """Return the URL path of a session, with its ID as written."""
     return f"{SESSIONS_PATH}/{session_id}".replace("{", "%7B").replace("}", "%7D")
 
 
 def nodes_of(value: object, name: str = "") -> Iterator[tuple[str, object]]:
-    """Yield each value in a JSON value, in order, with its name, in a list the list's; at the top ``name``."""
-    left = [(name, value)]  # a list of our own: recursion takes too long over what is nested deep
+    """Yield each value in a JSON value, in order, with its key; list items have the list's key, the top ``name``."""
+    left = [(name, value)]  # an explicit stack: recursion is too slow for deep nesting
     while left:
         key, inner = left.pop()
         yield key, inner

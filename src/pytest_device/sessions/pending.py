@@ -1,4 +1,4 @@
-"""A session that the reaper was given, and what it has reported of it since."""
+"""A session that was handed to the reaper, with the reaper's reports."""
 
 import queue
 import time
@@ -24,14 +24,14 @@ class PendingSession:
     def __init__(self, entry: Entry, *, is_claim: bool = False) -> None:
         self.entry = entry
         self.is_claim = is_claim
-        """Whether another run kept it warm, and it is not known yet whether the claim succeeded."""
+        """Whether another run kept it warm and the claim has not succeeded yet."""
         self.last: messages.SessionReport | None = None
         self.sent = False
         self.wanted = True
         self.is_reported = False
         """Whether its end has been reported."""
         self.is_seen = is_claim
-        """Whether the service has answered by its id."""
+        """Whether the service has returned it for its ID."""
         self._since = time.monotonic()
         self._reports: queue.SimpleQueue[messages.SessionReport] = queue.SimpleQueue()
 
@@ -39,7 +39,7 @@ class PendingSession:
         self.sent = True
 
     def on_report(self, report: messages.SessionReport) -> None:
-        """Note a report; after a session was kept warm, its end is unknown again."""
+        """Record a report; if the session is kept warm, its end is unknown again."""
         if isinstance(report, messages.Kept) or isinstance(self.last, messages.Kept):
             self.is_reported = isinstance(report, messages.Kept)
         if isinstance(report, messages.Due):
@@ -50,7 +50,7 @@ class PendingSession:
         self._reports.put(report)
 
     def reports(self, seconds: float) -> Iterator[messages.SessionReport]:
-        """Yield the reports that arrive within so many seconds."""
+        """Yield the reports that arrive within ``seconds``."""
         until = time.monotonic() + seconds
         while True:
             try:
@@ -59,12 +59,12 @@ class PendingSession:
                 return
 
     def first(self, seconds: float, *kinds: type[R]) -> R | None:
-        """Return the first report of these kinds that arrives in time."""
+        """Return the first report of these kinds that arrives within ``seconds``."""
         return next((report for report in self.reports(seconds) if isinstance(report, kinds)), None)
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to do for it."""
+        """Whether no work is left for it."""
         if not self.sent and (self.is_claim or not self.entry.session_id):
             return True
         match self.last:
@@ -80,13 +80,13 @@ class PendingSession:
                 assert_never(self.last)
 
     def reopen(self) -> None:
-        """Forget how it ended: it was kept warm, and has to be stopped after all."""
+        """Forget its outcome: it was kept warm, but must be stopped after all."""
         self.last, self.is_reported = None, False
 
     def end_events(self) -> Iterator[Event]:
-        """Yield how it ended, nothing where there was no session or where it is another run's."""
+        """Yield the events of its end; none if it was never created or belongs to another run."""
         entry = self.entry
-        if isinstance(self.last, messages.Gone) or (self.is_claim and self.last is None):  # it is another's
+        if isinstance(self.last, messages.Gone) or (self.is_claim and self.last is None):  # it belongs to another run
             return
         if self.is_claim:
             text = f"stopping {entry.label} {entry.session_id}, which was kept warm: its take-over was interrupted"
@@ -105,7 +105,7 @@ class PendingSession:
                 return
 
     def stopped(self) -> Session:
-        """Return how it was stopped; raises a ServiceError when that is not certain."""
+        """Return the stopped session; raises a ServiceError if the stop is not confirmed."""
         match self.last:
             case messages.Stopped(_, answer):
                 return read_session("stop", answer.status, answer.body)
@@ -131,7 +131,7 @@ class PendingSession:
 
 
 def is_refused(report: messages.SessionReport) -> bool:
-    """Return whether the service itself refuses to stop a session for now: to wait a moment would be in vain."""
+    """Return whether the service itself refuses the stop for now, so that waiting briefly does not help."""
     match report:
         case messages.Delayed(_, messages.Reply(status, body)):
             return is_refusal(status, body)
@@ -140,7 +140,7 @@ def is_refused(report: messages.SessionReport) -> bool:
 
 
 def unwritten(problem: str) -> ConfigError:
-    """Return the error of a create call that was not sent, because of a problem with the ledger."""
+    """Return the error for a create call that was not sent because of a ledger problem."""
     return ConfigError(
         f"the ledger cannot be written ({problem}). No session was requested, because no later run could stop it. Free "
         f"disk space or make the directory writable, or set another with {Options.state_dir.flag}"
@@ -148,7 +148,7 @@ def unwritten(problem: str) -> ConfigError:
 
 
 def read_created(report: messages.Answered | messages.NotSent, base_url: str) -> Session:
-    """Return the session that a create call made; raises a ServiceError, with the id of a session that is there."""
+    """Return the created session; raises a ServiceError, which carries the session's ID if one was created."""
     if isinstance(report, messages.NotSent):
         raise unwritten(report.problem)
     try:

@@ -1,8 +1,8 @@
-"""When to poll a session that starts, by how long past starts took. Pure.
+"""Decides when to poll a starting session, based on how long past starts took. Pure.
 
-Between two polls lie ``sqrt(2 * cost / hazard)`` seconds, which weighs the price of a poll against the delay of who
-waits for one. The hazard is the share of boots that are ready in the next second, of those that are not yet: it is
-learned. The cost is chosen so that no more polls are expected than with the fixed interval.
+The pause between two polls is ``sqrt(2 * cost / hazard)`` seconds, which balances the cost of a poll against the delay
+of the waiting test. The hazard, learned from past boots, is the share of the unfinished boots that finish in the next
+second. The cost is chosen so that the expected number of polls does not exceed that of the fixed interval.
 """
 
 import math
@@ -13,45 +13,46 @@ from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 MOST_BOOTS: Final = 50
-"""So many past boots are used, the newest: older ones weigh less than a fifth of the newest."""
+"""Maximum number of past boots to use: older ones weigh less than a fifth of the newest."""
 FEWEST_BOOTS: Final = 4
-"""Fewer say nothing of how far boots lie apart: the interval is the fixed one."""
+"""Fewer boots do not show how much they vary: the interval stays fixed."""
 SHORTEST_DELAY: Final = 0.2
 LONGEST_DELAY: Final = 2.0
-"""Of the fixed interval: from 1 to 10 s where that is 5 s. Shorter ones could run into a rate limit, which the document
-does not show; longer ones cost a person more than the polls that they save."""
+"""Multiples of the fixed interval: 1 to 10 s for 5 s. Shorter pauses could exceed a rate limit, which the document does
+not show; longer ones cost users more than the saved polls are worth."""
 
 _LONGEST_SECONDS: Final = 86_400.0
-"""No session lasts for a day: a boot that did was measured by a clock that was set."""
+"""No session lasts a day: a longer boot was measured while someone set the clock."""
 _QUICKEST: Final = 0.05
-"""A boot that took less of the fixed interval took no time worth a poll; the logarithm of 0 has no end."""
+"""Minimum boot time, as a share of the fixed interval: shorter boots are not worth a poll, and log(0) is infinite."""
 _HALF_LIFE_BOOTS: Final = 20.0
-"""A boot weighs half of one that is so many boots newer: a service changes its speed."""
+"""A boot has half the weight of one that is this many boots newer: a service changes its speed."""
 _USUAL_SPREAD: Final = 0.3
 _USUAL_SPREAD_BOOTS: Final = 3.0
-"""How far boots lie apart where nothing is known, in logarithms, and how many boots that knowledge is worth.
+"""Prior spread of boot times, as a standard deviation of their logarithms, and the number of boots that it counts as.
 
-About a third more or less, an assumption that a handful of boots outweighs."""
+About a third more or less, an assumption that a handful of boots outweighs.
+"""
 _BROAD_SPREAD: Final = 1.0
 _BROAD_BOOTS: Final = 2.0
-"""Any boot may be unlike all before, for a new image or a full queue: one that takes a third or three times as
-long is as likely as if so many had been."""
+"""Any boot may differ from all before, because of a new image or a full queue: a broad distribution, by a factor of
+about three, that counts as this many boots."""
 _SMOOTHING: Final = 0.9
-"""Silverman's, with the number of boots to the power of -1/5."""
+"""Silverman's rule, with the number of boots to the power of -1/5."""
 _CELLS: Final = 200
-"""A finer plan changes no poll by more than a jitter does."""
+"""A finer plan would change no poll by more than the jitter does."""
 _HALVINGS: Final = 25
 _COSTS: Final = (1e-4, 1e4)
-"""Costs of any boot lie between these; so many halvings find one to a millionth."""
+"""Bounds of the cost for any boot; this many halvings find it to a millionth."""
 
 Schedule = Callable[[float], float]
-"""Gives the delay in seconds, from how many seconds the session has been booting."""
+"""Maps the seconds that a session has been booting to the delay in seconds."""
 
 
 def schedule_of(past_seconds: Sequence[float], base_seconds: float) -> Schedule:
-    """Return when to poll a session, from how long boots of its kind took, the newest last.
+    """Return a polling schedule based on the boot times of equal devices, newest last.
 
-    Where few are known, and once a boot takes longer than any that is known, delays become ``base_seconds``.
+    With few boots, and for a boot longer than all past ones, the delay becomes ``base_seconds``.
     """
     past = [max(one / base_seconds, _QUICKEST) for one in past_seconds if 0 <= one < _LONGEST_SECONDS]
     if len(past) < FEWEST_BOOTS:
@@ -61,13 +62,13 @@ def schedule_of(past_seconds: Sequence[float], base_seconds: float) -> Schedule:
 
 
 class _Plan(NamedTuple):
-    """How many polls there are to have been by some times; times are in fixed intervals, as everywhere below."""
+    """Expected number of polls by certain times; all times here and below are in fixed intervals."""
 
     times: Sequence[float]
     polls: Sequence[float]
 
     def delay(self, booting: float) -> float:
-        """Return the time until there is to have been one poll more."""
+        """Return the time until one more poll is expected."""
         if booting >= self.times[-1]:
             return 1.0
         wanted = _between(self.times, self.polls, booting) + 1
@@ -75,7 +76,7 @@ class _Plan(NamedTuple):
 
 
 def _between(places: Sequence[float], values: Sequence[float], place: float) -> float:
-    """Return the value at a place by a straight line; beyond the last place values grow as places do."""
+    """Interpolate linearly between places; beyond the last place, values grow as places do."""
     if place >= places[-1]:
         return values[-1] + place - places[-1]
     index = bisect_right(places, place)
@@ -84,14 +85,14 @@ def _between(places: Sequence[float], values: Sequence[float], place: float) -> 
 
 
 class _Cell(NamedTuple):
-    """A piece of time: how likely a boot is to last that long, and if so to be like those known; their hazard."""
+    """An interval: shares of boots that last that long, of those modelled on past boots; and their hazard."""
 
     lasting: float
     known: float
     hazard: float
 
     def rate(self, cost: float) -> float:
-        """Return how many polls there are to be in one fixed interval."""
+        """Return the number of polls per fixed interval."""
         rate = math.sqrt(self.known * self.hazard / (2 * cost) + 1 - self.known)
         return min(max(rate, 1 / LONGEST_DELAY), 1 / SHORTEST_DELAY)
 
@@ -99,7 +100,7 @@ class _Cell(NamedTuple):
 @lru_cache(maxsize=32)
 def _plan_of(past: tuple[float, ...]) -> _Plan:
     step, cells = _cells_of(past)
-    most = math.fsum(cell.lasting for cell in cells)  # with the fixed interval
+    most = math.fsum(cell.lasting for cell in cells)  # as many polls as with the fixed interval
     cheap, dear = _COSTS
     for _ in range(_HALVINGS):
         cost = math.sqrt(cheap * dear)
@@ -112,7 +113,7 @@ def _plan_of(past: tuple[float, ...]) -> _Plan:
 
 
 def _cells_of(past: Sequence[float]) -> tuple[float, list[_Cell]]:
-    """Return the length of the cells, and what past boots say of each."""
+    """Return the length of the cells, and the cells that follow from past boots."""
     weights = _weights_of(len(past))
     count = 1 / math.fsum(weight**2 for weight in weights)
     logs = [math.log(one) for one in past]
@@ -136,12 +137,12 @@ def _weights_of(count: int) -> list[float]:
 
 
 def _cell(step: float, trust: float, known: tuple[float, float], broad: tuple[float, float]) -> _Cell:
-    """Return a cell from the shares that last to its beginning and its end, of the boots known and of any others."""
+    """Return a cell from the shares of past and of any other boots that last to its beginning and its end."""
     share = sum(known) / 2
     lasting = trust * share + (1 - trust) * sum(broad) / 2
     return _Cell(lasting, trust * share / lasting, (known[0] - known[1]) / step / share if share else 0.0)
 
 
 def _beyond(log: float, middle: float, spread: float) -> float:
-    """Return the share of a normal law above a value."""
+    """Return the share of a normal distribution above a value."""
     return math.erfc((log - middle) / (spread * math.sqrt(2))) / 2

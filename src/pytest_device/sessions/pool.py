@@ -1,4 +1,4 @@
-"""Which test gets which live session: shared by equal requirements, started ahead, replaced when spent or unusable."""
+"""Assigns live sessions to tests: shared by equal requirements, prefetched, replaced when spent or unusable."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -20,37 +20,37 @@ from pytest_device.sessions.server import Server
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0
-"""How long the end waits for calls that are under way behind the tests: as long as a test's end waits for its stop."""
+"""Maximum seconds to wait at the end for background calls: as long as a test's teardown waits for its stop."""
 _TIME_OUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
-"""What ends a wait that was too long: behind the tests nobody has waited."""
+"""Timeouts that do not fail a prefetched session: no test has waited for it."""
 
 Parts = list[DeviceSession | None]
-"""The sessions of one ``acquire``, in the order of its requirements; None where there is none yet."""
+"""The sessions of one ``acquire``, in the order of its requirements; None for those that do not exist yet."""
 
 
 class SessionFactory(Protocol):
-    """Makes the sessions of a pool. It may be called in another thread, too."""
+    """Creates the sessions of a pool, possibly in another thread."""
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
-        """Return a session that is not created yet; it is to report to the pool's ``relay``.
+        """Return a session that is not created yet; it reports to the pool's ``relay``.
 
-        Before it is created it may take over one that an earlier run left up, but none that is needed for what is
-        ``coming``: the requirements of other sessions that look for one, too.
+        Before its creation it may take over a session that an earlier run kept warm, but none that is needed for
+        ``coming``: the requirements of other sessions that also look for one.
         """
         ...
 
 
 class Pool:
-    """The live sessions of one process, acquired for a test and released after it, and those that start ahead.
+    """The live sessions of one process: acquired for a test, released after it, or prefetched.
 
-    No two processes wait for each other's slots. A process waits for slots in ``acquire`` only, for all it needs at
-    once, and first stops all its sessions that are not in use: idle ones, those that start ahead, those it was about to
-    reuse. The same goes for a service that refuses a session for lack of capacity twice. Ahead it starts only sessions
-    that get a slot without waiting. So a process that holds a slot while others wait runs a test or waits for the
-    service, which both end. The one exception is a test that acquires a session while it uses another one
-    (``device_lease``): two of them may wait for each other until the time-out.
+    No two processes wait for each other's slots. A process only waits for slots in ``acquire``, for all that it needs
+    at once, and first stops all its sessions that are not in use: idle ones, prefetched ones, those it was about to
+    reuse. The same applies if the service refuses a session twice for lack of capacity. It prefetches only sessions
+    that get a slot without waiting. So a process that holds a slot while others wait either runs a test or waits for
+    the service, and both end. The one exception is a test that acquires a session while it uses another one
+    (``device_lease``): two such tests may wait for each other until the timeout.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Pool:
         exclusive: Callable[[str], Slots | None] = lambda _session_id: None,
         patience: tuple[type[BaseException], ...] = (SessionTimeoutError,),
     ) -> None:
-        """Make a pool; ``relay`` reports what happens behind the tests when a test gets it, or at the end.
+        """Create a pool; ``relay`` reports background events when a test gets the session, or at the end.
 
-        ``exclusive`` returns the one slot of a session that exists, by its id: one process has it at once.
+        ``exclusive`` returns the only slot of an existing session, by its ID: only one process may use it at a time.
 
-        ``patience`` are the errors by which a test gives up waiting for a session that may still become ready.
+        ``patience`` lists the errors by which a test stops waiting for a session that may still become ready.
         """
         self._factory = factory
         self._clock, self._sleep, self._relay, self._slots = clock, sleep, relay, slots
@@ -83,12 +83,12 @@ class Pool:
         return bool(self._roster)
 
     def expect(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
-        """Start what meets these requirements side by side, first ones first, without waiting for anything.
+        """Start sessions for these requirements concurrently, in this order, without waiting.
 
-        Existing and starting sessions count. A session that gets no slot at once is not started: expect it again.
+        Existing and starting sessions count. A session that gets no slot immediately is not started: call this again.
         ``acquire`` raises the error of a session that failed to start.
         """
-        if os.getpid() != self._pid:  # a forked child, which has no thread: its parent expects the same
+        if os.getpid() != self._pid:  # a forked child has no background thread: its parent prefetches the same
             return
         self._roster.reconcile()
         met = [one.requirement for one in self._roster.sessions if not one.is_ready or is_good(one)]
@@ -100,24 +100,24 @@ class Pool:
                 elif requirement.attach or requirement.minutes >= (
                     requirement.request.max_duration_minutes or DURATION_MAX_MINUTES
                 ):
-                    continue  # it may not lie idle before it is used
+                    continue  # it must not idle before it is used
                 elif not self._start_ahead(requirement, policy, begun):
                     return
-        finally:  # not before: the first of them has to know what the others will look for
+        finally:  # only now: the first of them needs to know what the others will look for
             for session in begun:
                 self._background.add(session)
 
     def acquire(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> list[DeviceSession]:
-        """Return a session for each requirement; those that have to be created start side by side.
+        """Return a session for each requirement; those that must be created start concurrently.
 
-        Raises what ``DeviceSession`` raises, and LeaseTimeoutError; then nothing that was created here is left, nor
-        what had been started ahead for these requirements, but for what a later test may find ready: sessions that
-        outlive the patience of this one, once.
+        Raises the errors of ``DeviceSession``, and LeaseTimeoutError; then it stops the sessions that it created or
+        that were prefetched for these requirements, except those that a later test may find ready: sessions that may
+        outlive, once, the patience of this test.
         """
         self._roster.reconcile()
         parts: Parts = []
         try:
-            for one in requirements:  # one after the other, for the error's sake
+            for one in requirements:  # one by one, because an error ends the loop
                 parts.append(self._reused(one) or self._expected(one) or self._attached(one, policy))
             self._fill(parts, requirements, policy)
             self._wait(parts, requirements, policy)
@@ -131,10 +131,10 @@ class Pool:
         return acquired
 
     def release(self, sessions: Iterable[DeviceSession], is_needed: Callable[[DeviceRequirement], bool]) -> None:
-        """Take sessions back; stop those, and all others that lie idle, that are unusable or not needed any more.
+        """Take sessions back; stop those, and all other idle ones, that are unusable or no longer needed.
 
-        What starts ahead and is not needed is stopped too, without waiting for it. Raises StopFailedError when one may
-        still be running, after all have been asked to stop.
+        Also stops prefetched sessions that are not needed, without waiting. Raises StopFailedError if one may still be
+        running, after all stops were requested.
         """
         for session in sessions:
             session.in_use = session.is_new = False
@@ -151,12 +151,12 @@ class Pool:
                 together([session.stop for session in doomed])
 
     def keep(self, session: DeviceSession) -> None:
-        """Leave a session running on purpose."""
+        """Deliberately leave a session running."""
         self._roster.sessions.remove(session)
         session.keep()
 
     def close(self) -> None:
-        """Stop all sessions; an event reports each that could not be stopped."""
+        """Stop all sessions; an event reports each one that could not be stopped."""
         for session in [session for session in self._roster.sessions if not session.is_ready]:
             self._roster.drop(session)
         try:
@@ -165,7 +165,7 @@ class Pool:
         finally:
             self._roster.close(CLOSE_SECONDS)
 
-    # What is there.
+    # Existing sessions.
 
     def _reused(self, requirement: DeviceRequirement) -> DeviceSession | None:
         for session in [session for session in self._roster.idle() if session.requirement == requirement]:
@@ -176,7 +176,7 @@ class Pool:
         return None
 
     def _expected(self, requirement: DeviceRequirement) -> DeviceSession | None:
-        """Return a session that starts ahead for a requirement; raises the error that ended its start."""
+        """Return a prefetched session for a requirement; raises the error that ended its start."""
         session = next((one for one in self._roster.starting_ahead() if one.requirement == requirement), None)
         if session is None:
             return None
@@ -192,7 +192,7 @@ class Pool:
         return session
 
     def _attached(self, requirement: DeviceRequirement, policy: WaitPolicy) -> DeviceSession | None:
-        """Return the session that a requirement names, once no other process has it."""
+        """Return the session that a requirement names, once no other process uses it."""
         if not requirement.attach:
             return None
         slots = self._exclusive(requirement.attach)
@@ -204,7 +204,7 @@ class Pool:
     def _let_go(self, part: DeviceSession | None, error: BaseException) -> None:
         if part is None:
             return
-        if part.is_unused or not part.is_new:  # it was ready before, and another one is at fault
+        if part.is_unused or not part.is_new:  # it was ready before: another session caused the error
             part.in_use = False
             return
         if isinstance(error, self._patience) and part.outlives(error):
@@ -215,14 +215,14 @@ class Pool:
         part.deliver()
 
     def _hand_back(self, part: DeviceSession) -> None:
-        """Let a session go on without the test that waited for it."""
+        """Let a session continue to start without the test that waited for it."""
         part.in_use = False
         part.deliver()
         if not part.is_ready:
             part.served_by = Server.BACKGROUND
             self._background.add(part)
 
-    # What is started.
+    # Starting sessions.
 
     def _fill(
         self,
@@ -240,8 +240,8 @@ class Pool:
                     session.count_from(since)
 
     def _wait(self, parts: Parts, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
-        """Wait until all are ready; give sessions up while the service has no capacity for one of them."""
-        patience = 1  # a single refusal may pass: the answer to the next call is worth waiting for
+        """Wait until all are ready; stop other sessions while the service has no capacity for one of them."""
+        patience = 1  # a single refusal may be temporary: it is worth waiting for the next response
         since = self._clock()
         while waiting := [part for part in parts if part and not part.is_ready]:
             advanced = advance_due(waiting, self._clock, self._sleep)
@@ -250,11 +250,11 @@ class Pool:
                 self._fill(parts, requirements, policy, since)
             elif any(session.refusals > patience for session in advanced) and not self._roster.give_way():
                 if any(part not in refused for part in parts if part):
-                    patience *= 2  # stopping sessions without effect has cost a boot
+                    patience *= 2  # stopping sessions had no effect and cost a boot
                 self._part_with(parts, but=refused)
 
     def _start_ahead(self, requirement: DeviceRequirement, policy: WaitPolicy, begun: list[DeviceSession]) -> bool:
-        """Start a session in the background; False when there is no slot."""
+        """Start a session in the background; False if no slot is free."""
         slots = self._slots.try_take(1) if self._slots else [None]
         if slots is None:
             return False
@@ -270,7 +270,7 @@ class Pool:
         return session
 
     def _acquired_slots(self, parts: Parts) -> list[Slot | None]:
-        """Return a slot for each missing part; if there are too few, all parts are stopped and count as missing."""
+        """Return a slot for each missing part; if there are too few, stop all parts, which then count as missing."""
         missing, slots = parts.count(None), self._slots
         if slots is None or not missing:
             return [None] * missing
@@ -294,7 +294,7 @@ class Pool:
             )
 
     def _part_with(self, parts: Parts, but: Sequence[DeviceSession] = ()) -> None:
-        """Stop sessions that were to be reused, too: while it waits for slots or capacity, a process holds none."""
+        """Stop sessions that were to be reused, too: a process holds none while it waits for slots or capacity."""
         ending = [part for part in parts if part and part not in but]
         parts[:] = [part if part in but else None for part in parts]
         self._roster.end(ending)

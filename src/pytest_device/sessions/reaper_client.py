@@ -1,4 +1,4 @@
-"""A process's hold on its sessions: every create and stop call goes through its reaper, which outlives it."""
+"""A process's connection to its reaper, which makes all create and stop calls and outlives the process."""
 
 import json
 import os
@@ -26,30 +26,30 @@ from pytest_device.sessions.runs import OwnRun
 from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 CREATE_SECONDS: Final = 120.0
-"""How long to wait for the answer to a create call: all attempts of the reaper, and a little."""
+"""Seconds to wait for the response to a create call: all of the reaper's attempts, and a margin."""
 STOP_SECONDS: Final = 5.0
-"""How long a test's end waits for its stop; after that the reaper goes on with it beside the next test."""
+"""Seconds that a test's teardown waits for the stop; after that the reaper continues alongside the next test."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaperConfig:
-    """How the sessions of a process are watched over."""
+    """Settings for the supervision of a process's sessions."""
 
     detached: bool = True
-    """By a reaper that outlives the process; else, and where none can be started, by the process itself."""
+    """Use a reaper that outlives the process; if False or impossible, the process itself supervises them."""
     follow: tuple[int, ...] = ()
-    """Processes whose end is the end of this one, too."""
+    """Processes whose end also counts as the end of this one."""
     leaves_tombstones: bool = False
-    """Leave stopped sessions in the ledger, for the process that reconciles the run at its end."""
+    """Leave stopped sessions in the ledger for the process that reconciles the run at its end."""
     stop_seconds: float = STOP_SECONDS
     gone_seconds: float | None = GONE_SECONDS
-    """For how long the service must not know a session that it knew, until it is gone; None: that proves nothing."""
+    """Seconds of 404 responses after which a known session counts as gone; None: it never does."""
 
 
 class ReaperClient:
-    """Creates, gets and stops sessions, so that they end with this process, however that ends.
+    """Creates, gets and stops sessions so that they end with this process, however it ends.
 
-    One for each process: a forked child makes its own. ``client`` is closed with it.
+    Use one per process: a forked child creates its own. Closing it closes ``client``, too.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ReaperClient:
         self.base_url = client.base_url
         self.pid = os.getpid()
         self.account = run.account(endpoint.token) if run else ""
-        """What the entries of this token's sessions are known by."""
+        """Identifies the token in the ledger's entries."""
         self._stop_seconds = config.stop_seconds
         self._client, self._vendor, self._run, self._reporter = client, vendor, run, reporter
         self._sessions: dict[str, PendingSession] = {}
@@ -98,7 +98,7 @@ class ReaperClient:
         if not isinstance(report, messages.Answered | messages.NotSent):
             raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
         pending.is_reported = pending.is_done
-        if isinstance(report, messages.NotSent) or report.refused:  # there is nothing to remember
+        if isinstance(report, messages.NotSent) or report.refused:  # nothing to keep track of
             del self._sessions[pending.entry.intent]
         return report
 
@@ -109,9 +109,9 @@ class ReaperClient:
         return session
 
     def stop(self, session_id: UUID | str) -> Session:
-        """Stop a session; raises StopDelayedError when that takes longer and continues in the background."""
+        """Stop a session; raises StopDelayedError if that takes longer and continues in the background."""
         pending = self._of(session_id)
-        if not isinstance(pending.last, messages.Stopped):  # by an earlier call
+        if not isinstance(pending.last, messages.Stopped):  # stopped by an earlier call
             self._request_stop(pending)
             for report in pending.reports(self._stop_seconds):
                 pending.is_reported = isinstance(report, messages.Stopped | messages.Missing | messages.GaveUp)
@@ -120,7 +120,7 @@ class ReaperClient:
         return pending.stopped()
 
     def keep(self, session_id: UUID | str) -> None:
-        """Leave a session running until its own limits, on purpose."""
+        """Deliberately leave a session running until its own limits end it."""
         pending = self._of(session_id)
         self._channel.send(messages.Keep(pending.entry.intent))
         pending.first(STOP_SECONDS, messages.Kept)
@@ -131,9 +131,9 @@ class ReaperClient:
         return self._run is not None
 
     def keep_warm(self, session_id: UUID | str, *, until: datetime, ends: datetime, request_digest: str) -> bool:
-        """Keep a session warm for an equal request until ``until``; False where that is not possible.
+        """Keep a session warm for an equal request until ``until``; returns False if that is impossible.
 
-        It has run for its maximum duration when it ``ends``.
+        ``ends`` is when it reaches its maximum duration.
         """
         pending = self._of(session_id)
         if self._run is None:
@@ -143,7 +143,7 @@ class ReaperClient:
         return isinstance(pending.first(STOP_SECONDS, messages.Kept, messages.NotKept), messages.Kept)
 
     def take_over(self, entry: Entry, of: Ledger) -> bool:
-        """Take over a session that another run kept warm; False when it is no longer available."""
+        """Take over a session that another run kept warm; False if it is no longer available."""
         if self._run is None:
             return False
         entry = entry._replace(owner=self._run.owner, state=LIVE, until="", ends="", request_digest="")
@@ -165,17 +165,17 @@ class ReaperClient:
                 self._request_stop(pending)
 
     def register(self, entry: Entry) -> PendingSession:
-        """Watch over a session that was created elsewhere: ``close`` stops it."""
+        """Supervise a session that was created elsewhere: ``close`` stops it."""
         pending = self._add(entry)
         self._channel.send(messages.Register(entry))
         return pending
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether the answer is lost: not so when the call was interrupted, since the reaper gets it."""
+        """Return whether the response was lost; not if the call was interrupted, since the reaper receives it."""
         return isinstance(error, ServiceError) and self._client.leaves_unknown(error)
 
     def pending(self) -> int:
-        """Return how many sessions are not done."""
+        """Return the number of unfinished sessions."""
         return sum(not pending.is_done for pending in list(self._sessions.values()))
 
     def on_termination(self) -> None:
@@ -183,22 +183,23 @@ class ReaperClient:
         self._is_ending = self._channel.try_send(messages.End())
 
     def close(self, timeout_seconds: float) -> list[Event]:
-        """Stop all that is left, side by side; return how each session ended whose end nobody knows yet.
+        """Stop all remaining sessions concurrently; return the events of ends that were not reported yet.
 
-        What is not stopped after so many seconds is reported as such; a detached reaper goes on with it.
+        Sessions that are not stopped after ``timeout_seconds`` are reported as such; a detached reaper continues.
         """
         self._is_ending = True
         self._channel.send(messages.End())
         try:
-            with self._change, suppress(KeyboardInterrupt):  # which cuts the wait only: the reaper goes on
-                self._change.wait_for(lambda: not self.pending(), timeout_seconds)
+            with self._change:  # a report that arrives after the wait belongs to the reaper alone
+                with suppress(KeyboardInterrupt):  # ends the wait only: the reaper continues
+                    self._change.wait_for(lambda: not self.pending(), timeout_seconds)
+                unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
+                return [event for pending in unreported for event in pending.end_events()]
         finally:
             self._channel.close()
             self._client.close()
             if self._run:
                 self._run.leave()
-        unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
-        return [event for pending in unreported for event in pending.end_events()]
 
     def _intent(self, request: SessionRequest) -> Entry:
         longest = request.max_duration_minutes or DURATION_MAX_MINUTES
@@ -224,11 +225,11 @@ class ReaperClient:
         return self.register(Entry.of_session(str(session_id)))
 
     def _answer(self, pending: PendingSession, request: messages.Request, seconds: float, *kinds: type[R]) -> R | None:
-        """Send a request, and return its answer; without one the session is stopped, should there be one."""
+        """Send a request and return its response; without a response, request the stop of the session."""
         if self._is_ending:
             raise TransportError("create: not sent, because a signal is ending the run", sent=False)
         try:
-            for _ in range(2):  # a reaper that is gone has a successor
+            for _ in range(2):  # a killed reaper is replaced
                 self._channel.await_ready()
                 if self._channel.send(request, on_sent=pending.note_sent):
                     break
@@ -241,14 +242,14 @@ class ReaperClient:
         return report
 
     def _keeps_warm(self, pending: PendingSession) -> bool:
-        """Return whether this process keeps a session warm that is unclaimed."""
+        """Return whether this process keeps a session warm that no run has claimed."""
         return bool(self._run and pending.entry.until and self._run.ledger.keeps_warm(pending.entry.intent))
 
     def _request_stop(self, pending: PendingSession) -> None:
         pending.wanted = False
         self._channel.send(messages.Stop(pending.entry.intent))
 
-    # The reaper's side, in a thread of the channel.
+    # Called by the reaper, in a thread of the channel.
 
     def _on_report(self, report: messages.SessionReport | messages.LedgerFailed | NoReaper) -> None:
         if isinstance(report, messages.LedgerFailed):
@@ -259,12 +260,12 @@ class ReaperClient:
             self._note(pending, report)
 
     def _note(self, pending: PendingSession, report: messages.SessionReport) -> None:
-        pending.on_report(report)
         with self._change:
+            pending.on_report(report)
             self._change.notify_all()
 
     def _restore(self) -> Iterator[messages.Request]:
-        """Yield the requests that a successor of a killed reaper needs."""
+        """Yield the requests that the successor of a killed reaper needs."""
         for pending in list(self._sessions.values()):
             if self._keeps_warm(pending):
                 yield from self._restore_warm(pending)

@@ -14,18 +14,18 @@ from pytest_device.sessions.partial import nodes_of
 from pytest_device.spec import SessionType
 
 _KEY_LENGTH: Final = 8
-"""A shorter path holds no key, and hidden it would make holes in texts that it has nothing to do with."""
+"""Minimum length of a path that may hold a key: masking a shorter one would damage unrelated texts."""
 _CREDENTIAL = re.compile(r"(?i)token|secret|passw|auth|credential|access.?key|api.?key")
 
 WIRE: Final = ConfigDict(
-    extra="allow",  # fields the document does not know are kept
+    extra="allow",  # keep fields that the document does not list
     alias_generator=to_camel,
     hide_input_in_errors=True,  # any value may be a credential
 )
 
 
 class RemoteConfig(BaseModel, frozen=True):
-    """Connection details of a session in progress. Its repr shows no value: all of them open the device."""
+    """Connection details of a session in progress. The repr shows no values: each one gives access to the device."""
 
     model_config = WIRE
 
@@ -35,7 +35,7 @@ class RemoteConfig(BaseModel, frozen=True):
         return ()
 
     def secrets(self) -> Iterator[str]:
-        """Yield every value that must not be shown: credentials, and the URLs, whose hosts are secrets too."""
+        """Yield every value that must not be shown: credentials, and URLs, whose hosts are secret, too."""
         yield from _secrets_in(self.model_dump(mode="python"))
 
 
@@ -65,7 +65,7 @@ def _secrets_of_url(url: str) -> Iterator[str]:
     if not is_loopback(host):
         yield from (url, host)
     elif len(parts.path) >= _KEY_LENGTH:
-        yield from (url, parts.path)  # of several on this machine a key in the path opens one
+        yield from (url, parts.path)  # on loopback, a key in the path may give access
 
 
 class AgentDeviceConfig(RemoteConfig, frozen=True):
@@ -83,7 +83,7 @@ class ArgentConfig(RemoteConfig, frozen=True):
 
 
 class AppiumConfig(RemoteConfig, frozen=True):
-    """Connection details of an ``appium`` session. The document does not show what is inside ``capabilities``."""
+    """Connection details of an ``appium`` session. The document does not show the contents of ``capabilities``."""
 
     appium_url: str
     capabilities: dict[str, Any]
@@ -92,7 +92,7 @@ class AppiumConfig(RemoteConfig, frozen=True):
 class WebPreviewConfig(RemoteConfig, frozen=True):
     """Connection details of a ``web-preview-only`` session."""
 
-    web_preview_url: str  # pyright: ignore[reportGeneralTypeIssues]  # what is optional elsewhere is required here
+    web_preview_url: str  # pyright: ignore[reportGeneralTypeIssues]  # optional in the base class, required here
 
 
 _CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {
@@ -104,7 +104,7 @@ _CONFIG_OF_TYPE: Final[Mapping[str, type[RemoteConfig]]] = {
 
 
 def config_class(kind: object, details: object) -> type[RemoteConfig]:
-    """Return the class of connection details, by their own members where the session's type is not known."""
+    """Return the class for connection details, chosen by their fields if the session's type is unknown."""
     if kind is not None or not isinstance(details, dict):
         return _CONFIG_OF_TYPE.get(str(kind), RemoteConfig)
     return next((one for one in _CONFIG_OF_TYPE.values() if _required(one) <= details.keys()), RemoteConfig)
@@ -115,7 +115,7 @@ def _required(kind: type[RemoteConfig]) -> AbstractSet[str]:
 
 
 def without_member(kind: object, details: object, place: Sequence[int | str]) -> object:
-    """Return connection details without what is at fault in them, None where that is required."""
+    """Return connection details without an invalid field, None if that field is required."""
     if not isinstance(details, dict):
         return None
     members = cast("dict[str, object]", details)

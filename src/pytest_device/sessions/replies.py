@@ -1,4 +1,4 @@
-"""What the bytes of an answer mean: a session, or one error of the tree. Pure: no network."""
+"""Interprets the bytes of a response: as a session, or as an error. Pure: no network."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from pytest_device.spec import UNAUTHORIZED_ERROR
 DETAIL_MAX_LENGTH: Final = 500
 _DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
 _MEMBER: Final = re.compile(rb'"\s*:')
-"""In what is no JSON: a rest of some, whose names may be broken."""
+"""Matches a key in malformed or partial JSON."""
 _MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error")
 
 _REDIRECT: Final = range(300, 400)
@@ -46,9 +46,9 @@ _REDIRECTS: Final = (
 
 
 def read_session(operation: str, status: int, body: bytes, retry_after_seconds: float | None = None) -> Session:
-    """Return the session of a successful answer; ``retry_after_seconds`` is when a refusal asks to be asked again.
+    """Return the session of a successful response; ``retry_after_seconds`` is the delay that a refusal asks for.
 
-    Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything the document does not show.
+    Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything that the document does not show.
     """
     if operation == "create" and status in _REFUSED and url_in(body):
         message = f"{operation}: status {status}, yet the answer is a session"
@@ -62,12 +62,12 @@ def read_session(operation: str, status: int, body: bytes, retry_after_seconds: 
     try:
         return Session.from_wire(_data_of(operation, body))
     except UnexpectedReplyError as error:
-        error.session_id = error.session_id or session_id_in(body)  # it may stand beside the data
+        error.session_id = error.session_id or session_id_in(body)  # it may be outside of 'data'
         raise
 
 
 def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> TransportError:
-    """Return the error of a call that has no complete answer, or that never left."""
+    """Return the error for a call without a complete response, or one that was never sent."""
     if sent:
         return TransportError(f"{operation}: no complete answer from {base_url} ({reason})", sent=True)
     message = f"{operation}: no connection to {base_url} ({reason}): check the address and the network"
@@ -75,7 +75,7 @@ def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> Tran
 
 
 def is_passing(error: ServiceError) -> bool:
-    """Return whether the same call may succeed later: no answer, or one that says so."""
+    """Return whether the same call may succeed later: it got no response, or a temporary error."""
     match error:
         case TransportError():
             return True
@@ -86,14 +86,14 @@ def is_passing(error: ServiceError) -> bool:
 
 
 def is_odd(error: ServiceError) -> bool:
-    """Return whether an answer may not be the service's own, or be too early: a page of HTML, or a 404."""
+    """Return whether a response may not come from the service, or came too early: an HTML page, or a 404."""
     if isinstance(error, StatusError):
         return isinstance(error, NotFoundError) or (error.status >= 400 and error.is_page)  # noqa: PLR2004
     return isinstance(error, UnexpectedReplyError)
 
 
 def retry_after_of(error: Session | ServiceError) -> float:
-    """Return in how many seconds an error asks to be asked again, 0 when it does not say."""
+    """Return the seconds after which an error asks for a retry, 0 if it does not say."""
     return (error.retry_after_seconds or 0.0) if isinstance(error, StatusError) else 0.0
 
 
@@ -110,7 +110,7 @@ def _data_of(operation: str, body: bytes) -> object:
 
 
 def _kind(body: bytes) -> str:
-    """Describe the body of a success that is none, without showing what may be connection details."""
+    """Describe the body of an unusable success without showing possible connection details."""
     return shown(body) if is_page(body) else f"{len(body)} bytes"
 
 
@@ -132,10 +132,10 @@ def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: floa
 
 
 def shown(body: bytes) -> str:
-    """Return whatever message an answer holds, in whatever shape, as one bounded line of printable text.
+    """Return the message in a response of any shape, as one printable line of limited length.
 
-    The document does not show the shape of an error body. JSON is shown by its messages, where it has what looks like
-    some, else as it stands; a page of HTML by its words; what may be connection details by its size only.
+    The document does not show the shape of error bodies. For JSON, shows the strings that look like messages, or the
+    text itself if there are none; for HTML, the text; for possible connection details, only the size.
     """
     messages = _messages(body)
     text = messages or _raw(body, hides=_MEMBER if messages is None else _DETAILS)
@@ -146,16 +146,16 @@ def shown(body: bytes) -> str:
 
 
 def _messages(body: bytes) -> str | None:
-    """Return the messages in JSON, None for what is no JSON."""
+    """Return the messages in JSON, None if it is not JSON."""
     try:
-        nodes = nodes_of(json.loads(body), name="message")  # what a text without a name is
+        nodes = nodes_of(json.loads(body), name="message")  # a bare string counts as a message
     except (ValueError, RecursionError):
         return None
     return "; ".join(dict.fromkeys(node for key, node in nodes if isinstance(node, str) and _MESSAGE.search(key)))
 
 
 def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
-    narrow = body.replace(b"\0", b"")  # the wide encodings too
+    narrow = body.replace(b"\0", b"")  # wide encodings, too
     if session_id_in(narrow) or hides.search(narrow):
         return f"{len(body)} bytes that may be about a session"
     text = body.decode("utf-8", errors="replace")

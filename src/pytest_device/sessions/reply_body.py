@@ -1,4 +1,4 @@
-"""The bytes of an answer: all of them, within bounds."""
+"""Reads the complete body of a response, up to a maximum size."""
 
 from typing import Final, NamedTuple
 
@@ -12,15 +12,15 @@ MAX_REPLY_BYTES: Final = 1024 * 1024
 
 
 class Body(NamedTuple):
-    """The body of an answer, unpacked, and how many bytes of it arrived."""
+    """The decoded body of a response, and the number of bytes that arrived."""
 
     content: bytes
     arrived: int
 
 
 def body_of(operation: str, reply: httpx.Response) -> Body:
-    """Return the body; raises UnexpectedReplyError for one that is too large or, of a create, cut off."""
-    encoding = reply.headers.pop("content-encoding", "")  # by which httpx would unpack it without bounds
+    """Return the body; raises UnexpectedReplyError if it is too large or, for a create call, was cut off."""
+    encoding = reply.headers.pop("content-encoding", "")  # otherwise httpx would decode it without a limit
     body = bytearray()
     try:
         for chunk in reply.iter_bytes():
@@ -42,7 +42,7 @@ def body_of(operation: str, reply: httpx.Response) -> Body:
 
 
 def check_whole(operation: str, reply: httpx.Response, arrived: int) -> None:
-    """Raise TransportError for a part of an answer that the transport took for the whole."""
+    """Raise TransportError for a partial response that the transport took for complete."""
     length = reply.headers.get("content-length", "")
     if length not in {"", str(arrived)}:
         raise TransportError(f"{operation}: {arrived} of {length} bytes arrived of a refusal", sent=True)

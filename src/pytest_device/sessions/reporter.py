@@ -1,4 +1,4 @@
-"""Who is informed of what happens to sessions, and when: at once, or in its turn by the thread that runs tests."""
+"""Reports session events: at once, or deferred to the thread that runs the tests."""
 
 import threading
 import time
@@ -9,31 +9,31 @@ from typing import Protocol
 from pytest_device.sessions.events import Event, late
 
 Deferred = list[tuple[float, Event]]
-"""Events that are not reported yet, and when they happened."""
+"""Unreported events, and when they happened."""
 
 
 class ProgressReporter(Protocol):
-    """Shows lines to a person who waits."""
+    """Shows progress to users who wait."""
 
     def progress(self, text: str) -> None:
         """Show a line at once."""
 
 
 class PreviewReporter(ProgressReporter, Protocol):
-    """Shows people where to watch devices, too."""
+    """Also shows where to watch devices."""
 
     def preview(self, label: str, url: str) -> None:
-        """Show, or open, the live preview of a device; the address is a secret."""
+        """Show, or open, the live preview of a device; its URL is a secret."""
 
 
 class Reporter(ProgressReporter, Protocol):
-    """Gets what happens while sessions are provided; each call may come from another thread."""
+    """Receives events while sessions are provided; calls may come from any thread."""
 
     def event(self, event: Event) -> None:
-        """Take an event of a session."""
+        """Receive an event of a session."""
 
     def note(self, text: str) -> None:
-        """Take a line for the summary at the end of the run."""
+        """Receive a line for the summary at the end of the run."""
 
 
 class SilentReporter:
@@ -45,15 +45,15 @@ class SilentReporter:
 
 
 class _Aside(threading.local):
-    """Where this thread puts what it reports."""
+    """Thread-local list of deferred events."""
 
     deferred: Deferred | None = None
 
 
 class Relay:
-    """Reports events at once, but for those that a thread puts aside: they follow later, with how late they are.
+    """Reports events at once, except those that a thread defers: they follow later, marked with their delay.
 
-    So the reporter is called in one thread only, and about a session when it concerns a test.
+    So the reporter is called in one thread only, and for a session when that concerns a test.
     """
 
     def __init__(self, reporter: Reporter | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:

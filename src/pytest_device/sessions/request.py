@@ -1,4 +1,4 @@
-"""The body of a create request: what may be asked of the service."""
+"""The body of a create request, with the rules that it must meet."""
 
 import hashlib
 import json
@@ -53,14 +53,14 @@ def _checked(is_good: Callable[[Any], object], problem: str) -> AfterValidator:
 
 
 def _canonical(value: object) -> object:
-    """Take a UUID or its usual form with hyphens, not the other forms that Python reads."""
+    """Accept a UUID or its usual form with hyphens, but no other form that ``UUID`` parses."""
     if isinstance(value, UUID) or (isinstance(value, str) and _UUID.fullmatch(value)):
         return value
     raise ValueError("not a UUID")
 
 
 def _encodable(value: str) -> str:
-    value.encode()  # raises for half of a surrogate pair, which JSON cannot carry
+    value.encode()  # raises for a lone surrogate, which JSON cannot carry
     return value
 
 
@@ -91,8 +91,8 @@ _ArchiveUrl = Annotated[
 class SessionRequest(BaseModel, frozen=True):
     """The body of a create request; valid by construction ("POST create", rules and limits).
 
-    Minutes are whole minutes. A value of None is left out of the request, so that the service decides. Constructing
-    one raises pydantic's ValidationError; ``from_arguments`` takes untyped arguments and reports all mistakes in words.
+    Minutes are whole minutes. Fields that are None are omitted, so that the service decides. The constructor raises
+    pydantic's ValidationError; ``from_arguments`` takes untyped arguments and describes all mistakes.
     """
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -122,8 +122,8 @@ class SessionRequest(BaseModel, frozen=True):
     def from_arguments(cls, **arguments: Any) -> Self:
         """Build a request from snake_case arguments.
 
-        Raises ConfigError with one problem for every broken rule, each naming the argument, its value and the
-        rule, so that nothing that can be known to fail is sent.
+        Raises ConfigError with one problem for every broken rule, each naming the argument, its value and the rule, so
+        that no request is sent that is known to fail.
         """
         arguments = {name: _limit_of(name, whole_minutes(value)) for name, value in arguments.items()}
         problems = [*_unknown_arguments(arguments), *_broken_combinations(arguments)]
@@ -139,12 +139,12 @@ class SessionRequest(BaseModel, frozen=True):
 
     @property
     def boot_key(self) -> str:
-        """Return what is equal for requests whose devices take equally long to be ready.
+        """Return a key that is equal for requests whose devices take equally long to boot.
 
-        It begins with platform and type; a digest stands for whatever else matters, without name, limits, addresses or
-        anything that may be a secret.
+        Platform and type, followed by a digest of the other relevant fields, without name, limits, URLs or possible
+        secrets.
         """
-        # What kind of app has to be installed: which one it is changes from build to build.
+        # Only the kind of the app source matters: the app itself changes from build to build.
         kinds = {"build": self.build_id, "archive": self.application_archive_url, "vendor": self.vendor_go or None}
         rest = {
             "device": self.device_identifier,
@@ -158,7 +158,7 @@ class SessionRequest(BaseModel, frozen=True):
         return f"{label} {digest[:_DIGEST_LENGTH]}" if given else label
 
     def to_wire(self, vendor: str = VENDOR) -> dict[str, Any]:
-        """Return the JSON body; ``vendor`` is the account's own spelling of the maker's word."""
+        """Return the JSON body; ``vendor`` is the account's prefix of vendor-specific fields."""
         body = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         if "vendorGo" in body:
             body[f"{vendor}Go"] = body.pop("vendorGo")
@@ -166,7 +166,7 @@ class SessionRequest(BaseModel, frozen=True):
 
 
 def whole_minutes(value: Any) -> Any:
-    """Return how many whole minutes a timedelta is; any other value, also one of no whole minutes, as it is."""
+    """Convert a timedelta of whole minutes to minutes; return any other value unchanged."""
     if isinstance(value, timedelta) and not value % timedelta(minutes=1):
         return value // timedelta(minutes=1)
     return value
@@ -199,9 +199,9 @@ _RULES: Final[Mapping[str, str]] = {
 }
 SOURCES: Final = ("build_id", "application_archive_url", "vendor_go")
 SHARING: Final = ("share", "test_minutes", "attach")
-"""What a marker says besides a request."""
+"""Marker arguments that are not part of the request."""
 ROUTE: Final = ("open_route", "route_params")
-"""What a marker says instead of ``open_url``."""
+"""Marker arguments that replace ``open_url``."""
 
 
 def _broken_rule(name: str, arguments: Mapping[str, Any]) -> str:
@@ -227,7 +227,7 @@ def _unknown_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each rule between arguments that is broken, whatever else is wrong with them."""
+    """Yield each broken rule between arguments, whatever else is wrong with them."""
     given = {name: value for name, value in arguments.items() if value is not None and value is not False}
     sources = [name for name in SOURCES if name in given]
     if len(sources) > 1:

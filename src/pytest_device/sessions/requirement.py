@@ -1,4 +1,4 @@
-"""What a test requires of a device, and the keywords it says so by, for type checkers and editors."""
+"""A test's requirement for a device, and its keyword arguments, typed for type checkers and editors."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,22 +14,22 @@ from pytest_device.spec import Platform, SessionType, Share
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequirement:
-    """What a test requires of a device: one session may meet equal requirements, one after the other.
+    """A test's requirement for a device: tests with equal requirements can share a session, one after the other.
 
-    ``sharing_key`` names those who may share it. ``minutes`` must be left of a session that was used before.
+    ``sharing_key`` identifies the tests that may share it. A session that was used before must have ``minutes`` left.
     """
 
     request: SessionRequest
     sharing_key: str
     minutes: int = field(default=0, compare=False)
     defaults: Collection[str] = field(default=(), compare=False)
-    """The limits in the request that nobody chose."""
+    """The limits in the request that are defaults."""
     attach: str = ""
-    """The id of the session that meets it, which exists and is not stopped; empty for one to be created."""
+    """ID of an existing session to use, which is not stopped; empty to create one."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Hash once: each of many tests is looked up by its requirements."""
+        """Hash once: requirements are looked up for each of many tests."""
         object.__setattr__(self, "_hash", hash((self.request, self.sharing_key)))
 
     def __hash__(self) -> int:
@@ -37,12 +37,12 @@ class DeviceRequirement:
 
     @property
     def share(self) -> Share:
-        """Return how widely its sessions are shared."""
+        """Return the scope in which its sessions are shared."""
         return Share(self.sharing_key.partition(" ")[0])
 
     @property
     def returns_to_start(self) -> bool:
-        """Return whether its device is reset to the page that it began with, which a browser driven by argent is."""
+        """Return whether its device is reset to its first page, as for a browser that argent drives."""
         return self.request.type == SessionType.ARGENT and self.share != Share.TEST
 
 
@@ -71,8 +71,8 @@ class DeviceArguments(TypedDict, total=False):
 
 
 class DeviceLease(Protocol):
-    """What the fixture ``device_lease`` gives."""
+    """The type of the fixture ``device_lease``."""
 
     def __call__(self, **arguments: Unpack[DeviceArguments]) -> AbstractContextManager[Session]:
-        """Return a context manager: a session in progress for the length of its block."""
+        """Return a context manager that provides a session in progress for its block."""
         ...

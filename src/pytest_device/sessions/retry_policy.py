@@ -1,6 +1,6 @@
-"""When a call is sent again: how often, after which pause, and what an answer says of it. Pure.
+"""Decides when to retry a call: how often, after which pause, and for which responses. Pure.
 
-Both senders follow it: the reaper, and the client that calls by itself.
+Used by both senders: the reaper, and the client that makes its own calls.
 """
 
 import json
@@ -10,19 +10,19 @@ from typing import Final, cast
 from pytest_device.sessions.partial import nodes_of, session_id_in, url_in
 
 ATTEMPTS: Final = 3
-"""How often a create call that certainly never left, and a call of the client that is safe to repeat, is tried: the
-pauses outlast a dropped connection, and more would delay the error that somebody waits for."""
+"""Maximum attempts of a create call that was certainly never sent, and of the client's repeatable calls: the pauses
+outlast a dropped connection, and more would delay the error that a test waits for."""
 BACKOFF_SECONDS: Final = 0.5
-"""Before the second attempt; doubled before each further one."""
+"""Seconds before the second attempt; doubled for each further one."""
 PAUSE_MOST_SECONDS: Final = 15.0
-"""The longest pause before a stop is tried again, whatever the service says: the session goes on costing, by the
-minute at most services, while a stop that comes too early costs one call."""
+"""Maximum pause before a stop is retried, whatever the service asks for: a session is billed until it stops, usually by
+the minute, while a premature retry costs one call."""
 GET_PAUSE_MOST_SECONDS: Final = 5.0
-"""The longest ``Retry-After`` that ``get`` waits for by itself, as long as polls are apart: its caller has a limit."""
+"""Longest ``Retry-After`` that ``get`` itself waits for, equal to the poll interval: its caller has a time limit."""
 RETRY_AFTER_MOST_SECONDS: Final = 86_400.0
 GONE_SECONDS: Final = 60.0
-"""How long the service has to go on saying that it knows no such session before it is believed: a deployment and a
-replica that lags behind are over sooner."""
+"""Seconds for which the service must return 404 before a session counts as gone: a deployment or a lagging replica
+recovers sooner."""
 
 _TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
@@ -35,13 +35,13 @@ _SECONDS: Final = re.compile(r"[0-9]{1,300}(\.[0-9]{1,300})?")
 
 
 def pause_after(attempts: int, retry_after_seconds: float | None = None) -> float:
-    """Return how many seconds to wait after so many attempts, at least as the last one's answer asked."""
+    """Return the seconds to wait after ``attempts`` attempts, at least as long as the last response asked for."""
     backoff = BACKOFF_SECONDS * 2.0 ** min(attempts - 1, 10)
     return min(max(backoff, retry_after_seconds or 0.0), PAUSE_MOST_SECONDS)
 
 
 def is_passing_status(status: int) -> bool:
-    """Return whether the same call may succeed later: it came at a wrong time, or the server failed."""
+    """Return whether the same call may succeed later: the timing was wrong, or the server failed."""
     return status in _PASSING or status >= _SERVER_ERRORS
 
 
@@ -51,28 +51,28 @@ def is_success(status: int) -> bool:
 
 
 def is_page(body: bytes) -> bool:
-    """Return whether an answer is a page of HTML: something on the way sent it, whatever its status says."""
+    """Return whether a response is an HTML page: an intermediary sent it, whatever its status."""
     return body.lstrip()[:1] == b"<"
 
 
 def is_missing(status: int, body: bytes) -> bool:
-    """Return whether the service itself says that it knows no such session."""
+    """Return whether the service itself reports that it does not know the session."""
     return status == _NOT_FOUND and _has_code(body)
 
 
 def is_refusal(status: int, body: bytes) -> bool:
-    """Return whether the service itself refuses a call, which waiting a moment is not likely to change."""
+    """Return whether the service itself refuses a call in a way that waiting briefly is unlikely to change."""
     return status in _REFUSED and not is_passing_status(status) and not is_page(body)
 
 
 def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
-    """Return whether a whole answer to a create call refuses it, so that there is no session.
+    """Return whether a complete response to a create call refuses it, so that no session exists.
 
-    A redirect carries nothing out, and a status of the 4xx is the service's own. A gateway has lost the service's good
-    answer with 502, 504, and 503 too: those of AWS and Envoy say 503 when the service took too long, in JSON or plain
-    text, and Varnish adds a ``Retry-After`` to its page of HTML. So 503 is a refusal only where it says when to come
-    back and is no page of HTML, or where it has an error code of the service's own, a text, as the document shows one.
-    What cannot be kept apart counts as unknown, and is never repeated.
+    A redirect executes nothing, and 4xx statuses are the service's own. With 502 and 504 a gateway may have lost the
+    service's successful response, and with 503, too: AWS and Envoy send 503 if the service took too long, as JSON or
+    plain text, and Varnish adds a ``Retry-After`` to its HTML page. So 503 is a refusal only if it has a
+    ``Retry-After`` and is not an HTML page, or if it has an error code of the service, a string as in the document.
+    Ambiguous responses count as unknown, and the call is never repeated.
     """
     if url_in(body):
         return False
@@ -84,15 +84,15 @@ def created_nothing(status: int, body: bytes, retry_after_seconds: float | None)
 
 
 def has_no_capacity(status: int, body: bytes, retry_after_seconds: float | None) -> bool:
-    """Return whether a whole answer to a create call refuses it for now, so that the same call may succeed later."""
+    """Return whether a complete response to a create call refuses it for now, so that a retry may succeed later."""
     return status in {_TOO_MANY_REQUESTS, _UNAVAILABLE} and created_nothing(status, body, retry_after_seconds)
 
 
 def retry_after(value: str | None, date: str | None, now: float) -> float | None:
-    """Return in how many seconds an answer asks to be asked again, None when it does not.
+    """Return after how many seconds a response asks for a retry, None if it does not.
 
-    ``value`` and ``date`` are its headers ``Retry-After`` and ``Date``. A time is compared with the service's own
-    clock, or with ``now`` (Unix seconds) where that is not given.
+    ``value`` and ``date`` are its headers ``Retry-After`` and ``Date``. A date is compared with the service's own
+    clock, or with ``now`` (Unix seconds) if ``date`` is missing.
     """
     if value is None:
         return None
@@ -107,17 +107,17 @@ def retry_after(value: str | None, date: str | None, now: float) -> float | None
 
 def _unix_seconds(date: str | None) -> float | None:
     from datetime import UTC
-    from email.utils import parsedate_to_datetime  # its memory would stay with the reaper
+    from email.utils import parsedate_to_datetime  # would occupy the reaper's memory
 
     try:
         at = parsedate_to_datetime(date or "")
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError):  # no date
+    except (ValueError, TypeError, OverflowError):  # not a date
         return None
 
 
 def _has_code(body: bytes) -> bool:
-    """Return whether an answer is JSON with a text called ``code`` anywhere in it, as the document shows its errors."""
+    """Return whether a response is JSON with a string named ``code`` anywhere in it, as errors in the document have."""
     try:
         nodes = nodes_of(json.loads(body))
     except (ValueError, RecursionError):

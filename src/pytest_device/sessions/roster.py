@@ -1,4 +1,4 @@
-"""The sessions that one pool has: which of them lie idle or start ahead, how they are awaited and ended together."""
+"""The sessions of one pool: tracks idle and starting ones, and stops several at once."""
 
 import threading
 from collections import deque
@@ -13,31 +13,31 @@ from pytest_device.sessions.requirement import DeviceRequirement
 from pytest_device.sessions.server import Server
 
 _MOST: Final = 32
-"""How many threads there are at most; a thread costs 8 MiB of address space, which containers may limit."""
+"""Maximum number of threads; each takes 8 MiB of address space, which containers may limit."""
 
 
 class PoolObserver(Protocol):
-    """Is asked when tests are done with sessions."""
+    """Is called when tests are done with sessions."""
 
     def before_stop(self, session: DeviceSession) -> None:
-        """Take note of a session in progress that is stopped next."""
+        """Observe a session in progress before it is stopped."""
         ...
 
     def hand_over(self, session: DeviceSession) -> str | None:
-        """Keep a session warm that no test needs any more; return until when, None when it has to be stopped."""
+        """Keep a session warm that no test needs any more; return until when, None if it must be stopped."""
         ...
 
 
 class Roster:
-    """The sessions of a pool, those that start ahead in the hands of the background."""
+    """The sessions of a pool, including prefetched ones, which the background thread advances."""
 
     def __init__(self, background: Background, observer: PoolObserver, relay: Relay) -> None:
         self.sessions: list[DeviceSession] = []
         self._background, self._observer, self._relay = background, observer, relay
         self._dropped: list[DeviceSession] = []
-        """Those that the background stops."""
+        """Sessions that the background thread stops."""
         self._unused: list[DeviceSession] = []
-        """Those that ended without a test: what happened to them is reported in the end."""
+        """Sessions that ended without a test: their events are reported at the end."""
 
     def __bool__(self) -> bool:
         return bool(self.sessions or self._dropped)
@@ -50,7 +50,7 @@ class Roster:
         return [session for session in ahead if not session.is_ready]
 
     def reconcile(self) -> None:
-        """Update the list with what was stopped in the background."""
+        """Update the list after stops in the background."""
         if self._dropped or self.starting_ahead():
             self._background.wake()
         for session in [session for session in self._dropped if session.is_over]:
@@ -58,8 +58,8 @@ class Roster:
             self._unused.append(session)
 
     def coming(self, but: DeviceRequirement) -> list[DeviceRequirement]:
-        """Return the requirements of other sessions that will search for a warm one."""
-        sessions = list(self.sessions)  # another thread may change them meanwhile
+        """Return the requirements of other sessions that will look for a warm one."""
+        sessions = list(self.sessions)  # another thread may change the list meanwhile
         coming = [one.requirement for one in sessions if not (one.is_over or one.is_created or one.refusals)]
         if but in coming:
             coming.remove(but)
@@ -71,7 +71,7 @@ class Roster:
         session.deliver()
 
     def give_way(self) -> bool:
-        """Stop a session that no test uses, so that others can start; False when there is none."""
+        """Stop a session that no test uses, so that others can start; False if there is none."""
         for session in self.starting_ahead():
             if not session.is_over:
                 self._stop_ahead(session)
@@ -103,7 +103,7 @@ class Roster:
 
     def retire(self, ending: Iterable[DeviceSession], doomed: list[DeviceSession], *, may_stay: bool = False) -> None:
         """Remove sessions from the pool, and add those to stop to ``doomed``: all, unless they ``may_stay`` warm."""
-        with ExitStack() as each:  # a hook that raises does not keep the others from theirs
+        with ExitStack() as each:  # a hook that raises does not prevent the hooks of other sessions
             for session in list(ending):
                 self.sessions.remove(session)
                 doomed.append(session)
@@ -137,16 +137,16 @@ class Roster:
 
 
 def is_good(session: DeviceSession, minutes: int | None = None) -> bool:
-    """Return whether a session is of use to a test that needs it for so long."""
+    """Return whether a test can use a session for ``minutes``."""
     return not session.unusable and session.has_left(session.requirement.minutes if minutes is None else minutes)
 
 
 def together(calls: Sequence[Callable[[], object]]) -> None:
-    """Make all calls, the first of them in this thread; return when all have ended, raise what one of them raised.
+    """Make all calls concurrently, the first in this thread; return when all have ended, or raise one of their errors.
 
-    Each call has an end. An interrupt comes through after all of them; a second one does not wait.
+    Each call ends by itself. An interrupt is raised after all calls; a second one does not wait.
     """
-    if len(calls) == 1:  # as after nearly all tests: an error's traceback stays short
+    if len(calls) == 1:  # as after nearly all tests: keeps an error's traceback short
         calls[0]()
         return
     left, errors = deque(calls), list[BaseException]()
@@ -165,7 +165,7 @@ def together(calls: Sequence[Callable[[], object]]) -> None:
         _finish(work, threads)
         raise
     if errors:
-        raise max(errors, key=lambda error: not isinstance(error, Exception))  # an interrupt before all others
+        raise max(errors, key=lambda error: not isinstance(error, Exception))  # interrupts take precedence
 
 
 def _finish(work: Callable[[], None], threads: Sequence[threading.Thread]) -> None:
@@ -178,7 +178,7 @@ def _finish(work: Callable[[], None], threads: Sequence[threading.Thread]) -> No
 def _raised(call: Callable[[], object]) -> list[BaseException]:
     try:
         call()
-    except BaseException as error:  # noqa: BLE001  # raised when all calls have ended
+    except BaseException as error:  # noqa: BLE001  # raised once all calls have ended
         return [error]
     return []
 
@@ -186,7 +186,7 @@ def _raised(call: Callable[[], object]) -> list[BaseException]:
 def wait_until_ready(
     sessions: Sequence[DeviceSession], clock: Callable[[], float], sleep: Callable[[float], None]
 ) -> None:
-    """Advance sessions until all of them are ready; raises what makes one of them give up."""
+    """Advance sessions until all of them are ready; raises the error of one that gives up."""
     while waiting := [session for session in sessions if not session.is_ready]:
         advance_due(waiting, clock, sleep)
 
@@ -196,12 +196,12 @@ def advance_due(
 ) -> list[DeviceSession]:
     """Wait until one of these sessions is due, advance those that are, and return them.
 
-    Raises what makes one give up.
+    Raises the error of a session that gives up.
     """
     first = min(session.due for session in sessions)
     if (delay := first - clock()) > 0:
         sleep(delay)
-    now = max(clock(), first)  # a suite may have stopped the clock
+    now = max(clock(), first)  # a suite may have frozen the clock
     due = [session for session in sessions if session.due <= now]
     for session in due:
         session.advance()

@@ -1,4 +1,4 @@
-"""The runs in the state directory: one of them is alive as long as one of its owners holds its lock."""
+"""The runs in the state directory: a run is alive as long as one of its owners holds its lock."""
 
 import hashlib
 import hmac
@@ -17,10 +17,10 @@ from pytest_device.private import check_private
 from pytest_device.sessions.ledger import Entry, Ledger
 
 ATTEMPTS: Final = 10
-"""How often a lock is tried to be made, should a sweep of another run remove it in this moment."""
+"""Maximum attempts to create a lock, in case another run's sweep removes it at that moment."""
 
 _GONE: Final = (FileNotFoundError, FileExistsError)
-"""What reaching into a run's directory raises while somebody removes it, or makes it anew."""
+"""Errors from a run's directory while another process removes or recreates it."""
 
 
 _KEY: Final = "warm.salt"
@@ -28,15 +28,15 @@ _KEY_BYTES: Final = 32
 
 
 def keyed_digest(state_dir: Path, text: str) -> str:
-    """Return a digest of a text that nobody can guess the text from who has not the key of this state directory.
+    """Return a keyed digest of a text, which cannot be reversed without the key of this state directory.
 
-    Raises OSError where the key cannot be kept.
+    Raises OSError if the key cannot be stored.
     """
     return hmac.new(_key(state_dir), text.encode(), hashlib.sha256).hexdigest()
 
 
 def account_of(state_dir: Path, token: str) -> str:
-    """Return by what a ledger knows the token that its sessions belong to, empty where that cannot be kept."""
+    """Return the ledger's identifier for the token of its sessions, empty if the key cannot be stored."""
     try:
         return keyed_digest(state_dir, f"token {token}")
     except OSError:
@@ -44,7 +44,7 @@ def account_of(state_dir: Path, token: str) -> str:
 
 
 def _key(state_dir: Path, given: bytes = b"") -> bytes:
-    """Return the key of this state directory, created on first use, as ``given`` if it was known before."""
+    """Return the key of this state directory, created on first use; ``given`` is the key if it was known before."""
     path = state_dir / _KEY
     with suppress(FileNotFoundError):
         return path.read_bytes()
@@ -60,7 +60,7 @@ def _key(state_dir: Path, given: bytes = b"") -> bytes:
 
 
 def new_run() -> str:
-    """Return a name for a run that no other has."""
+    """Return a unique name for a run."""
     return secrets.token_hex(8)
 
 
@@ -78,12 +78,12 @@ class PastRun:
 
     @contextmanager
     def claimed(self) -> Generator[bool]:
-        """Hold all locks of the run; give False when an owner may be alive."""
+        """Hold all locks of the run; yield False if an owner may be alive."""
         drafts, locks = _files(self.directory, ".tmp"), _files(self.directory, ".lock")
         with ExitStack() as held:
             over = bool(locks) and _taken(locks, held)
-            if not over:  # without any it is just being made, or somebody has been in here
-                held.close()  # the dead owners of a live run are to be seen as dead
+            if not over:  # without locks, the run is just starting or its directory was tampered with
+                held.close()  # release the locks of dead owners, so that others see them as dead
             self._remains = [*drafts, *locks] if over else []
             yield over
 
@@ -92,19 +92,19 @@ class PastRun:
         return path.exists() and not _is_free(path)
 
     def clear(self, entries: Iterable[Entry]) -> None:
-        """Remove entries of a claimed run, and the run itself if nothing is left of it."""
+        """Remove entries of a claimed run, and the run itself once it is empty."""
         for entry in entries:
             self.ledger.remove(entry.intent)
         if _files(self.directory, ".json"):
             return
-        for path in self._remains:  # nothing else: an owner may have joined since
+        for path in self._remains:  # nothing else: an owner may have joined meanwhile
             path.unlink(missing_ok=True)
         with suppress(OSError):
             self.directory.rmdir()
 
 
 class OwnRun(PastRun):
-    """A run that this process takes part in: its ledger, and the lock that says that its owner lives."""
+    """A run that this process belongs to: its ledger, and the lock that shows that its owner is alive."""
 
     def __init__(self, directory: Path, owner: str, lock: filelock.BaseFileLock) -> None:
         super().__init__(directory)
@@ -116,14 +116,14 @@ class OwnRun(PastRun):
         self._key = b""
 
     def in_fork(self) -> "OwnRun":
-        """Return the run for a forked child, which shares its parent's lock: it is free when both have ended."""
+        """Return the run for a forked child, which shares its parent's lock: that is free once both have ended."""
         return OwnRun(self.directory, f"{self.owner}-fork-{os.getpid()}", self._lock)
 
     @classmethod
     def join(cls, state_dir: Path, run: str, owner: str) -> Self:
         """Take the owner's lock.
 
-        Raises OSError when the state directory cannot hold it, ConfigError when others can write to it.
+        Raises OSError if the state directory cannot hold it, ConfigError if other users can write to it.
         """
         problem: OSError = FileNotFoundError(f"the directory is taken away again and again ({state_dir})")
         for _ in range(ATTEMPTS):
@@ -152,38 +152,38 @@ class OwnRun(PastRun):
         return None
 
     def account(self, token: str) -> str:
-        """Return by what its ledger knows a token, and go on with the same key should the directory be made anew."""
+        """Return the ledger's identifier for a token; remember the key in case the directory must be recreated."""
         with suppress(OSError):
             self._key = _key(self.state_dir)
         return account_of(self.state_dir, token)
 
     def rejoin(self) -> None:
-        """Make anew what somebody has removed since: directory, key, the owner's lock. Raises as ``join``."""
+        """Recreate what was removed meanwhile: directory, key, the owner's lock. Raises the errors of ``join``."""
         path = Path(self._lock.lock_file)
         with self._guard:
             if path.exists():
                 return
             _make(self.directory)
             _key(self.state_dir, self._key)
-            if path.stem == self.owner:  # a forked child's parent holds the lock
+            if path.stem == self.owner:  # otherwise the parent of a forked child holds the lock
                 self._lock.release()
                 self._lock.acquire(timeout=0)
 
     def leave(self) -> None:
-        """Release the lock, and remove the run if nothing is left of it."""
-        if os.getpid() != self._pid:  # forked: the lock is its parent's
+        """Release the lock, and remove the run if it is empty."""
+        if os.getpid() != self._pid:  # a forked child: the lock belongs to its parent
             return
         self._lock.release()
-        with suppress(OSError), self.claimed() as over:  # nothing can be removed from where nobody may look
+        with suppress(OSError), self.claimed() as over:  # nothing can be removed from an unreadable directory
             if over:
                 self.clear(())
 
     def is_joined_by(self, owner: str) -> bool:
-        """Return whether a live owner of this name takes part in the run in this directory."""
+        """Return whether a live owner with this name belongs to the run in this directory."""
         return any(path.stem.startswith(f"{owner}-") and not _is_free(path) for path in _files(self.directory, ".lock"))
 
     def pids_of_others(self) -> list[int]:
-        """Return the other live processes of the run on this machine."""
+        """Return the IDs of the run's other live processes on this machine."""
         return [
             int(path.stem.split("-")[-2])
             for path in _files(self.directory, ".lock")
@@ -224,9 +224,9 @@ def _taken(locks: list[Path], held: ExitStack) -> bool:
 
 
 def past_runs(state_dir: Path) -> list[PastRun]:
-    """Return every run that has left something in the state directory, the live ones too.
+    """Return every run in the state directory, including live ones.
 
-    Raises OSError when it cannot be read, ConfigError when others can write to it.
+    Raises OSError if it cannot be read, ConfigError if other users can write to it.
     """
     runs = state_dir / "runs"
     for path in (state_dir, runs):

@@ -1,4 +1,4 @@
-"""Who advances a session that is not ready yet."""
+"""Defines who advances a session that is not ready yet."""
 
 from enum import Enum, auto
 
@@ -9,8 +9,8 @@ class Server(Enum):
     TEST = auto()
     """The test that waits for it."""
     BACKGROUND = auto()
-    """Nobody waits for it yet; it stays so when it is ready before a test gets it."""
+    """The background thread, for later tests; stays so if it becomes ready before a test uses it."""
     DROPPED = auto()
-    """Nobody will wait for it any more: it is stopped in the background."""
+    """The background thread, which stops it: no test needs it any more."""
     NOBODY = auto()
-    """It was started ahead and is being stopped before any test used it."""
+    """Nobody: it was prefetched and is being stopped unused."""

@@ -1,4 +1,4 @@
-"""A session's id: a UUID that goes back to the service as it came."""
+"""A session's ID: a UUID that keeps the service's spelling."""
 
 from typing import Self
 from uuid import UUID
@@ -7,9 +7,9 @@ from pytest_device.sessions.partial import SPELLING, is_same
 
 
 class SessionId(UUID):
-    """A UUID whose text is as the service wrote it: a service may distinguish upper case from lower case.
+    """A UUID whose text is spelled as the service spelled it, since services may be case-sensitive.
 
-    It equals every UUID of the same value. Raises ValueError for a text that is no UUID.
+    Equal to every UUID with the same value. Raises ValueError for a text that is not a UUID.
     """
 
     text: str
@@ -18,13 +18,13 @@ class SessionId(UUID):
         if not SPELLING.fullmatch(text):
             raise ValueError("not a UUID")
         super().__init__(text)
-        object.__setattr__(self, "text", text)  # a UUID refuses the usual way
+        object.__setattr__(self, "text", text)  # UUIDs are immutable
 
     def __str__(self) -> str:
         return self.text
 
     def names(self, session_id: str) -> bool:
-        """Return whether a text is this id, however it is written."""
+        """Return whether a text is this ID in any spelling."""
         return is_same(self.text, session_id)
 
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:

@@ -1,10 +1,10 @@
-"""The states of a session and what may come of it, as tables: is it over, is it proven, may it be tried again.
+"""The states and outcomes of a session, as tables.
 
     requested -> queued -> starting -> ready -> ended
         ^                     |
         +------ retried ------+
 
-Standard library only. This is the one place that decides whether a session is over, proven or to be retried.
+Standard library only. Only this module decides whether a session is over, confirmed as ended, or to be retried.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,17 +14,17 @@ from typing import Final
 
 
 class State(StrEnum):
-    """Where a session is, seen from the process that requested it."""
+    """A session's state, as seen by the process that requested it."""
 
     REQUESTED = "requested"
     """Not created yet."""
     QUEUED = "queued"
-    """Refused for lack of capacity, and requested again."""
+    """Refused for lack of capacity; will be requested again."""
     STARTING = "starting"
-    """Created; its device, or its controller, cannot be used yet."""
+    """Created, but its device or its controller is not usable yet."""
     READY = "ready"
     ENDED = "ended"
-    """Nothing is left to do for it here: stopped as far as it can be, left running on purpose, or never created."""
+    """No work is left here: stopped as far as possible, deliberately left running, or never created."""
 
 
 TRANSITIONS: Final[Mapping[State, Collection[State]]] = MappingProxyType(
@@ -33,52 +33,52 @@ TRANSITIONS: Final[Mapping[State, Collection[State]]] = MappingProxyType(
         State.QUEUED: {State.QUEUED, State.STARTING, State.ENDED},
         State.STARTING: {State.READY, State.REQUESTED, State.ENDED},
         State.READY: {State.ENDED},
-        State.ENDED: {State.ENDED},  # an interrupted stop is tried again
+        State.ENDED: {State.ENDED},  # an interrupted stop is retried
     }
 )
 
 
 def moved(state: State, to: State) -> State:
-    """Return the next state; raises RuntimeError for one that the table does not have."""
+    """Return the next state; raises RuntimeError for a transition that is not in the table."""
     if to not in TRANSITIONS[state]:
         raise RuntimeError(f"a session that is {state} cannot become {to}")
     return to
 
 
 class Outcome(StrEnum):
-    """What came of a session."""
+    """The outcome of a session."""
 
     STOPPED = "stopped"
-    """The service said that it stopped or errored."""
+    """The service confirmed that it stopped or errored."""
     GONE = "gone"
-    """The service has not known a session that it knew for a minute."""
+    """The service has returned 404 for a minute for a session that it knew."""
     DELAYED = "delayed"
     """Not stopped yet; its stop is retried in the background."""
     REFUSED = "refused"
     """The stop call failed."""
     UNKNOWN = "unknown"
-    """The answer to its create call was lost: it may be running, and nobody can name it."""
+    """The response to its create call was lost: it may be running under an unknown ID."""
     KEPT = "kept"
-    """Left running on purpose, until its own limits end it."""
+    """Deliberately left running until its own limits end it."""
     WARM = "warm"
-    """Left up for the next run, for a while."""
+    """Kept running for a while, for the next run."""
     ATTACHED = "attached"
-    """Another's, and left running as it was found."""
+    """Created elsewhere, and left running."""
 
 
 PROVEN: Final = frozenset({Outcome.STOPPED, Outcome.GONE})
-"""It is confirmed as ended."""
+"""Confirmed as ended."""
 OVER: Final = PROVEN | {Outcome.KEPT, Outcome.WARM, Outcome.ATTACHED}
-"""This run is done with it."""
+"""This run is done with the session."""
 RETRIABLE: Final = frozenset({Outcome.DELAYED, Outcome.REFUSED})
 """Another stop call may still end it."""
 
 
 def final_outcome(outcomes: Sequence[Outcome], users: int) -> Outcome | None:
-    """Return what came of a session in the end, None while it may be running and nobody has tried to stop it.
+    """Return a session's final outcome, None while it may be running and no stop was tried.
 
-    Its outcomes may come from several processes, in any order: a proof beats everything, and what was left up counts
-    as warm only when each of its ``users`` left it so and nobody tried to stop it since.
+    Outcomes may come from several processes, in any order: a confirmed end takes precedence, and a session counts as
+    warm only if each of its ``users`` left it warm and no stop was tried since.
     """
     return (
         _newest(outcomes, PROVEN)
@@ -89,7 +89,7 @@ def final_outcome(outcomes: Sequence[Outcome], users: int) -> Outcome | None:
 
 
 def is_left_by_all(outcomes: Sequence[Outcome], users: int) -> bool:
-    """Return whether a session was left up as often as somebody had it."""
+    """Return whether every user of a session left it warm."""
     return outcomes.count(Outcome.WARM) >= max(users, 1)
 
 

@@ -1,4 +1,4 @@
-"""Stopping what others have left in the ledger: earlier runs, and the dead processes of this one."""
+"""Stops the sessions left in the ledger by earlier runs, and by the dead processes of this one."""
 
 import time
 from collections.abc import Collection, Container, Iterable, Iterator
@@ -20,14 +20,14 @@ from pytest_device.sessions.runs import OwnRun, PastRun, account_of, past_runs
 from pytest_device.spec import TERMINAL, Status
 
 LEAST_SECONDS: Final = 1.0
-"""A stop gets so long even where time is up."""
+"""Minimum seconds for a stop, even if time is up."""
 POLL_SECONDS: Final = 0.05
-"""How often the ledger is looked at while a reaper is still at work."""
+"""Seconds between reads of the ledger while a reaper is still working."""
 
 OLD: Final = timedelta(days=1)
-"""So long after its latest end a session that cannot be asked for, or stopped, is reported for the last time."""
+"""Time after a session's latest end at which one that cannot be looked up or stopped is reported for the last time."""
 NAMED: Final = 5
-"""How many of the sessions that a sweep has stopped are named."""
+"""Maximum number of stopped sessions that a sweep names."""
 
 
 Left = tuple[PastRun, ledger.Entry]
@@ -35,18 +35,18 @@ Left = tuple[PastRun, ledger.Entry]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What there was in the ledger, and what became of it."""
+    """The sessions found in the ledger, by result."""
 
     stopped: list[events.StopEvent] = field(default_factory=list[events.StopEvent])
-    """One event for each session that was stopped now, or could not be."""
+    """One event for each session that was stopped now or could not be stopped."""
     already: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Those that had been stopped before, or were gone."""
+    """Sessions that had been stopped before, or were gone."""
     unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Create calls whose answer was lost, and whose time is not over."""
+    """Create calls whose response was lost and whose session may still be running."""
     elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Sessions of other services."""
+    """Sessions at other services."""
     foreign: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
-    """Sessions of another access token."""
+    """Sessions created with another access token."""
     damaged: dict[str, str] = field(default_factory=dict[str, str])
 
     def damages(self) -> Iterator[str]:
@@ -56,12 +56,12 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Swept(Findings):
-    """What a sweep found that earlier runs had left."""
+    """The sessions that a sweep found left by earlier runs."""
 
     kept: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
 
     def notes(self) -> Iterator[str]:
-        """Yield what a person should know."""
+        """Yield the notes for users."""
         proven = [event.session.session_id for event in self.stopped if events.is_proof(event)]
         if proven:
             yield f"stopped {counted(len(proven), 'session')} left by earlier runs: {named(proven)}"
@@ -91,15 +91,15 @@ class Swept(Findings):
 
 
 def named(ids: Iterable[str]) -> str:
-    """Return the first of some ids, as many as a line holds."""
+    """Return the first IDs, as many as fit on a line."""
     ids = list(ids)
     return ", ".join([*ids[:NAMED], *("…" for _ in ids[NAMED : NAMED + 1])])
 
 
 def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float) -> Swept:
-    """Stop what runs that are over have left at this service, except for what was kept on purpose or is kept warm.
+    """Stop the sessions that finished runs left at this service, except for kept and warm ones.
 
-    ``but`` is the name of the run that sweeps. A run is over when all its locks are free; they are held meanwhile.
+    ``but`` is the name of the run that sweeps. A run is finished when all its locks are free; they are held meanwhile.
     """
     swept, runs, left = Swept(), list[PastRun](), list[Left]()
     with ExitStack() as held:
@@ -122,7 +122,7 @@ def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: flo
 def _stopped(
     left: Iterable[Left], swept: Swept, endpoint: Endpoint, account: str, timeout_seconds: float
 ) -> list[Left]:
-    """Stop what is to be stopped; return what the ledger need not remember any more."""
+    """Stop the sessions of finished runs; return the entries that can be removed from the ledger."""
     done, kept, live = _sorted(left, swept, endpoint.url, account)
     found = asked_after(endpoint, [entry.session_id for _, entry in kept])
     ended = {session_id for session_id, one in found.items() if one and one.status in TERMINAL}
@@ -138,7 +138,7 @@ def _stopped(
 def _sorted(
     left: Iterable[Left], swept: Swept, service_url: str, account: str
 ) -> tuple[list[Left], list[Left], list[Left]]:
-    """Return which sessions are done with, left up, and to be stopped; note the others."""
+    """Sort sessions into finished, kept, and to be stopped; record the others in ``swept``."""
     done, kept, live, foreign = list[Left](), list[Left](), list[Left](), list[Left]()
     for run, entry in left:
         if entry.state in ledger.ENDED:
@@ -165,12 +165,12 @@ def _is_warm(entry: ledger.Entry) -> bool:
 
 
 def is_free(run: PastRun, entry: ledger.Entry) -> bool:
-    """Return whether an entry is this process's to remove; one that is kept warm is claimed for that."""
+    """Return whether this process may remove an entry; claims a warm one."""
     return entry.state != ledger.WARM or run.ledger.claim(entry.intent, run.ledger)
 
 
 def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
-    """Return whether a session must have ended by itself so long ago; decides only how long it is reported."""
+    """Return whether a session must have ended by itself ``margin`` ago; decides only how long it is reported."""
     try:
         asked_at = datetime.fromisoformat(entry.asked_at)
         return datetime.now(UTC) > asked_at + timedelta(minutes=entry.minutes) + margin
@@ -179,7 +179,7 @@ def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
 
 
 def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, Session | None]:
-    """Return what the service says of sessions, None of those it does not know; what it cannot be asked is left out."""
+    """Look up sessions: None for those that the service does not know; those without a response are omitted."""
     found: dict[str, Session | None] = {}
     if not session_ids:
         return found
@@ -195,7 +195,7 @@ def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, S
 
 
 def stop_all(endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_seconds: float) -> list[events.StopEvent]:
-    """Stop sessions side by side, trying again what fails; return one event for each."""
+    """Stop sessions concurrently, retrying failed stops; return one event for each."""
     entries = list(entries)
     if not entries:
         return []
@@ -208,17 +208,17 @@ def stop_all(endpoint: Endpoint, entries: Iterable[ledger.Entry], timeout_second
 
 
 def proven_in(happened: Iterable[events.Event]) -> set[str]:
-    """Return the ids of the sessions that these events prove stopped."""
+    """Return the IDs of the sessions that these events confirm as stopped."""
     return {events.session_id_of(event) for event in happened if events.is_proof(event)}
 
 
 def reconcile(
     run: OwnRun, endpoint: Endpoint, *, known: Container[str], until: float, leaves_warm: bool = True
 ) -> list[events.SessionEvent]:
-    """Stop the sessions of this run's dead processes; return what became of them.
+    """Stop the sessions of this run's dead processes; return their final events.
 
     Their reapers may still be working, until ``until`` on the monotonic clock. A session whose end is ``known`` is not
-    reported again. What they have left up for the next run is stopped, too, unless the run ``leaves_warm``.
+    reported again. Sessions that they kept warm for the next run are stopped, too, unless the run ``leaves_warm``.
     """
 
     def of_others() -> list[ledger.Entry]:
@@ -242,7 +242,7 @@ def reconcile(
 
 
 def _key(event: events.SessionEvent) -> str:
-    """Return by what a receipt knows a session: its id, or the name of one that has none."""
+    """Return the key of a session in receipts: its ID, or its name if the ID is unknown."""
     return event.name if isinstance(event, events.CreateUnknown) else event.session.session_id
 
 

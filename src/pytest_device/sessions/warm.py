@@ -1,17 +1,17 @@
-"""Sessions that a run leaves up for the next one: who may have them, until when, how they are found.
+"""Sessions that a run keeps warm for the next one: who may claim them, until when, and how they are found.
 
     run A    its reaper writes <run A>/<intent>.json, then renames it to <run A>/<intent>.warm.json
-    run B    its reaper renames that to <run B>/<intent>.json: from then on the session is run B's
+    run B    its reaper renames that to <run B>/<intent>.json: from then on the session belongs to run B
 
-The name of the file is the claim. A rename succeeds only once, so one of these gets a warm session, without locks:
+The file name is the claim. A rename succeeds only once, so only one of these claims a warm session, without locks:
 
-- a process of a starting run, to use it. Its reaper renames, so that a reaper watches the session at any moment: the
-  old one before the rename, the new one after it. The session is checked first, unless it is to be stopped;
-- the reaper of the run that left it, which stays until the time is over, to stop it;
-- a sweep that finds the time over, where that reaper is gone, and ``pytest-device stop``: to stop it.
+- a process of a starting run, to use it. Its reaper renames, so that a reaper supervises the session at any moment: the
+old one before the rename, the new one after it. The session is checked first, unless it is to be stopped;
+- the reaper of the run that kept it warm, which stays until the time is up, to stop it;
+- a sweep after that time, if that reaper is gone, and ``pytest-device stop``: to stop it.
 
 A process that claims an entry and dies leaves a file without ``.warm`` in its name: the next sweep stops that session
-as any other. An unclaimed session ends by its own limits.
+like any other. An unclaimed session ends by its own limits.
 """
 
 import json
@@ -39,42 +39,42 @@ from pytest_device.sessions.runs import keyed_digest, past_runs
 from pytest_device.spec import Share, Status
 
 LEAST_SECONDS: Final = 30.0
-"""A session that could be of use for less is stopped."""
+"""Minimum remaining seconds: a session that could be used for less is stopped."""
 LIMITS: Final = frozenset({"max_duration_minutes", "max_idle_time_minutes"})
-"""Say nothing of the device: they are compared with what the session has left."""
+"""Not properties of the device: they are compared with the session's remaining time."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmConfig:
-    """For how long sessions are left up, where that is written down, and what is worked with."""
+    """Settings of warm sessions, and the objects that handle them."""
 
     minutes: int
     state_dir: Path
     owner: Callable[[], ReaperClient]
-    """Returns the owner of the sessions of this process: a forked child has its own."""
+    """Returns the client that owns this process's sessions: a forked child has its own."""
     problem_of: ProblemOf
     relay: Relay
     has_room: Callable[[int], bool] = lambda _sessions: True
-    """Returns whether there may be so many sessions besides those in use: else one makes room for one to be created."""
+    """Returns whether that many sessions fit besides those in use; otherwise one is stopped to make room for a new one.
+    """
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    """Returns the time of day, in any zone."""
+    """Returns the current time, in any time zone."""
     shuffle: Callable[[list["Left"]], None] = random.shuffle
-    """Puts them in another order, so that processes that start together do not all want the same one."""
+    """Shuffles sessions, so that processes that start together do not all want the same one."""
 
 
 class WarmStore:
-    """What one process has from earlier runs, and leaves to later ones."""
+    """Claims sessions that earlier runs kept warm, and keeps sessions warm for later runs."""
 
     def __init__(self, config: WarmConfig) -> None:
         self._config = config
         self._is_over = False
 
     def claim(self, need: DeviceRequirement, coming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
-        """Return a session that was left up for such a requirement, this process's from now on.
+        """Return a warm session that meets the requirement, claimed for this process.
 
-        Where there is none, room is made for one that is to be created: those that will be taken over for what is
-        ``coming`` stay.
+        If there is none, makes room for a new session, but keeps those that will be claimed for what is ``coming``.
         """
         warm = self._claimed(need)
         if warm is None:
@@ -90,7 +90,7 @@ class WarmStore:
         return next(filter(None, (self._had(need, one) for one in equal)), None)
 
     def _make_room(self, coming: Sequence[DeviceRequirement]) -> None:
-        """Stop a warm session if there is no room for a new one beside it."""
+        """Stop a warm session if a new one does not fit beside it."""
         spare = list(self._spare(coming))
         if self._config.has_room(len(spare)):
             return
@@ -112,7 +112,7 @@ class WarmStore:
         return [one for one in left if one.entry.is_of(owner.account)]
 
     def _digest(self, need: DeviceRequirement) -> str | None:
-        with suppress(OSError):  # nothing can be found or left then, which costs boots only
+        with suppress(OSError):  # then sessions can't be found or kept, which only costs boots
             return request_digest(need, self._config.state_dir)
         return None
 
@@ -131,7 +131,7 @@ class WarmStore:
         return WarmSession(session, self._config.clock() + seconds - session.limit_minutes * 60)
 
     def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
-        """Return the session if it matches; leave one alone that has ended or is hidden from this run."""
+        """Return the session if it matches; leave it alone if it has ended or is hidden from this run."""
         request = need.request
         try:
             session = self._config.owner().get(left.entry.session_id)
@@ -151,7 +151,7 @@ class WarmStore:
         return True
 
     def _report_end(self, event: StopEvent, reason: str, *, is_own: bool) -> None:
-        """Report it as a note; with the session's id if it belongs to an earlier run."""
+        """Report it as a note, with the session's ID if it belongs to an earlier run."""
         of, done = event.session, "stopped" if is_proof(event) else "tried to stop"
         text = f"{done} {of.label} {of.session_id}, which was kept warm: {reason}"
         self._config.relay.event(Note(text, session_id="" if is_own else of.session_id))
@@ -159,7 +159,7 @@ class WarmStore:
             self._config.relay.event(event)
 
     def hand_over(self, held: DeviceSession) -> str | None:
-        """Keep a session warm if the next run can use it; return until when, None when it cannot."""
+        """Keep a session warm if the next run can use it; return until when, None if it cannot."""
         if not self.may_stay(held.requirement):
             return None
         ready_at = self._config.clock() if held.ready_at is None else held.ready_at
@@ -176,7 +176,7 @@ class WarmStore:
         return time_of_day(until) if is_kept else None
 
     def may_stay(self, need: DeviceRequirement) -> bool:
-        """Return whether a session may be used by several runs: not where each test requested a fresh one."""
+        """Return whether several runs may use a session: not if each test requested a fresh one."""
         return not self._is_over and need.share != Share.TEST
 
     def end(self) -> None:
@@ -187,13 +187,13 @@ class WarmStore:
 
 
 class Left(NamedTuple):
-    """A session that is kept warm, and the ledger that it is in."""
+    """A warm session, and its ledger."""
 
     entry: Entry
     ledger: Ledger
 
     def seconds_left(self, session: Session, now: datetime) -> float:
-        """Return how long it may still run, by this machine's clock and the service's times: the shorter one."""
+        """Return the seconds it may still run: the minimum by this machine's clock and by the service's times."""
         ends = [time_of(self.entry.ends)]
         if session.started_at is not None:
             ends.append(session.started_at + timedelta(minutes=session.limit_minutes))
@@ -201,7 +201,7 @@ class Left(NamedTuple):
 
 
 def _is_within(request: SessionRequest, session: Session, seconds_left: float) -> bool:
-    """Return whether a session ends by itself no later than the one would that is asked for."""
+    """Return whether a session ends by itself no later than the requested one would."""
     longest, idle = request.max_duration_minutes, request.max_idle_time_minutes
     if idle is not None and (session.max_idle_time_minutes is None or session.max_idle_time_minutes > idle):
         return False
@@ -209,10 +209,10 @@ def _is_within(request: SessionRequest, session: Session, seconds_left: float) -
 
 
 def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
-    """Return by what an equal need finds a session: a keyed digest of all but its name and limits.
+    """Return the key by which an equal requirement finds a session: a keyed digest of all but its name and limits.
 
-    A request may hold credentials, in launch arguments and addresses, which nobody must be able to guess from this.
-    Raises OSError where the key cannot be kept.
+    Requests may hold credentials in launch arguments and URLs, which must not be guessable from the digest. Raises
+    OSError if the key cannot be stored.
     """
     fields = need.request.model_dump(mode="json", exclude={"name", *LIMITS}, exclude_none=True)
     text = json.dumps([need.sharing_key, fields], sort_keys=True)
@@ -220,7 +220,7 @@ def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
 
 
 def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[Left]:
-    """Return what is kept warm at a service and whose time is not over."""
+    """Return the unexpired warm sessions of a service."""
     return [
         Left(entry, run.ledger)
         for run in past_runs(state_dir)
@@ -232,5 +232,5 @@ def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[Left]:
 def _entries(ledger: Ledger) -> list[Entry]:
     try:
         return ledger.read()[0]
-    except OSError:  # another user's
+    except OSError:  # it belongs to another user
         return []

@@ -32,7 +32,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _check(findings: list[Finding], *, rent: bool) -> str:
-    """Add what is found; return what is not checked."""
+    """Append the findings; return what remains unchecked."""
     from pytest_device.cli.doctor.packages import check_packages, check_python
 
     findings += (*check_python(), *check_packages())

@@ -30,12 +30,12 @@ class Configuration:
 
 
 def read_configuration() -> Configuration:
-    """Return what pytest reads in this directory: ini file, addopts, environment, conftest files."""
+    """Return pytest's configuration in this directory: ini file, addopts, environment, conftest files."""
     reader, output = _Reader(), StringIO()
     try:
         with redirect_stdout(output), redirect_stderr(output):
             ending = str(int(pytest.main(list(_ARGUMENTS), plugins=[reader])))
-    except (SystemExit, pytest.exit.Exception) as error:  # of a conftest.py
+    except (SystemExit, pytest.exit.Exception) as error:  # from a conftest.py
         ending = f"{type(error).__name__} {error}"
     if reader.found is not None:
         return reader.found
@@ -45,7 +45,7 @@ def read_configuration() -> Configuration:
 
 
 class _Reader:
-    """A plugin that takes the place of the run."""
+    """A plugin that replaces the run."""
 
     def __init__(self) -> None:
         self.found: Configuration | None = None
@@ -71,7 +71,7 @@ def _read(config: pytest.Config) -> Configuration:
 
 
 def _given(settings: Settings) -> Iterator[Finding]:
-    """Yield each setting that is not a default."""
+    """Yield a finding for each setting that is not a default."""
     for option, value in settings.chosen():
         yield ok("setting", f"{option.ini} = {value}, from {settings.source(option.word)}")
 

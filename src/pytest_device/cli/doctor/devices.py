@@ -20,7 +20,7 @@ def check_devices(environ: Mapping[str, str], home: Path, settings: "Settings | 
     """Yield a finding per platform and kind of device: the sessions that use it, or what is missing."""
     for platform in Platform:
         founds = asyncio.run(_available(platform, environ, home, settings))
-        for found in founds[SessionType.APPIUM]:  # which every kind supports
+        for found in founds[SessionType.APPIUM]:  # supported by every kind
             yield _finding(platform, found.kind, founds)
 
 
@@ -48,14 +48,14 @@ def _finding(platform: Platform, kind: str, founds: Mapping[SessionType, Sequenc
     text = _users([title for one, title in _TYPES.items() if _used(founds[one]) == kind], rows)
     if lacking is None:
         return _later(name, text, rows)
-    # Without a browser a session gets no device unless there is a real one, which may be the only kind that is wanted.
+    # Without a browser, a session gets a device only if there is a real one, perhaps the only kind requested.
     if kind == chromium.KIND or len(founds[SessionType.APPIUM]) == 1:
         return warn(name, f"{text}: {lacking.missing}", lacking.fix)
     return ok(name, f"{text}: {lacking.missing} (to use it: {lacking.fix})")
 
 
 def _later(name: str, text: str, rows: Sequence["Found"]) -> Finding:
-    """Return that it serves, and what the first session has to install for that."""
+    """Return the finding for a usable kind, with the programs that the first session will install."""
     to_install = next((found for found in rows if found.to_install), None)
     if to_install is None:
         return ok(name, text)
@@ -73,7 +73,7 @@ def _used(founds: Sequence["Found"]) -> str | None:
 
 
 def _users(titles: Sequence[str], rows: Sequence["Found"]) -> str:
-    """Say which sessions a kind serves and by what; of two browsers each is named."""
+    """Describe the sessions that use a kind, and its devices or programs; names both if there are two browsers."""
     if not titles:
         return "not used"
     sessions = "sessions of every type" if len(titles) == len(_TYPES) else f"{titles[0]} sessions"

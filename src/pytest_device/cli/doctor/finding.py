@@ -39,4 +39,4 @@ def fail(name: str, text: str, fix: str) -> Finding:
 
 
 NAME_WIDTH: Final = 21
-"""The longest name, ``appium-python-client``, and a blank."""
+"""Length of the longest name, ``appium-python-client``, and a blank."""

@@ -17,13 +17,13 @@ _NAME: Final = "state directory"
 
 
 def check_ledger(settings: Settings) -> Iterator[Finding]:
-    """Yield whether runs can record their sessions, and which earlier ones left sessions behind."""
+    """Yield findings on whether runs can record their sessions, and on sessions left by earlier runs."""
     if settings.state_dir is None:
         yield fail(_NAME, "this user has no home directory for it", f"set {Options.state_dir.variable}")
         return
     state_dir = Path(settings.state_dir)
     try:
-        if not settings.local:  # its sessions end with the run and are not recorded
+        if not settings.local:  # a local service's sessions end with the run and are not recorded
             OwnRun.join(state_dir, new_run(), "doctor").leave()
             yield ok(_NAME, f"{state_dir} is writable")
         yield from _left(state_dir)

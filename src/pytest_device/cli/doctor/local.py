@@ -29,7 +29,7 @@ def check_local(
     settings: "Settings | None" = None,
     version_of: Callable[[str], str] = version,
 ) -> Iterator[Finding]:
-    """Yield what is installed and what is missing; nothing is a fault if another service is configured."""
+    """Yield findings on installed and missing programs; none is a failure if another service is configured."""
     for finding in _findings(environ, home, settings, version_of):
         if is_needed or finding.status is Status.OK:
             yield finding
@@ -67,7 +67,7 @@ def _programs(environ: Mapping[str, str], home: Path, settings: "Settings | None
 
 
 def check_exposure(user: int, refused: str) -> Iterator[Finding]:
-    """Yield what a page, or another user of this machine, could reach; ``refused`` is why there is no namespace."""
+    """Yield findings on what a web page or another user could reach; ``refused`` is why there is no namespace."""
     from pytest_device.service.runners.isolation import OPEN
 
     if user == 0:

@@ -13,7 +13,7 @@ from pytest_device.cli.doctor.finding import Finding, fail, ok, warn
 
 _RIVAL: Final = "appium_scheduler"
 _DIRECTORIES_MAX: Final = 2_000
-"""Larger suites are not searched, and nothing is reported."""
+"""Larger suites are not searched, and get no finding."""
 
 
 def check_plugins(config: pytest.Config) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ _FIXES: Final = (
 
 
 def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS) -> Iterator[Finding]:
-    """Yield whether there is a token, and if so, whether the service responds and accepts it."""
+    """Yield findings on whether there is a token and, if so, whether the service responds and accepts it."""
     try:
         checked_token(token)
     except ConfigError as error:
@@ -105,7 +105,7 @@ def _fix_of(text: str) -> str:
 
 
 def fix_of(error: DeviceError) -> str:
-    """Return what to do about an answer of the service that refuses a call."""
+    """Return the fix for a refusal by the service."""
     match error:
         case UnauthorizedError() if error.status == _UNAUTHORIZED:
             return f"set {TOKEN_VARIABLE} to a valid token, of a robot user of the project's account or a personal one"

@@ -1,4 +1,4 @@
-"""Checks the account by a session of one minute: created, reached, stopped (``--rent``)."""
+"""Checks the account with a session of one minute: creates, reaches and stops it (``--rent``)."""
 
 import sys
 import time
@@ -43,7 +43,7 @@ _FIXES: Final[Mapping[type[DeviceError], str]] = {
 
 
 class _Narrator:
-    """Shows what happens to the session on standard error: a boot takes minutes."""
+    """Prints the session's events to standard error, since a boot takes minutes."""
 
     def event(self, event: "Event") -> None:
         from pytest_device.report.lines import line_of
@@ -58,7 +58,7 @@ class _Narrator:
 
 
 def check_rent(settings: Settings) -> Iterator[Finding]:
-    """Create a session, wait until its controller answers, stop it; yield what came of it."""
+    """Create a session, wait until its controller responds, and stop it; yield the findings."""
     from pytest_device.sessions.events import detail_of, is_proof
 
     reporter = _Narrator()
@@ -78,7 +78,7 @@ def check_rent(settings: Settings) -> Iterator[Finding]:
 
 
 def not_checked(settings: Settings, *, rented: bool) -> str:
-    """Return what the findings leave open."""
+    """Return what the findings do not cover."""
     if rented:
         limits = f"{settings.duration_with()!r} and {settings.max_idle_time_minutes!r}"
         return f"not checked: whether the account allows the limits of the runs (duration, idle: {limits})"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from appium.webdriver.webdriver import WebDriver
 
 COMMAND_SECONDS: Final = 180.0
-"""The limit of one command; the client itself has none."""
+"""Maximum seconds of one command; the client itself has no limit."""
 
 _DIRECT: Final = ("directConnectProtocol", "directConnectHost", "directConnectPort", "directConnectPath")
 
@@ -87,7 +87,7 @@ def address_of(started: "WebDriver") -> str:
 
 
 def limit(started: "WebDriver", seconds: float) -> None:
-    """Set the time limit of all commands from here on."""
+    """Set the time limit of all further commands."""
     _config_of(started).timeout = seconds
 
 

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pytest_device.controllers.appium.options import Options
 
 QUIT_SECONDS: Final = 20.0
-"""The limit of a quit, unless all commands have a shorter one."""
+"""Maximum seconds of a quit, unless all commands have a shorter limit."""
 
 _AFTER_BUILD_SECONDS: Final = 60.0
-"""What a start takes besides the build of WebDriverAgent."""
+"""Seconds that a start takes besides building WebDriverAgent."""
 
 _logger = logging.getLogger("pytest_device")
 
@@ -77,7 +77,7 @@ def driver(
         yield started
     finally:
         if leave():
-            started.command_executor.close()  # type: ignore[no-untyped-call]  # only its connections
+            started.command_executor.close()  # type: ignore[no-untyped-call]  # closes its connections only
         else:
             _quit(started, lost)
 
@@ -98,7 +98,7 @@ def _start(
 
 
 def _patient(policy: DriverPolicy, sent: Mapping[str, Any]) -> DriverPolicy:
-    """Return the policy for a start that may build WebDriverAgent: never shorter than that may take."""
+    """Return the policy for a start that may build WebDriverAgent, with enough time for the build."""
     build_ms = sent.get("appium:wdaLaunchTimeout")
     if not isinstance(build_ms, int | float):
         return policy
@@ -106,7 +106,7 @@ def _patient(policy: DriverPolicy, sent: Mapping[str, Any]) -> DriverPolicy:
 
 
 def _escape_refusals(started: "WebDriver") -> None:
-    """Escape what Appium says to a command: the suite's own traceback shows it."""
+    """Escape Appium's error messages: the suite's own traceback shows them."""
     from selenium.common.exceptions import WebDriverException
 
     check = started.error_handler.check_response

@@ -1,4 +1,4 @@
-"""Collects evidence from a device whose test failed: what it shows and logs, within time limits."""
+"""Collects evidence from a device whose test failed: screen contents and logs, within time limits."""
 
 import json
 import logging
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EVIDENCE_SECONDS: Final = 20.0
-"""The limit for each piece of evidence."""
+"""Maximum seconds for each piece of evidence."""
 ALL_SECONDS: Final = 45.0
-"""The limit for all of it."""
+"""Maximum seconds for all evidence."""
 LOG_LINES: Final = 500
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _LOG_TYPES: Final = "getAvailableLogTypes"
 _LOG: Final = "getLog"
 _LOGS: Final = ("logcat", "syslog", "crashlog", "browser")
-"""The logs of devices, by Appium's names; the server's own log is not one of a device."""
+"""Device logs, by Appium's names; the server's own log is not a device log."""
 
 _logger = logging.getLogger("pytest_device")
 
@@ -106,7 +106,7 @@ def _kinds_of_log(started: "WebDriver") -> Sequence[str]:
     from selenium.common.exceptions import WebDriverException
 
     try:
-        # By command: the methods moved between the two clients in their versions.
+        # By command name: the methods moved between the two clients over time.
         offered = cast("object", started.execute(_LOG_TYPES)["value"])  # of any type
     except WebDriverException:  # a driver without logs
         return ()

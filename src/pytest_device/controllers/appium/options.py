@@ -21,15 +21,15 @@ BROWSER: Final = "browserName"
 _PLATFORM: Final = "platformName"
 _UDID: Final = "appium:udid"
 _INSTALLED: Final = ("appium:appPackage", "appium:bundleId")
-"""With these, a suite names an app that is already on the device."""
+"""Capabilities that name an app that is already on the device."""
 
 _logger = logging.getLogger("pytest_device")
 
 
 def check_options(options: object, request: SessionRequest) -> None:
-    """Check what is known of a suite's options before there is a session.
+    """Check a suite's options as far as possible before there is a session.
 
-    Raises ConfigError if they are no options, or if neither they nor the request name an app that Appium can start.
+    Raises ConfigError if they are not options, or if neither they nor the request name an app that Appium can start.
     """
     if not (isinstance(options, Mapping) or hasattr(options, "to_capabilities")):
         what = "None" if options is None else f"a {type(options).__name__}"
@@ -61,10 +61,10 @@ def merged_options(
     from appium.options.common import AppiumOptions
 
     suite, class_s_own = _prefixed(capabilities_of(options)), _prefixed(_defaults(options))
-    # The platform and automation that an option class sets are not the suite's choice: the service knows its device.
+    # An option class's default platform and automation are not the suite's choice: the service knows its device.
     wishes = {name: value for name, value in suite.items() if name not in class_s_own or class_s_own[name] != value}
     service = _prefixed(config.capabilities)
-    # Appium would end a driver after a minute's pause in a test; the session's idle timeout limits it instead.
+    # Appium would end a driver after a one-minute pause in a test; the session's idle timeout is the limit instead.
     patience = {"appium:newCommandTimeout": (session.max_idle_time_minutes or 0) * 60}
     below = {**patience, **class_s_own, **service, **_app(session, request, wishes)}
     above = _device(session, service, wishes)

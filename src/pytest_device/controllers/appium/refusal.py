@@ -1,4 +1,4 @@
-"""Explains a start that Appium rejected: by the app under test, the suite's options, or the server."""
+"""Classifies a start that Appium rejected as the fault of the app, the suite's options or the server."""
 
 import re
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ _NOT_THERE: Final = (
     "path that exists there"
 )
 _CRASHED: Final = r"is not running, possibly crashed|the page has crashed"
-"""What XCUITest says of an app, and the local device of a web app."""
+"""XCUITest's message about a crashed app, and that of the local device about a web app."""
 _CRASHED_IN_TEST: Final = re.compile(rf"{_CRASHED}|\b(tab crashed|page crash)\b")
-"""Also what chromedriver says of a web view; at a start, its browser may be at fault."""
+"""Includes chromedriver's messages about a web view; at a start, its browser may be the cause."""
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     (
         (
@@ -70,7 +70,7 @@ _WRONG_OPTIONS: Final = re.compile(
     re.IGNORECASE,
 )
 ADVERTISEMENT: Final = re.compile(r"; For documentation on this error, please visit: \S+")
-"""What Selenium adds to many messages."""
+"""Text that Selenium appends to many messages."""
 
 
 def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], reason: str) -> DeviceError:

@@ -1,1 +1,1 @@
-"""What a person sees of a run, and what no output may show. Knows nothing of how tests get their sessions."""
+"""The output that users see, and the masking of secrets in it. Knows nothing of how tests get their sessions."""

@@ -1,4 +1,4 @@
-"""Secrets out of the results of Allure, which formats errors, steps and parameters on its own."""
+"""Masks secrets in the results of Allure, which formats errors, steps and parameters itself."""
 
 import tempfile
 from collections.abc import Callable, MutableMapping
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     import pytest
 
 LISTENER: Final = "allure_listener"
-"""The plugin by which a run with ``--alluredir`` is recognized."""
+"""Name of the plugin that a run with ``--alluredir`` has."""
 _HEAD_BYTES: Final = 8192
-"""A file with a zero byte in them is a picture or a video, which has no text to mask."""
+"""Bytes to check: a file with a zero byte in them is an image or a video, without text to mask."""
 
 
 def mask_results(config: "pytest.Config", redactor: Redactor, masked: Callable[[Any], Any]) -> None:
-    """Mask what Allure writes from here on: results, containers and attachments. ``masked`` masks its objects."""
+    """Mask what Allure writes from now on: results, containers and attachments. ``masked`` masks its objects."""
     from importlib import import_module
 
     writer = _Writer(redactor, masked)
@@ -31,7 +31,7 @@ class _Writer:
         self._copy: Path | None = None
 
     def before(self, name: str, _impls: object, arguments: MutableMapping[str, Any]) -> None:
-        """Replace the arguments of a hook that writes."""
+        """Mask the arguments of a hook that writes."""
         if name == "report_attached_data":
             arguments["body"] = self._bytes(arguments["body"])
         elif name == "report_attached_file":
@@ -52,8 +52,8 @@ class _Writer:
         return self._redactor.text(plain.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
     def _file(self, source: Path) -> Path:
-        """Return the file, or a copy of it where it shows a secret."""
-        if not source.is_file():  # Allure's to report
+        """Return the file, or a masked copy if it contains a secret."""
+        if not source.is_file():  # Allure reports the problem
             return source
         plain = source.read_bytes()
         if (masked := self._bytes(plain)) == plain:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _NAME_LENGTH: Final = 100
 _TEXTS: Final = frozenset({".xml", ".json", ".txt"})
 _HIDDEN: Final = frozenset({"remote_config", "launchArgs", "openUrl"})
-"""What opens the device, and what an app is given at launch, which may be a credential anywhere in it."""
+"""Connection details, which give access to the device, and launch arguments, any part of which may be a credential."""
 
 
 def directory_of(item: pytest.Item, settings: Settings) -> Path:
-    """Return where the artifacts of a test go, for each of its attempts under pytest-rerunfailures."""
+    """Return the directory for a test's artifacts, one for each attempt under pytest-rerunfailures."""
     attempt: int = getattr(item, "execution_count", 1)
     name = _file_name(item.nodeid)
     return _root(settings, item.config) / (name if attempt <= 1 else f"{name}-rerun-{attempt - 1}")
@@ -39,15 +39,15 @@ def save(
     redactor: Redactor,
     reporter: Reporter,
 ) -> Path | None:
-    """Save screenshot, page source and session facts of a failed test's devices; return where.
+    """Save screenshot, page source and session details of a failed test's devices; return the directory.
 
-    If they cannot be written, a note has the reason, so that it does not replace the test's own error.
+    If they cannot be written, a note gives the reason, so that this error does not replace the test's own.
     """
     directory = directory_of(item, settings)
     if not sessions:
         return None
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)  # first, for the same note as for the receipt
+        directory.parent.mkdir(parents=True, exist_ok=True)  # first, so that the note is the same as for the receipt
         if settings.is_default("artifacts_dir"):
             (directory.parent / ".gitignore").write_text("*\n", "utf-8")
         for name, session in sessions.items():
@@ -61,9 +61,9 @@ def save(
 
 
 def save_receipt(settings: Settings, receipt: "Receipt", config: pytest.Config) -> str | None:
-    """Save the receipt of the run; return why it could not be written, else None."""
+    """Save the receipt of the run; return the error message if it cannot be written, else None."""
     root = _root(settings, config)
-    if settings.is_default("artifacts_dir") or not receipt.has_sessions:  # a run without failures leaves nothing there
+    if settings.is_default("artifacts_dir") or not receipt.has_sessions:  # a run without failures leaves no files there
         return None
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _root(settings: Settings, config: pytest.Config) -> Path:
 
 
 def _file_name(name: str) -> str:
-    """Return a name that is safe as a file's, and another one for each name."""
+    """Return a unique name that is safe as a file name."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
     if plain == name and len(name) <= _NAME_LENGTH:
         return name
@@ -86,7 +86,7 @@ def _file_name(name: str) -> str:
 
 
 def _not_saved(root: Path, error: OSError) -> str:
-    """Return the same text for all tests, so that the run notes it once."""
+    """Return the same text for all tests, so that the run notes it only once."""
     reason = error.strerror or error
     return f"cannot save artifacts in {root} ({reason}): make it writable or change {Options.artifacts_dir.flag}"
 

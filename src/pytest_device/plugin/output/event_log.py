@@ -1,4 +1,4 @@
-"""What happened to sessions in this process since the last report of a test."""
+"""The session events of this process since its last test report."""
 
 import time
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class EventLog:
-    """The reporter of a process: masks events and shows them where the terminal is; the next test report carries them.
+    """The reporter of a process: masks events, shows them on its terminal, and attaches them to the next report.
 
-    ``link`` shows lines in the place of a terminal.
+    ``link`` shows lines if this process has no terminal.
     """
 
     def __init__(
@@ -31,10 +31,10 @@ class EventLog:
         self._link = terminal or link
         self._progress = Progress(config, terminal) if terminal else None
         self.sleep = self._progress.sleep if self._progress else time.sleep
-        """What sleeps while sessions are waited for: it shows them to a person."""
+        """Sleeps during waits for sessions, and shows them to the user."""
         self._events: list[Event] = []
         self.item: pytest.Item | None = None
-        """The current test, or the last one."""
+        """The current or last test."""
 
     def event(self, event: Event) -> None:
         event = masked(event, self._redactor.text)
@@ -56,7 +56,7 @@ class EventLog:
             print(escaped(text))  # noqa: T201  # a worker without a channel to the coordinator
 
     def preview(self, session: "Session") -> None:
-        """Show a person where to watch a device, if that was asked for."""
+        """Show where to watch a device, if requested."""
         settings = settings_of(self._config)
         if not (settings.preview or settings.preview_open):
             return
@@ -70,16 +70,16 @@ class EventLog:
             self.progress(f"{label}: no live preview")
 
     def session_ids(self) -> set[str]:
-        """Return the sessions that the events are about."""
+        """Return the session IDs of the events."""
         return {session_id for event in self._events if (session_id := session_id_of(event))}
 
     def take(self) -> list[Event]:
-        """Return the events, which are a report's from here on."""
+        """Return and clear the events; a report carries them from then on."""
         events, self._events = self._events, []
         return events
 
     def deliver(self) -> None:
-        """Count the events that no report carries: here, or in the coordinator when it has this worker's output."""
+        """Count the events that no report carries: here, or in the coordinator once it has this worker's output."""
         events = [to_plain(event) for event in self.take()]
         if self._terminal:
             self._terminal.count(events)

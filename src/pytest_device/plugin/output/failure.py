@@ -1,4 +1,4 @@
-"""What the report of a failed test shows of its error and its devices."""
+"""Formats the error and the devices in the report of a failed test."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -15,15 +15,15 @@ from pytest_device.sessions.models import Session
 
 _OURS: Final = "pytest_device"
 _CLIENTS: Final = frozenset({"selenium", "appium", "urllib3", "httpx", "httpcore", _OURS})
-"""Packages whose frames say nothing of a test; ``--full-trace`` shows them."""
+"""Packages whose frames don't help to understand a test; ``--full-trace`` shows them."""
 
 
 def shorten(error: BaseException) -> None:
-    """Remove from an error what lies below the user's call: frames of clients, and the server's own stack trace."""
+    """Remove the frames below the user's call from an error: those of clients, and the server's own stack trace."""
     for one in list(_chain(error)):
         frames = list(_frames(one.__traceback__))
         if not frames or (frames[-1] == _OURS and _package(type(one).__module__) not in _CLIENTS):
-            continue  # the latter is an error in this package, which its frames explain
+            continue  # an error in this package: its frames explain it
         one.__traceback__ = _without_clients(one.__traceback__)
         cause = one.__cause__ or one.__context__
         if cause and _CLIENTS.issuperset(_frames(cause.__traceback__)):
@@ -53,9 +53,9 @@ def _frames(traceback: TracebackType | None) -> Iterator[str]:
 
 
 def _without_clients(head: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of clients, but for one where there are no others.
+    """Return a traceback without the frames of clients; if there are no others, keep one.
 
-    It is changed in place: pytest, its debugger and other reporters hold the same one.
+    Changes it in place, because pytest, its debugger and other reporters share it.
     """
     kept: list[TracebackType | None] = []
     first = head
@@ -70,7 +70,7 @@ def _without_clients(head: TracebackType | None) -> TracebackType | None:
 
 
 def message_only(error: pytest.ExceptionInfo[BaseException], message: str) -> Any:
-    """Return the error as its message: users cannot do anything with a traceback through the plugin."""
+    """Return the error as its message only: a traceback through the plugin does not help users."""
     message = without_pages(message)
     shown = error.getrepr(style="value", chain=False)
     if shown.reprcrash:
@@ -84,7 +84,7 @@ def describe(
 ) -> str:
     """Return the devices of a failed test: platform, name, session page, artifacts; empty if it requested none.
 
-    ``page`` is that of a session that the test did not get. Without ``has_pages`` they end with the run.
+    ``page`` is the page of a session that the test did not get. Without ``has_pages``, pages end with the run.
     """
     requested = {name: (str(need.request.platform), str(need.request.type)) for name, need in needs_of(item).items()}
     pages = {"": page, **{name: session.url for name, session in sessions.items()}} if has_pages else {}
@@ -102,7 +102,7 @@ def describe(
 
 
 def add_section(report: pytest.TestReport, title: str, text: str) -> None:
-    """Add a section to the error itself where it has any, so that JUnit and HTML reports have it, too."""
+    """Add a section to the error itself if possible, so that JUnit and HTML reports include it."""
     error: Any = report.longrepr
     if hasattr(error, "addsection"):
         error.addsection(title, text)

@@ -1,4 +1,4 @@
-"""Pauses a run so that a person can inspect the device of a failed test."""
+"""Pauses a run so that the user can inspect the device of a failed test."""
 
 import select
 import sys
@@ -22,9 +22,9 @@ class Pause:
     def __init__(self, config: pytest.Config, terminal: "Terminal | None") -> None:
         self._config, self._terminal = config, terminal
 
-    @cache  # noqa: B019  # one for each run
+    @cache  # noqa: B019  # one instance per run
     def is_possible(self) -> bool:
-        """Return whether a person can press Enter: input and output are a terminal that select() supports."""
+        """Return whether the user can press Enter: input and output are a terminal that select() supports."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if self._terminal is None or reporter is None or not reporter.isatty or sys.platform == "win32":
             return False
@@ -32,7 +32,7 @@ class Pause:
             return keyboard is not None and keyboard.isatty()
 
     def offer(self, sessions: Mapping[str, Session], *, keep: bool) -> bool:
-        """Show where the devices are, and wait if they are to be kept; return whether a person had access."""
+        """Show where to find the devices, and wait if they are kept; return whether the user had access."""
         debugger = bool(self._config.getoption("usepdb", default=False))
         if self._terminal is None or not (debugger or (keep and self.is_possible())):
             return False
@@ -47,12 +47,12 @@ class Pause:
         return keep
 
     def _show(self, line: str) -> None:
-        """Write a line, also under ``-q``: a wait that nobody is asked to end is billed."""
+        """Write a line, even under ``-q``: a wait that no user knows of would be billed."""
         if self._terminal is not None:
             self._terminal.show(line, even_if_quiet=True)
 
     def _wait(self, minutes: int) -> None:
-        """Wait for the return key, for as long as the session may last at most."""
+        """Wait for Enter, at most for the maximum duration of the session."""
         self._show(f"kept for up to {minutes} minutes: press Enter to stop it and continue")
         with self._keyboard() as keyboard:
             if keyboard and select.select([keyboard], [], [], minutes * 60)[0]:

@@ -1,4 +1,4 @@
-"""What a run would create (``--device-dry-run``) and how it would go (``--device-plan``), without running it."""
+"""Reports the sessions that a run would create (``--device-dry-run``) and its expected schedule (``--device-plan``)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ from pytest_device.spec import CLEANUP_MINUTES, DURATION_MAX_MINUTES
 
 _MINUTE: Final = 60
 _HIDDEN: Final = frozenset({"launch_args", "open_url"})
-"""What an app is given at launch may be a credential anywhere in it."""
+"""Launch arguments, any part of which may be a credential."""
 _NO_DEVICE: Final = "no test needs a device by its markers; nothing was sent"
 
 
@@ -56,7 +56,7 @@ def _write(config: pytest.Config, title: str, lines: Iterator[str]) -> None:
 
 
 def _dry_run(tests: Sequence[pytest.Item]) -> Iterator[str]:
-    """Yield which sessions the tests need, each once for all that share it, and for how many minutes they may bill."""
+    """Yield the sessions that the tests need, each shared one once, and the maximum number of billed minutes."""
     needs = Counter(need for test in tests for need in needs_of(test).values())
     if not needs:
         yield _NO_DEVICE
@@ -93,7 +93,7 @@ def _longest(need: DeviceRequirement) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """One session as it is expected: seconds from the begin of the run."""
+    """The expected lifetime of one session, in seconds from the start of the run."""
 
     need: int
     begins: float
@@ -102,7 +102,7 @@ class Lasting:
 
 
 def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settings, width: int) -> Iterator[str]:
-    """Yield which devices the tests need, how often one boots, and how long the run takes and bills."""
+    """Yield the devices that the tests need, the number of boots, and the duration and billed time of the run."""
     history = history_of(config)
     grouping = Grouping()
     plan = grouping.plan(tests, may_order=settings.reorder)
@@ -158,10 +158,9 @@ def sessions_of(
     boots: Sequence[float],
     room: Callable[[int, Step], float] = lambda _number, _step: inf,
 ) -> list[Lasting]:
-    """Return the sessions that steps need: each begins its boot before its first test and ends with its last one.
+    """Return the sessions that steps need: each starts to boot before its first test, and ends with its last.
 
-    One that has been ready for longer than there is ``room`` for a test, in seconds, ends before that, and another is
-    there in its place.
+    A session that has been ready for longer than ``room`` returns for a test, in seconds, is replaced before that test.
     """
     sessions: list[Lasting] = []
     open_by_worker: dict[int, dict[tuple[int, int], Lasting]] = defaultdict(dict)
@@ -179,7 +178,7 @@ def sessions_of(
 
 
 def _room(need: DeviceRequirement, step: Step) -> float:
-    """Return how long a device may have been ready to be used for a test, in seconds."""
+    """Return the maximum seconds that a device may have been ready to be used for a test."""
     longest = _MINUTE * (need.request.max_duration_minutes or DURATION_MAX_MINUTES)
     return longest - max(float(_MINUTE * need.minutes), step.ends - step.begins)
 
@@ -191,7 +190,7 @@ def at_once(sessions: Sequence[Lasting]) -> int:
 
 
 def _counted(needs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield needs with their count, so that duplicates differ."""
+    """Yield needs with their occurrence numbers, so that duplicates differ."""
     seen = Counter[int]()
     for need in needs:
         yield need, seen[need]

@@ -1,4 +1,4 @@
-"""The live line of a run that waits for devices: which ones, in what state, for how long."""
+"""The status line of a run that waits for devices: their states and waiting times."""
 
 import os
 import time
@@ -23,21 +23,21 @@ class _Boot:
 
 
 class Progress:
-    """Shows starting sessions while it sleeps for the code that waits for them."""
+    """Shows starting sessions while the code that waits for them sleeps."""
 
     def __init__(self, config: pytest.Config, terminal: Terminal) -> None:
         self._terminal = terminal
         self._is_watched = is_watched(config, os.environ)
         self._boots: dict[str, _Boot] = {}
-        """Those that are not ready, by the id of their session; by their label where the service has no capacity."""
+        """Sessions that are not ready, by session ID; by label while the service has no capacity."""
 
     def note(self, event: Event) -> None:
-        """Update the line by an event, which is already masked."""
+        """Update the line for an event, which is already masked."""
         if isinstance(event, Note | Queued):
             return
         of = event.session
         if of.session_id:
-            self._boots.pop(of.label, None)  # it waits for the service's capacity no more
+            self._boots.pop(of.label, None)  # no longer waits for capacity
         if isinstance(event, Created | StateChanged):
             since = time.monotonic() - of.waited_seconds - (of.late_seconds or 0.0)
             state = detail_of(event) or Status.NEW
@@ -65,5 +65,5 @@ class Progress:
 
 
 def _plain(text: str) -> str:
-    """Return the start of a service's text in characters of one column that don't move the cursor."""
+    """Return the start of a service's text, limited to single-column characters that don't move the cursor."""
     return "".join(sign if " " <= sign <= "~" else "?" for sign in " ".join(text.split())[:_STATE_LENGTH])

@@ -1,4 +1,4 @@
-"""Secrets out of everything that pytest reports or logs, before any reporter sees it."""
+"""Masks secrets in everything that pytest reports or logs, before any reporter sees it."""
 
 import logging
 import os
@@ -16,18 +16,18 @@ from pytest_device.redact import Redactor
 
 _SECRETS: Final = pytest.StashKey["Secrets"]()
 _STRUCTURE: Final = ("nodeid", "location", "keywords", "node", "result")
-"""Attributes of a report that say what it is about: others look tests up by them."""
+"""Attributes that identify the subject of a report: other code looks up tests by them."""
 _CONTEXTS: Final = ("_pytest.subtests", "pytest_subtests")
-"""Where the descriptions of subtests come from."""
+"""Modules of the descriptions of subtests."""
 _RESULTS: Final = "allure_commons.model2"
-"""Where the parts of Allure's results come from."""
+"""Module of the parts of Allure's results."""
 _OF_OSERROR: Final = ("strerror", "filename", "filename2")
-"""What an OSError is shown by; neither its arguments nor in its ``__dict__``."""
+"""Displayed attributes of an OSError, which are neither in its arguments nor in its ``__dict__``."""
 _TRACEBACKS: Final = logging.Formatter()
 
 
 def hide_token(config: pytest.Config) -> Redactor:
-    """Mask the secrets of the environment in all that this process reports, but for what it reports of each test."""
+    """Mask the environment's secrets in everything that this process reports, except test reports."""
     if _SECRETS not in config.stash:
         secrets = config.stash[_SECRETS] = Secrets(config, Redactor(_of_environment()))
         config.pluginmanager.register(secrets, "device-secrets")
@@ -37,14 +37,14 @@ def hide_token(config: pytest.Config) -> Redactor:
 def _of_environment() -> list[str]:
     """Return the access token, and the password of the server that counts slots."""
     secrets = [os.environ.get(TOKEN_VARIABLE, "")]
-    with suppress(ValueError):  # an address that is none: reported when it is used
+    with suppress(ValueError):  # an invalid URL is reported when it is used
         address = urlsplit(os.environ.get(Options.slots_url.variable, ""))
         secrets.append(unquote(address.password or ""))
     return list(filter(None, secrets))
 
 
 def redactor_of(config: pytest.Config) -> Redactor:
-    """Return what knows the secrets of this process; from the first call on they are masked in all that it reports."""
+    """Return the redactor of this process; from the first call on, it masks secrets in test reports, too."""
     redactor = hide_token(config)
     if not config.pluginmanager.has_plugin("device-reports"):
         config.pluginmanager.register(Reports(redactor), "device-reports")
@@ -54,7 +54,7 @@ def redactor_of(config: pytest.Config) -> Redactor:
 
 
 class Secrets:
-    """Registered as a plugin where there are secrets to hide."""
+    """Registered as a plugin if there are secrets to mask."""
 
     def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
         self.redactor = redactor
@@ -63,7 +63,7 @@ class Secrets:
         logging.setLogRecordFactory(self._record)
 
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
-        """Create a log record, from masked texts if it would show a secret."""
+        """Create a log record, with masked texts if it contains a secret."""
         record = self._make_record(*args, **kwargs)
         try:
             message = record.getMessage()
@@ -71,7 +71,7 @@ class Secrets:
             TypeError,
             ValueError,
             LookupError,
-        ):  # arguments that do not fit: reported by its handler
+        ):  # invalid arguments, which the handler reports
             return record
         if (masked := self.redactor.text(message)) != message:
             record.msg, record.args = masked, ()
@@ -82,7 +82,7 @@ class Secrets:
         return record
 
     def pytest_make_parametrize_id(self, val: object) -> str | None:
-        """Keep secrets out of the names of tests."""
+        """Keep secrets out of test names."""
         masked = self.redactor.text(val) if isinstance(val, str) else val
         return None if masked == val else str(masked)
 
@@ -93,7 +93,7 @@ class Secrets:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: Any) -> None:
-        """Mask a warning; of one that shows a secret only the text and the category's name are left."""
+        """Mask a warning; one with a secret keeps only its text and the category's name."""
         shown = str(warning_message.message)
         if (masked := self.redactor.text(shown)) != shown:
             warning_message.message = Warning(masked)
@@ -105,7 +105,7 @@ class Secrets:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Generator[None]:
-        """Mask what ends the run: with its traceback, which under ``--full-trace`` shows arguments."""
+        """Mask the exception that ends the run, and its traceback, which shows arguments under ``--full-trace``."""
         _mask_error(excinfo.value, self.redactor)
         yield
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
@@ -113,7 +113,7 @@ class Secrets:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
-        """Mask why the run was to stop, and the error that leaves the end of the run."""
+        """Mask the reason for stopping the run, and errors raised at its end."""
         for name in ("shouldfail", "shouldstop"):
             if isinstance(reason := getattr(session, name), str):
                 setattr(session, name, self.redactor.text(reason))
@@ -122,15 +122,15 @@ class Secrets:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_unconfigure(self) -> Generator[None]:
-        """Stop masking logs, when everything else has ended."""
+        """Stop masking logs, after everything else has ended."""
         with self._masking_errors():
             yield
-        if logging.getLogRecordFactory() == self._record:  # else somebody else's is around it and needs it
+        if logging.getLogRecordFactory() == self._record:  # otherwise another factory wraps ours and needs it
             logging.setLogRecordFactory(self._make_record)
 
     @contextmanager
     def _masking_errors(self) -> Generator[None]:
-        """Mask an error that nobody reports: the interpreter shows it when pytest has ended."""
+        """Mask an error that nobody reports: the interpreter prints it after pytest."""
         try:
             yield
         except BaseException as error:
@@ -139,18 +139,18 @@ class Secrets:
 
 
 class Reports:
-    """Registered as a plugin where tests need devices; without one no test pays for it."""
+    """Registered as a plugin if tests need devices; other runs pay nothing for it."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
 
-    @pytest.hookimpl(wrapper=True, trylast=True)  # so that no other wrapper sees a report with secrets in it
+    @pytest.hookimpl(wrapper=True, trylast=True)  # so that no other wrapper sees unmasked reports
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Mask the texts of a report: the error with its traceback, the output, the properties.
 
-        Other plugins format the error on their own: it is masked, too.
+        Other plugins format the error themselves, so it is masked, too.
         """
         report = yield
         _mask_attributes(report, self.redactor)
@@ -162,7 +162,7 @@ class Reports:
 
     @pytest.hookimpl(tryfirst=True)  # before any reporter, and before pytest-xdist sends it
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Mask what other plugins have added since the report was made; a subtest's report is seen here only."""
+        """Mask what other plugins added to the report; reports of subtests only appear here."""
         _mask_attributes(report, self.redactor)
 
 
@@ -192,7 +192,7 @@ def _mask_attributes(holder: object, redactor: Redactor) -> None:
 
 
 def _masked(value: Any, redactor: Redactor) -> Any:
-    """Return texts masked, containers of masked values, and pytest's own descriptions masked in place."""
+    """Mask texts, return copies of containers with masked values, and mask pytest's own objects in place."""
     match value:
         case str():
             return redactor.text(value)
@@ -206,7 +206,7 @@ def _masked(value: Any, redactor: Redactor) -> Any:
             _mask_attributes(value, redactor)
         case _ if type(value).__module__.startswith(_CONTEXTS):
             for name in ("msg", "kwargs"):
-                object.__setattr__(value, name, _masked(getattr(value, name), redactor))  # it is frozen
+                object.__setattr__(value, name, _masked(getattr(value, name), redactor))  # the class is frozen
         case _:
             pass
     return cast("object", value)

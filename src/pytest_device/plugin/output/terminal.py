@@ -1,4 +1,4 @@
-"""The process with the terminal: lines while devices come and go, and the receipt at the end."""
+"""Terminal output: lines while devices start and stop, and the receipt at the end."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from pytest_device.escape import escaped
 from pytest_device.plugin.options import settings_of
 from pytest_device.plugin.state import SESSION_URL, history_of
 
-if TYPE_CHECKING:  # a distributed run without a device has a terminal, too, and no events
+if TYPE_CHECKING:  # a distributed run without devices has a terminal, too, but no events
     from pytest_device.report.receipt import Receipt
     from pytest_device.report.verdict import Verdict
     from pytest_device.sessions.events import Event
@@ -22,18 +22,18 @@ EVENTS: Final = "device_events"
 VERDICT: Final = "device_verdict"
 CAUSE: Final = "device_cause"
 WAITED: Final = "device_waited"
-"""Attributes of a test report, which pytest-xdist carries to the coordinator as they are."""
+"""Attributes of a test report, which pytest-xdist sends to the coordinator unchanged."""
 _KEEPS_EVERY_LINE: Final = ("CI", "BUILD_NUMBER")
-"""Variables by which pytest detects CI services; some have a terminal, and log everything drawn on it."""
+"""Variables by which pytest detects CI services; some of these have a terminal and log everything written to it."""
 
 
 def attach(
     report: pytest.TestReport, events: "list[Event]", verdict: "Verdict | None", *, cause: str, waited: float
 ) -> None:
-    """Let a report carry what happened to sessions, and who is to blame for an error that is not the test's.
+    """Attach session events to a report, and the verdict on an error that is not the test's own.
 
-    ``cause`` is the earlier error for which nothing was attempted for this test, empty if something was. ``waited``
-    are the seconds of it in which the test had no device yet.
+    ``cause`` is the earlier error because of which this test was not attempted, empty if it was. ``waited`` is the
+    number of seconds that the test waited for its device.
     """
     from pytest_device.sessions.events import to_plain
 
@@ -46,7 +46,7 @@ def attach(
 
 
 class Terminal:
-    """Shows events; registered where the terminal is."""
+    """Shows events; registered in the process that has the terminal."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -55,10 +55,10 @@ class Terminal:
         self._receipt: Receipt | None = None
         self.history = history_of(config)
         self._seconds: dict[tuple[str, str], float] = {}
-        """What tests that are not over have taken so far, by worker and node id."""
+        """Seconds that unfinished tests have taken so far, by worker and node ID."""
 
     def show(self, text: str, colour: str = "", *, even_if_quiet: bool = False) -> None:
-        """Write one line now, past pytest's capturing; under ``-q`` only if the run waits for its reader."""
+        """Write one line now, bypassing pytest's capturing; under ``-q`` only if the run waits for the user."""
         with self._reporter(even_if_quiet=even_if_quiet) as reporter:
             if reporter is None:
                 return
@@ -67,12 +67,12 @@ class Terminal:
             else:
                 _end_line(reporter)
             reporter.write_line(f"  device {escaped(text)}", **_markup(colour))
-            reporter.flush()  # a CI log must have it while the run still waits
+            reporter.flush()  # so that a CI log shows it during the wait
 
     progress = show
 
     def preview(self, label: str, url: str) -> None:
-        """Show where to watch a device, and open it if that was asked for: files and CI logs don't get the address."""
+        """Show where to watch a device, and open it if requested; files and CI logs don't get the URL."""
         shown = url if is_watched(self._config, os.environ) else "*** (shown on a terminal only)"
         self.show(f"{label}: live preview: {shown}", even_if_quiet=True)
         if settings_of(self._config).preview_open:
@@ -81,14 +81,14 @@ class Terminal:
             open_preview(self._config, url)
 
     def announce(self, line: str) -> None:
-        """Write one line as it is, also under ``-q``."""
+        """Write one line unchanged, even under ``-q``."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             _end_line(reporter)
             reporter.write_line(escaped(line))
 
     def draw(self, line: str) -> None:
-        """Show a line for now, on a terminal: the next one, an empty one and whatever is shown remove it."""
+        """Show a temporary line on a terminal; the next line, or an empty one, removes it."""
         with self._reporter() as reporter:
             if reporter is None or not (line or self._is_drawn):
                 return
@@ -96,11 +96,12 @@ class Terminal:
                 self._erase(reporter)
             else:
                 _end_line(reporter)
-                # Under -s others may have left the cursor behind a text, which must not be overwritten: so many blanks
-                # end in the next line then, but at the margin when they begin a line.
+                # Under -s, the cursor may be behind other output that must not be overwritten: as many blanks as
+                # there are columns then end on the next line, or at the margin if the cursor was at the start of a
+                # line.
                 _write_raw(reporter, f"{' ' * _columns()}\r")
-            self._is_drawn = bool(line)  # before it is: an interrupt may come while it is written
-            # Not rewrite(), after which pytest would misjudge the width of what it writes next.
+            self._is_drawn = bool(line)  # before the write, which an interrupt may end
+            # Not rewrite(), after which pytest would misjudge the width of its next output.
             _write_raw(reporter, escaped(line)[: _columns() - 1])
 
     def _erase(self, reporter: Any) -> None:
@@ -109,7 +110,7 @@ class Terminal:
 
     @contextmanager
     def _reporter(self, *, even_if_quiet: bool = False) -> Generator[Any]:
-        """Give what writes to the terminal, past pytest's capturing; None where nothing is to be seen."""
+        """Yield the terminal reporter with pytest's capturing disabled; None if nothing should be shown."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None or (self._config.get_verbosity() < 0 and not even_if_quiet):
             yield None
@@ -120,18 +121,18 @@ class Terminal:
 
     @property
     def receipt(self) -> "Receipt":
-        """Return what the run did with sessions so far."""
+        """Return the receipt of the run so far."""
         from pytest_device.report.receipt import Receipt
 
         self._receipt = self._receipt or Receipt(has_pages=not settings_of(self._config).local)
         return self._receipt
 
     def show_event(self, event: "Event", worker: str = "") -> None:
-        """Write what a watching person wants to know of an event, of a pytest-xdist worker's with its name."""
+        """Write the line for an event if users need it, with the worker's name under pytest-xdist."""
         from pytest_device.report.lines import colour_of, line_of, needs_line
         from pytest_device.sessions.events import Note, Queued
 
-        if isinstance(event, Note):  # which may come in the middle of anything: the receipt lists it
+        if isinstance(event, Note):  # may occur at any point: the receipt lists it
             return
         usual = None if isinstance(event, Queued) else self.history.usual_boot(event.session.label)
         if self._config.get_verbosity() > 0 or needs_line(event, usual):
@@ -163,16 +164,16 @@ class Terminal:
             self.note(note)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what the report carries, and show what a worker could not show."""
+        """Count the events of a report, and show those that a worker could not show."""
         carried: dict[str, Any] = vars(report)
-        if EVENTS not in carried:  # of a run without device tests
+        if EVENTS not in carried:  # a run without device tests
             return
         events = [_read(values) for values in carried[EVENTS]]
         for event in events:
             if worker := carried.get("worker_id"):
                 self.show_event(event, worker)
             self.event(event)
-        if type(report) is pytest.TestReport:  # not of a subtest
+        if type(report) is pytest.TestReport:  # not a subtest's report
             self._time(report, carried.get(WAITED, 0.0))
         if VERDICT in carried:
             self._note_incident(report, carried[VERDICT], events)
@@ -189,7 +190,7 @@ class Terminal:
         self.receipt.incidents.append(Incident(verdict, report.nodeid, _error(report), pages, cause))
 
     def _time(self, report: pytest.TestReport, waited: float) -> None:
-        """Remember how long a test took that ran, with its fixtures and without its wait for a device."""
+        """Record a test's duration, with its fixtures but without its wait for a device."""
         test = str(vars(report).get("worker_id", "")), report.nodeid
         if report.when == "setup":
             self._seconds[test] = 0.0
@@ -203,7 +204,8 @@ class Terminal:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Report an infrastructure error in a test's call as an error, not as a failure.
 
-        Tests for which nothing was attempted are counted apart: pytest would repeat the cause for each of them, twice.
+        Tests that were not attempted have a category of their own: otherwise pytest would repeat the cause for each,
+        twice.
         """
         if report.failed and CAUSE in vars(report):
             return "not attempted", "E", "ERROR"
@@ -212,7 +214,7 @@ class Terminal:
         return None
 
     def pytest_sessionfinish(self) -> None:
-        """Remember how long devices and tests took."""
+        """Save the durations of boots and tests."""
         self.history.save()
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
@@ -226,7 +228,7 @@ class Terminal:
                 terminalreporter.write_line(escaped(line.text), **_markup(line.colour))
 
     def pytest_unconfigure(self) -> None:
-        """Write the receipt after pytest.exit or an internal error, too, when pytest writes no summary."""
+        """Write the receipt, too, after pytest.exit or an internal error, when pytest writes no summary."""
         reporter: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter:
             self.pytest_terminal_summary(reporter)
@@ -239,7 +241,7 @@ def _read(values: dict[str, Any]) -> "Event":
 
 
 def _shows_length(report: pytest.TestReport) -> bool:
-    """Return whether the test will take about as long again: not when it was skipped or had no device."""
+    """Return whether the test will probably take as long again: not if it was skipped or got no device."""
     if report.when == "teardown":
         return True
     ran = report.passed or (report.when == "call" and report.failed) or hasattr(report, "wasxfail")
@@ -248,7 +250,7 @@ def _shows_length(report: pytest.TestReport) -> bool:
 
 def _end_line(reporter: Any) -> None:
     reporter.ensure_newline()
-    if reporter._tw.width_of_current_line:  # noqa: SLF001  # ensure_newline() overlooks the dots of results
+    if reporter._tw.width_of_current_line:  # noqa: SLF001  # ensure_newline() ignores the progress dots
         reporter.write_line("")
 
 
@@ -269,7 +271,7 @@ def _error(report: pytest.TestReport) -> str:
 
 
 def is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
-    """Return whether a person sees the line come and go; a pytest-xdist worker has no reporter at all."""
+    """Return whether the output is an interactive terminal; a pytest-xdist worker has no reporter at all."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty:
         return False
@@ -277,7 +279,7 @@ def is_watched(config: pytest.Config, environ: Mapping[str, str]) -> bool:
 
 
 def _write_raw(reporter: Any, text: str) -> None:
-    """Write what pytest is not to count as part of its own lines; its public way is younger than the oldest pytest."""
+    """Write text that pytest must not count as its own output; the public method is missing in the oldest pytest."""
     stream = reporter._tw._file  # noqa: SLF001
     stream.write(text)
     stream.flush()

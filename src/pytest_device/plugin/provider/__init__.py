@@ -1,1 +1,1 @@
-"""Gives tests their sessions and takes them back. Knows neither pytest-xdist nor how the run is organized."""
+"""Gives tests their sessions and takes them back. Knows neither pytest-xdist nor the organization of the run."""

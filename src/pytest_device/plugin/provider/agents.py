@@ -19,13 +19,13 @@ _NEEDED: Final[Mapping[type[AgentDevice | Argent], tuple[str, SessionType]]] = {
     AgentDevice: ("device_agent_device", SessionType.AGENT_DEVICE),
     Argent: ("device_argent", SessionType.ARGENT),
 }
-"""The fixture of a client, and the type of session that it needs."""
+"""The fixture of each client, and the session type that it needs."""
 
 
 def variables(
     item: pytest.Item, name: str, session: Session, directories: pytest.TempPathFactory
 ) -> ControllerEnvironment:
-    """Return the environment variables of one of a test's devices, always the same."""
+    """Return the environment variables of one of a test's devices, the same for each call."""
     uses = item.stash.setdefault(USES, {})
     if name not in uses:
         with providing(item):

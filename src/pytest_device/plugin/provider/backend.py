@@ -1,4 +1,4 @@
-"""A process's way to the service: through a reaper, or straight to a local service, which ends with the run."""
+"""A process's connection to the service: through a reaper, or directly to a local service, which ends with the run."""
 
 import os
 from collections.abc import Callable, Collection
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from pytest_device.sessions.request import SessionRequest
 
 MAIN: Final = "main"
-"""The owner's name of the process that the run was started as."""
+"""Owner name of the process that was started as the run."""
 _CHOOSES_DEVICE: Final = ("platform", "type", "deviceIdentifier")
-"""What of a request decides which device of this machine it gets."""
+"""Request fields that decide which device of this machine is used."""
 
 
 class LocalBackend:
-    """The local service of the run: started here, or by the coordinator, which sends its address.
+    """The local service of the run: started here, or by the coordinator, which sends its URL.
 
-    What sessions for ``requests`` run on is installed before the first of them is created.
+    Programs that sessions for ``requests`` need are installed before the first session is created.
     """
 
     def __init__(
@@ -63,42 +63,42 @@ class LocalBackend:
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}
         self.log_path = Path(given["log_path"])
         self.service = Endpoint(given["url"], given["token"])
-        # Spelled as in the document: the vendor of the settings is that of an account.
+        # Uses the vendor prefix of the document: the one in the settings belongs to a remote account.
         self._client = self._open.enter_context(LocalClient(given["url"], given["token"]))
 
     def sessions(self) -> SessionClient:
-        """Return what makes the calls in this process."""
+        """Return the client of this process."""
         return self._client
 
     def slots(self, holder: str, gate: Gate | None = None) -> Slots | None:
-        """Return what bounds how many sessions there are at once: in a directory of the service, which goes with it."""
+        """Return the slots that limit concurrent sessions, in a directory of the service, which is removed with it."""
         del gate
         return _slots(slots_directory(self.log_path.parent, self.service.url), self._settings, holder, self._reporter)
 
     def exclusive(self, holder: str, session_id: str) -> Slots:
-        """Return the one slot of a session that exists."""
+        """Return the only slot of an existing session."""
         return _exclusive(self.log_path.parent, self.service.url, session_id, self._settings, holder, self._reporter)
 
     def keep(self, session_id: str) -> None:
-        """Refuse to leave a session to its own limits: the service ends with the run."""
+        """Refuse to leave a session running: the service ends with the run."""
         raise ConfigError(f"session {session_id} cannot be kept: the local service ends with the run")
 
     def on_termination(self) -> None:
         """Do nothing: the service ends with the run."""
 
     def pending(self) -> int:
-        """Return none: each is stopped by its lease."""
+        """Return 0: each session is stopped by its lease."""
         return 0
 
     def close(self, timeout_seconds: float) -> list[Event]:
-        """End the service, when it is this process's, and its sessions with it."""
+        """End the service, if this process started it, and its sessions with it."""
         del timeout_seconds
         self._open.close()
         return []
 
 
 class RemoteBackend:
-    """A service that outlives the run: this process owns its sessions, and so does each process forked from it."""
+    """A service that outlives the run: this process, and each process forked from it, owns its sessions."""
 
     log_path: Path | None = None
 
@@ -107,13 +107,14 @@ class RemoteBackend:
         self._settings, self._run, self._worker, self._reporter = settings, run, worker, reporter
         self._pid = os.getpid()
         self._is_settled = worker is not None and run is not None and run.is_joined_by(MAIN)
-        """Whether the coordinator reads what this one leaves: not on a machine that shares no disk with it."""
+        """Whether the coordinator reconciles this process's ledger: not for a worker on a machine that does not share
+        its disk."""
         if worker is None and self._shares_slots():
-            self._store(Gate()).check()  # a worker finds it out with its first test, which can say so
+            self._store(Gate()).check()  # a worker checks it with its first test, which can report an error
         self._owner = self._make(run)
 
     def _make(self, run: OwnRun | None) -> ReaperClient:
-        is_forked = os.getpid() != self._pid  # then its parent settles the run, as the coordinator does for a worker
+        is_forked = os.getpid() != self._pid  # then its parent reconciles the run, as the coordinator does for a worker
         client = DeviceClient(
             self.service.url,
             self.service.token,
@@ -134,7 +135,7 @@ class RemoteBackend:
         )
 
     def sessions(self) -> ReaperClient:
-        """Return the owner of this process; a forked child has neither the threads nor the lock of its parent's."""
+        """Return the reaper client of this process; a forked child has neither its parent's threads nor its lock."""
         if self._owner.pid != os.getpid():
             self._owner = self._make(self._run.in_fork() if self._run else None)
         return self._owner
@@ -149,7 +150,7 @@ class RemoteBackend:
         return _slots(place, self._settings, holder, self._reporter)
 
     def exclusive(self, holder: str, session_id: str) -> Slots | None:
-        """Return the one slot of a session that exists, None without a state directory to count in."""
+        """Return the only slot of an existing session, None without a state directory."""
         if self._settings.state_dir is None:
             return None
         place = Path(self._settings.state_dir)
@@ -173,25 +174,25 @@ class RemoteBackend:
         )
 
     def keep(self, session_id: str) -> None:
-        """Leave a session to its own limits."""
+        """Leave a session running until its own limits end it."""
         self.sessions().keep(session_id)
 
     def on_termination(self) -> None:
-        """Let the reaper stop this process's sessions while pytest unwinds."""
+        """Let the reaper stop this process's sessions while pytest shuts down."""
         if self._owner.pid == os.getpid():
             self._owner.on_termination()
 
     def pending(self) -> int:
-        """Return how many sessions there are still to be stopped."""
+        """Return the number of sessions that are still to be stopped."""
         return self._owner.pending()
 
     def close(self, timeout_seconds: float) -> list[Event]:
-        """Stop what is left, side by side; return how each session ended of which that was not reported."""
+        """Stop all remaining sessions concurrently; return the events of ends that were not reported yet."""
         return self._owner.close(timeout_seconds)
 
 
 class _OnFirstUse:
-    """A store that is opened by the first claim, whose test can report an error."""
+    """A store that is opened by the first claim, so that its test can report an error."""
 
     def __init__(self, opened: Callable[[], Store]) -> None:
         self._opened = opened
@@ -203,13 +204,13 @@ class _OnFirstUse:
 
 
 Backend = LocalBackend | RemoteBackend
-"""What a run does with the service, besides leasing."""
+"""The service as a run uses it, besides leasing."""
 
 
 class CurrentClient:
-    """The client of whichever process makes a call: its parent's reaper answers the parent, not a forked child.
+    """The client of whichever process makes a call: a parent's reaper answers the parent, not a forked child.
 
-    What a forked child creates is stopped by its own reaper when the child ends.
+    The sessions of a forked child are stopped by its own reaper when the child ends.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -217,11 +218,11 @@ class CurrentClient:
 
     @property
     def base_url(self) -> str:
-        """The service's address."""
+        """The service's URL."""
         return self._backend.sessions().base_url
 
     def create(self, request: "SessionRequest") -> "Session":
-        """Create a session; it costs from now on until it is stopped."""
+        """Create a session; it is billed until it is stopped."""
         return self._backend.sessions().create(request)
 
     def get(self, session_id: "UUID | str") -> "Session":
@@ -233,7 +234,7 @@ class CurrentClient:
         return self._backend.sessions().stop(session_id)
 
     def leaves_unknown(self, error: BaseException) -> bool:
-        """Return whether a create call that ended so may have left a session that nobody can name."""
+        """Return whether a create call that failed with this error may have left a session whose ID is unknown."""
         return self._backend.sessions().leaves_unknown(error)
 
 
@@ -260,7 +261,7 @@ def _exclusive(
 
 
 def joined(settings: Settings, run_name: str, owner: str, reporter: Reporter) -> OwnRun | None:
-    """Return this process's part of the run in the state directory, None where that cannot be written."""
+    """Return this process's part of the run in the state directory, None if that is not writable."""
     state_dir = settings.state_dir
     reason = "this user has no home directory"
     if state_dir is not None:

@@ -19,11 +19,11 @@ class Cleanup:
 
     def __init__(self) -> None:
         self._start_urls: dict[str, str] = {}
-        """By session, where a browser was before its first test."""
+        """Page of each session's browser before its first test, by session ID."""
         self._warned: set[str] = set()
 
     def note_start(self, session: Session) -> None:
-        """Note the page of a new session's device: a browser that argent drives is reset to it."""
+        """Record the page of a new session's device: a browser that argent drives is reset to it."""
         if session.type == SessionType.ARGENT:
             try:
                 with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
@@ -32,7 +32,7 @@ class Cleanup:
                 _logger.info("could not read the start page of the device: %s", error)
 
     def reset(self, session: Session, use: Use) -> bool:
-        """Reset a device after a test; False when the next test would not find the device clean and free."""
+        """Reset a device after a test; False if the next test would not find it clean and available."""
         try:
             unable = self._reset(session, use)
         except ControllerError as error:
@@ -55,5 +55,5 @@ class Cleanup:
             case SessionType.ARGENT:
                 with Argent(session, timeout_seconds=RESET_SECONDS) as argent:
                     return reset_argent(argent, self._start_urls.get(str(session.id), ""))
-            case _:  # Appium clears the data of apps itself, by appium:noReset and fullReset
+            case _:  # Appium itself clears app data, controlled by appium:noReset and appium:fullReset
                 return ""

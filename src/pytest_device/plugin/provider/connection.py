@@ -1,4 +1,4 @@
-"""What a process opens to provide devices to its tests, and closes when the run ends."""
+"""The resources that a process opens to provide devices to its tests, and closes at the end of the run."""
 
 import os
 import time
@@ -24,11 +24,11 @@ from pytest_device.sessions.network import endpoint_at
 from pytest_device.settings import Settings
 
 WORKER_STOP_SECONDS: Final = 5.0
-"""How long a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
+"""Maximum seconds that a pytest-xdist worker waits for its stops at its end: pytest-xdist kills it after ten."""
 
 
 class Connection:
-    """The way to the service."""
+    """The connection to the service."""
 
     def __init__(
         self, config: pytest.Config, settings: Settings, run_name: str, log: EventLog, terminal: Terminal | None
@@ -48,7 +48,7 @@ class Connection:
         pause: Pause,
         judge: Judge | None,
     ) -> Devices:
-        """Return what provides devices; a local service is started when it is this process's to start, else a reaper.
+        """Connect to the service and return the devices; start a local service, if this process owns it, or a reaper.
 
         Raises ConfigError.
         """
@@ -79,17 +79,17 @@ class Connection:
             run = self._housekeeping.run
         else:
             run = joined(settings, self._run_name, str(worker), self._log)
-            if run and not run.is_joined_by(MAIN):  # on a machine of its own
+            if run and not run.is_joined_by(MAIN):  # on another machine than the coordinator
                 self._sweeper = Sweeper(settings, endpoint_at(str(settings.url), settings.token), run.name)
         return RemoteBackend(settings, run=run, worker=worker, reporter=self._log)
 
     def on_termination(self) -> None:
-        """Let the stops begin before the run ends; called in a signal handler."""
+        """Start stopping sessions before the run ends; called in a signal handler."""
         if self._backend:
             self._backend.on_termination()
 
     def close(self, session: pytest.Session, *, by_signal: bool) -> None:
-        """Stop what is left, and report what happened since the last report: an interrupted test has none."""
+        """Stop the remaining sessions, and report events since the last report: an interrupted test has none."""
         until = time.monotonic() + self._settings.stop_timeout_seconds
         self._close_devices(session, by_signal=by_signal)
         for event in self._closed(self._backend) if self._backend else ():
@@ -106,7 +106,7 @@ class Connection:
         try:
             if self._devices:
                 self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
-        except Exception as error:  # noqa: BLE001  # a hook of the suite: it must not hide what the run has to report
+        except Exception as error:  # noqa: BLE001  # a suite's hook failed: the run's report must still appear
             self._log.note(f"pytest_device_stopping failed at the end of the run: {type(error).__name__}: {error}")
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 CURRENT_DEVICES: Final = pytest.StashKey["Devices"]()
 _PATIENCE: Final = (SessionTimeoutError, pytest.fail.Exception, TimeoutError)
-"""By which a test gives up waiting: the second is what pytest-timeout raises."""
+"""Errors by which a test stops waiting; pytest-timeout raises the second."""
 
 
 class Devices:
-    """The devices of the tests of this process; ``lookahead`` knows what later tests need.
+    """The devices for the tests of this process; ``lookahead`` knows what later tests need.
 
-    ``judge`` decides what is attempted in all processes of the run, None in this one alone.
+    ``judge`` decides which attempts all processes of the run make; if None, this process decides alone.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Devices:
         self._lookahead = lookahead
         self._requirements = Requirements(settings, names, lookahead.history)
         self.item: pytest.Item | None = None
-        """The current test, or the last one."""
+        """The current or last test."""
         self._plan: Plan | None = None
         self.holds = Holds(self._keep)
         self._cleanup: Cleanup | None = None
@@ -77,11 +77,11 @@ class Devices:
         self._pool = self._new_pool()
 
     def policy(self) -> "WaitPolicy":
-        """Return how to wait where the suite does not say otherwise."""
+        """Return the default policy for waiting for a session."""
         return wait_policy(self.settings)
 
     def patience_seconds(self) -> float:
-        """Return for how long to wait for others: briefly with a session, whose slot they may be waiting for."""
+        """Return the seconds to wait for other workers: few while holding a session, since they may need its slot."""
         return BRIEFLY_SECONDS if self._pool.has_any else OTHERS_SECONDS
 
     def acquire(
@@ -91,7 +91,7 @@ class Devices:
         policy: "WaitPolicy",
         check: Callable[[pytest.Item, Mapping[str, DeviceRequirement]], None] | None = None,
     ) -> "Mapping[str, Session]":
-        """Return the test's sessions by its devices' names, the same ones until ``release``; ``check`` may refuse."""
+        """Return the test's sessions by device name, the same ones until ``release``; ``check`` may refuse the test."""
         if not item.stash.get(TAKEN, None):
             self._notice_fork()
             plan = self._plan
@@ -113,7 +113,7 @@ class Devices:
         return self.taken(item)
 
     def resume(self, item: pytest.Item) -> None:
-        """Give a test what its driver fixture of a wider scope holds, or let pytest set that fixture up anew."""
+        """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""
         self.holds.resume(item, self._requirements.lasting(item, needs_of(item).values()))
         if taken_by(item) and self._plan:
             self._boot_ahead(self._plan, self.policy())
@@ -127,13 +127,13 @@ class Devices:
     def _boot_ahead(self, plan: Plan, policy: "WaitPolicy") -> None:
         if not plan.ahead or self._is_forked or os.getpid() != self._pid:
             return
-        with suppress(DeviceError):  # which is met again when it is acquired
+        with suppress(DeviceError):  # raised again when the test acquires the session
             self._pool.expect(plan.lasting, policy)
             self._pool.expect(plan.ahead, self.policy())
 
     @contextmanager
     def lease(self, arguments: Mapping[str, Any]) -> "Generator[Session]":
-        """Provide an unshared session for as long as the block lasts."""
+        """Provide an unshared session for the block."""
         item = self.item
         if item is None:
             raise RuntimeError("device_lease() was called outside of tests and their fixtures")
@@ -143,12 +143,12 @@ class Devices:
         try:
             yield held.session
         finally:
-            held.unusable = True  # so that nobody else gets it
+            held.unusable = True  # so that no other test gets it
             self._pool.release([held], lambda _need: True)
 
     def leaves(self, session: DeviceSession) -> bool:
         """Return whether to leave the driver on a session as it is."""
-        return session.is_over or self._keeps(self.item)  # one that was held is kept already
+        return session.is_over or self._keeps(self.item)  # a held session was kept already
 
     def _keeps(self, item: pytest.Item | None) -> bool:
         """Return whether to leave the sessions of a failed test running."""
@@ -162,7 +162,7 @@ class Devices:
                 self._pool.keep(held)
 
     def release(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """Take the test's sessions back: stop those that no test will need, or leave them running if it keeps them."""
+        """Take the test's sessions back: stop those that no test will need, or leave them running after a failure."""
         release_starts(item)
         keep = self._keeps(item)
         taken = self.holds.released(taken_by(item), keep=keep)
@@ -172,7 +172,7 @@ class Devices:
             self._keep(taken)
         elif taken:
             self._reset(item, taken, nextitem)
-        if taken or self._pool.has_any:  # a test without a device, or skipped, may be the last before the end of one
+        if taken or self._pool.has_any:  # a skipped test may be the last that needed a device
             kept: Counter[DeviceRequirement] = Counter()
             again = Counter(held.requirement for held in taken.values() if runs_again(item))
 
@@ -183,12 +183,12 @@ class Devices:
             self._pool.release(taken.values(), is_needed)
 
     def _note_start(self, held: DeviceSession) -> None:
-        """Note the page that the device of a new session begins with, if it is to return to it."""
+        """Record the start page of a new session's device, if it is to be reset to it."""
         if held.requirement.returns_to_start:
             self._cleanup_of_all().note_start(held.session)
 
     def _reset(self, item: pytest.Item, taken: Sessions, nextitem: pytest.Item | None) -> None:
-        """Reset the devices that other tests will get if the test used the controller's own tools."""
+        """Reset the devices that other tests will use if the test used the controller's own tools."""
         uses = item.stash.setdefault(USES, {})
         for name, held in taken.items():
             need = held.requirement
@@ -209,11 +209,11 @@ class Devices:
         return {name: held.session for name, held in taken_by(item).items()}
 
     def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
-        """Check the sessions of a failed test once; return what is wrong with one, which no other test gets then.
+        """Check the sessions of a failed test once; return the problem with one, which is then not reused.
 
-        A device whose app has crashed is fine: the next test starts the app anew.
+        A device whose app crashed is reused: the next test restarts the app.
         """
-        if isinstance(error, MemoryError):  # a call needs a thread, which reports its begin only if it finds memory
+        if isinstance(error, MemoryError):  # a call needs a thread, and starting one hangs without memory
             return None
         for held in taken_by(item).values():
             if problem := fault_of(held, error):
@@ -224,7 +224,7 @@ class Devices:
         return None
 
     def close(self, *, broken_off: bool = False) -> None:
-        """Stop all sessions but those kept warm; after an interrupt, those too."""
+        """Stop all sessions except warm ones; after an interrupt, those, too."""
         if os.getpid() != self._pid:
             return
         if broken_off and self.warm:
@@ -258,7 +258,7 @@ class Devices:
         return held
 
     def _notice_fork(self) -> None:
-        """Begin anew in a forked child: its parent's sessions are not its own."""
+        """Start afresh in a forked child: its parent's sessions are not its own."""
         if os.getpid() != self._pid:
             self._pid, self._is_forked = os.getpid(), True
             self.gate = new_gate(self.settings, self._redactor, self.children)
@@ -270,8 +270,8 @@ class Devices:
             self._redactor.add(*(secret for secret in session.remote_config.secrets() if secret not in public))
 
     def _needed_at_once(self, need: DeviceRequirement, nextitem: pytest.Item | None) -> float:
-        """Return how many sessions of a need one of the later tests has at once."""
-        # A forked child is for one test alone.
+        """Return the maximum number of sessions for a requirement that one of the later tests uses at once."""
+        # A forked child runs one test only.
         return 0 if self._is_forked else self._lookahead.needed_at_once(self._requirements.planned(need), nextitem)
 
     def _new_pool(self) -> Pool:
@@ -290,7 +290,7 @@ class Devices:
 
 
 def devices_of(request: pytest.FixtureRequest) -> Devices:
-    """Return what provides devices to the tests of this run; raises ConfigError where none does."""
+    """Return the devices of this run; raises ConfigError if it has none."""
     if devices := request.config.stash.get(CURRENT_DEVICES, None):
         return devices
     raise ConfigError(

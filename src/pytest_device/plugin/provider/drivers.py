@@ -38,9 +38,9 @@ _DRIVING: Final = {"device_driver", "device_drivers", *OF_SCOPE}
 
 @contextmanager
 def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
-    """Provide the driver of a fixture of a wider scope, with what the suite's fixtures say for its first test."""
+    """Provide the driver for a wider-scoped fixture, with the options and policy of its first test."""
     item: Any = devices.item
-    values = item._request.getfixturevalue  # noqa: SLF001  # of the test: the wider fixture may not request these
+    values = item._request.getfixturevalue  # noqa: SLF001  # the test's fixtures: wider ones may not request them
     options = item.funcargs[_OPTIONS] = values(_OPTIONS)
     policy, _ = values("device_driver_policy"), values("device_sessions")
     with started(devices, item, options, policy) as drivers, devices.holds.holding(fixture, item, drivers):
@@ -51,7 +51,7 @@ def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
 def started(
     devices: Devices, item: pytest.Item, options: "Options | Mapping[str, Options]", policy: DriverPolicy
 ) -> "Generator[Mapping[str, WebDriver]]":
-    """Start a driver on each session of a test and quit them all at the end, but for those that are kept."""
+    """Start a driver on each session of a test; quit them at the end, except for those that are kept."""
     taken = taken_by(item)
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
@@ -71,7 +71,7 @@ def started(
                 leave=partial(devices.leaves, one),
                 lost=partial(spend, {name: one}),  # a hanging driver must not disturb the next test
             )
-            key = key_of(request, capabilities_of(known))  # as it is known before there is a session
+            key = key_of(request, capabilities_of(known))  # as computed before there is a session
             with devices.gate.attempting(key, item.nodeid, starts.pop(key, None)):
                 drivers[name] = stack.enter_context(started_one)
             _hide_address(item, one.session, drivers[name])
@@ -84,17 +84,17 @@ def started(
 
 
 def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None:
-    """Mask the address of a driver that was redirected from the session's: it gives access to the device."""
+    """Mask the URL that a driver was redirected to if its host is not the session's: it gives access to the device."""
     address, config = address_of(one), session.remote_config
     if isinstance(config, AppiumConfig) and urlsplit(address).hostname != urlsplit(config.appium_url).hostname:
         redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
 
 
 def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
-    """Raise an error for drivers of a test that cannot start, if their options are known before its sessions.
+    """Raise an error for a test's drivers that cannot start, if their options are known before its sessions.
 
-    That is ConfigError for a mistake in the options, NotAttemptedError where equal drivers have not started. From now
-    on until they start they count as under way: a worker whose drivers are refused waits for what comes of them.
+    Raises ConfigError for invalid options, NotAttemptedError if equal drivers have failed to start. The drivers then
+    count as in progress until they start: a worker whose drivers are refused waits for their result.
     """
     known: Mapping[str, Any] = getattr(item, "funcargs", {})
     keys: set[str] = set()
@@ -108,14 +108,14 @@ def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, Device
 
 
 def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapping[str, Options]") -> "Options":
-    """Return the options of one device: its own where they are given by the names of all."""
+    """Return the options of one device: its own if the options are a mapping by device name."""
     if name and isinstance(options, Mapping) and set(options) == set(sessions):
         return cast("Options", options[name])
     return options
 
 
 def _with_app(item: pytest.Item, options: "Options", request: "SessionRequest", archive_url: str | None) -> "Options":
-    """Return options with the installed app of the project, where neither an archive nor the suite names another."""
+    """Return options with the project's installed app, unless there is an archive or the suite names another app."""
     if not isinstance(options, Mapping) or archive_url or request.vendor_go:
         return options
     return {**installed_app(item.config, options, request.platform), **options}

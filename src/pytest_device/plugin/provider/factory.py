@@ -33,30 +33,30 @@ class Factory:
         from pytest_device.controllers.health import problem_of
 
         self._warm, self._history = warm, history
-        # Of this process: a forked child gets a pool, and so a factory, of its own.
+        # Per process: a forked child gets its own pool, and so its own factory.
         self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts, gate)
 
     def new_session(
         self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
-        """Return a session that is not created yet, polled by what earlier ones like it took to start."""
+        """Return a session that is not created yet, polled according to the boot times of earlier equal ones."""
         if policy.learned and not policy.past_boots:
             policy = replace(policy, past_boots=self._history.boots(requirement.request.boot_key))
         find_warm = partial(self._warm.claim, requirement, coming) if self._warm and not requirement.attach else None
         return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
 
     def before_stop(self, session: DeviceSession) -> None:
-        """Notify the suite's hooks of a used session that is stopped next."""
+        """Notify the suite's hooks of a used session that is about to be stopped."""
         if isinstance(session.user, pytest.Item) and not session.requirement.attach:
             session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
 
     def hand_over(self, session: DeviceSession) -> str | None:
-        """Leave a session up for the next run if it can be of use to it; return until when, None when it cannot."""
+        """Keep a session warm if the next run can use it; return until when, None if it cannot."""
         return self._warm.hand_over(session) if self._warm and not session.requirement.attach else None
 
 
 def wait_policy(settings: Settings) -> WaitPolicy:
-    """Return how to wait for a session by the settings."""
+    """Return the policy for waiting for a session, from the settings."""
     return WaitPolicy(
         settings.wait_timeout_seconds,
         settings.poll_interval_seconds,
@@ -66,13 +66,13 @@ def wait_policy(settings: Settings) -> WaitPolicy:
 
 
 def new_gate(settings: Settings, redactor: Redactor, judge: Judge | None = None) -> Gate:
-    """Return what is asked before each attempt; without a ``judge`` of the run, this process decides for itself."""
+    """Return the gate that is asked before each attempt; without a ``judge`` of the run, this process decides alone."""
     judge = judge or Breaker(settings.start_attempts, time.monotonic)
     return Gate(judge, verdict_of=verdict_of, mask=redactor.text)
 
 
 def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmStore | None:
-    """Return the store of warm sessions, None if none are kept; report why not if they were requested."""
+    """Return the store of warm sessions, None if none are kept; report the reason if they were requested."""
     from pytest_device.controllers.health import problem_of
 
     if settings.not_warm:
@@ -94,7 +94,7 @@ def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmSto
 
 
 def _has_room(slots: Slots | None, sessions: int) -> bool:
-    """Return whether there may be so many sessions besides those in use."""
+    """Return whether that many sessions fit besides those in use."""
     if slots is None:
         return True
     free = slots.try_take(sessions) if sessions <= slots.most else None

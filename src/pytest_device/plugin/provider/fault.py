@@ -1,4 +1,4 @@
-"""Finds out whether the device of a failed test is to blame."""
+"""Finds out whether the device caused a test's failure."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _CLIENTS: Final = frozenset({"appium", "selenium", "urllib3", "httpx", "httpcore
 
 
 def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
-    """Return what is wrong with a session or its app; check its controller if the error may come from its client."""
+    """Return the problem with a session or its app; check its controller if the error may come from its client."""
     from pytest_device.controllers.appium.refusal import crash
     from pytest_device.controllers.health import problem_of
 
@@ -18,7 +18,7 @@ def fault_of(held: DeviceSession, error: BaseException) -> DeviceError | None:
         return over
     try:
         problem = problem_of(held.session)
-    except ServiceError:  # a plugin keeps the test from all calls
+    except ServiceError:  # a plugin blocks the test's calls
         return None
     if problem:
         return ControllerError(f"the session is in progress, but {problem} ({held.session.page})")

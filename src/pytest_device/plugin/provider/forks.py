@@ -1,4 +1,4 @@
-"""What forked children learn of failed attempts, for their parent and its later children."""
+"""Passes the failed attempts of forked children to their parent and its later children."""
 
 import json
 import os
@@ -12,16 +12,16 @@ _CHUNK_BYTES: Final = 64 * 1024
 
 
 class ForkedJudge:
-    """Decides in children by what the parent knew at the fork; through a pipe the parent learns what they have met.
+    """Decides in children based on the parent's knowledge at the fork; a pipe reports their results to the parent.
 
-    Not through their reports, which are lost when a child dies.
+    Test reports would not do, since they are lost if a child dies.
     """
 
     def __init__(self, attempts: int) -> None:
         self._breaker = Breaker(attempts, time.monotonic)
         self._ends = os.pipe()
         for end in self._ends:
-            os.set_blocking(end, False)  # what does not fit is lost, and met again
+            os.set_blocking(end, False)  # what does not fit is lost, and will be found again
 
     def ask(self, key: str, ticket: Ticket) -> Answer:
         return self._breaker.ask(key, ticket)
@@ -42,11 +42,11 @@ class ForkedJudge:
         self._send("met", key, test)
 
     def learn(self) -> None:
-        """Note in the parent what children have met."""
-        with suppress(OSError):  # there is nothing more
+        """Record in the parent the results of children."""
+        with suppress(OSError):  # no more data
             while data := os.read(self._ends[0], _CHUNK_BYTES):
                 for line in data.splitlines():
-                    with suppress(ValueError):  # cut off where the pipe was full
+                    with suppress(ValueError):  # cut off because the pipe was full
                         self._note(json.loads(line))
 
     def close(self) -> None:

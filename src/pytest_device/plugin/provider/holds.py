@@ -1,4 +1,4 @@
-"""The sessions that a test has, and those that a driver of a wider scope holds from test to test."""
+"""The sessions of a test, and those that a wider-scoped driver holds from test to test."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TAKEN: Final = pytest.StashKey[Mapping[str, DeviceSession]]()
 
 Sessions = Mapping[str, DeviceSession]
-"""Sessions by the names of a test's devices."""
+"""Sessions by device name."""
 
 
 def taken_by(item: pytest.Item) -> Sessions:
@@ -29,26 +29,26 @@ def taken_by(item: pytest.Item) -> Sessions:
 
 
 def spend(sessions: Sessions) -> None:
-    """Give sessions to no other test."""
+    """Give these sessions to no other test."""
     for one in sessions.values():
         one.unusable = True
 
 
 @dataclass(slots=True, eq=False)
 class _Hold:
-    """What a fixture of a wider scope holds; ``needs`` are those of all its tests."""
+    """The resources that a wider-scoped fixture holds; ``needs`` are those of all its tests."""
 
     fixture: str
     needs: "Mapping[str, DeviceRequirement]"
     sessions: Sessions
     drivers: "Mapping[str, WebDriver]"
     is_broken: bool = False
-    """Whether the device, its controller or the app has failed in a test: the next one gets a new driver."""
+    """Whether device, controller or app failed in a test: the next test gets a new driver."""
     is_kept: bool = False
-    """Whether a test has failed whose device is to be left as it is."""
+    """Whether a test failed whose device is to be left running."""
 
     def serves(self, needs: "Sequence[DeviceRequirement]") -> bool:
-        """Return whether it can serve one more test; ``needs`` are to last as long as that test takes."""
+        """Return whether it can serve another test; ``needs`` include the time that the test takes."""
         pairs = zip(self.sessions.values(), needs, strict=True)
         is_over = self.is_broken or self.is_kept
         return not is_over and all(is_good(one, need.minutes) and not one.check_alive() for one, need in pairs)
@@ -61,7 +61,7 @@ class _Hold:
 
 
 class Holds:
-    """All that fixtures of wider scopes hold in this process now."""
+    """All resources that wider-scoped fixtures hold in this process now."""
 
     def __init__(self, keep: Callable[[Sessions], None]) -> None:
         self.held: list[_Hold] = []
@@ -71,7 +71,7 @@ class Holds:
         return next((hold for hold in self.held if session in hold.sessions.values()), None)
 
     def released(self, taken: Sessions, *, keep: bool) -> Sessions:
-        """Return what a test gives back; what is held stays, to be left as it is at the end if it is to be kept."""
+        """Return the sessions that a test gives back; held ones stay, and are left running at the end if ``keep``."""
         holds = {name: self.of(session) for name, session in taken.items()}
         for hold in filter(None, holds.values()):
             hold.is_kept |= keep
@@ -79,7 +79,7 @@ class Holds:
 
     @contextmanager
     def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[None]:
-        """Hold the sessions of a test for a block, for all tests with its needs."""
+        """Hold the sessions of a test during the block, for all tests with its requirements."""
         hold = _Hold(fixture, needs_of(item), taken_by(item), drivers)
         self.held.append(hold)
         try:
@@ -92,20 +92,20 @@ class Holds:
                 self._keep(hold.sessions)
 
     def resume(self, item: pytest.Item, lasting: "Sequence[DeviceRequirement]") -> None:
-        """Give a test what its fixture holds; end the fixture if that is of no use to it, so that it is set up anew.
+        """Give a test what its fixture holds, or finish the fixture, so that pytest sets it up again.
 
-        pytest ends it as it does for another parameter: first all fixtures that are built on it.
+        pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
         """
         for fixture in OF_SCOPE.keys() & set(getattr(item, "fixturenames", ())):
             hold = next((one for one in self.held if one.fixture == fixture), None)
             if hold and hold.needs == needs_of(item) and hold.serves(lasting):
                 hold.give_to(item)
-            else:  # also one whose set-up has failed: pytest would raise that error again
+            else:  # includes a failed setup, whose error pytest would raise again
                 test: Any = item
                 test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
 
     def share(self, item: pytest.Item, lasting: "Sequence[DeviceRequirement]") -> bool:
-        """Give a test without a driver the device that others of its scope share, if one is held."""
+        """Give a test without a driver the held device that others of its scope share, if any."""
         if not {"device_driver", "device_drivers"}.isdisjoint(getattr(item, "fixturenames", ())):
             return False
         hold = next((one for one in self.held if one.needs == needs_of(item) and one.serves(lasting)), None)

@@ -1,4 +1,4 @@
-"""Sweeps at the start of a run and reconciles at its end, once for all of its processes."""
+"""Sweeps at the start of a run and reconciles at its end, once for all its processes."""
 
 import os
 import threading
@@ -32,7 +32,7 @@ _IN_ORDER: Final = frozenset(
 
 
 class Sweeper:
-    """Stops sessions that earlier runs left on this machine, in parallel with the tests."""
+    """Stops sessions that earlier runs left on this machine, concurrently with the tests."""
 
     def __init__(self, settings: Settings, service: Endpoint, run_name: str) -> None:
         self._settings, self._service, self._run_name = settings, service, run_name
@@ -57,13 +57,13 @@ class Sweeper:
             self._notes += swept.notes()
 
     def notes(self, until: float) -> list[str]:
-        """Return what it did, waiting for its end until then on the monotonic clock."""
+        """Return its notes; wait for its end until ``until`` on the monotonic clock."""
         self._thread.join(max(LEAST_SECONDS, until - time.monotonic()))
         return self._notes
 
 
 class Housekeeping:
-    """Registered once per run, in the process that was started as pytest."""
+    """Used once per run, in the process that was started as pytest."""
 
     def __init__(self, settings: Settings, service: Endpoint, run_name: str, terminal: Terminal) -> None:
         self._settings, self._service, self._terminal = settings, service, terminal
@@ -78,7 +78,7 @@ class Housekeeping:
     def finish(self, session: pytest.Session, *, until: float, others: bool, by_signal: bool) -> None:
         """Stop what other processes of this run left, count it, and fail a run that may have leaked.
 
-        ``until``, on the monotonic clock, the stops may be tried again. ``by_signal``: whether one ended the run.
+        Stops are retried until ``until``, on the monotonic clock. ``by_signal``: whether a signal ended the run.
         """
         leaves_warm = not is_broken_off(session, by_signal=by_signal)
         receipt = self._terminal.receipt
@@ -101,7 +101,7 @@ class Housekeeping:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _settled(self, run: OwnRun, until: float, *, leaves_warm: bool) -> set[str]:
-        """Return the ids of the sessions that were left by other processes."""
+        """Return the IDs of the sessions that other processes left."""
         try:
             known = self._terminal.receipt.known()
             events = reconcile(run, self._service, known=known, until=until, leaves_warm=leaves_warm)
@@ -115,9 +115,9 @@ class Housekeeping:
 
 
 def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
-    """Return whether a run did not come to an end of its own: then it leaves nothing up.
+    """Return whether a run was interrupted: then it keeps no sessions warm.
 
-    It does with ``-x`` and ``--stepwise``, after which the next run follows soon.
+    ``-x`` and ``--stepwise`` don't count as interruption, since another run soon follows.
     """
     if by_signal or (session.exitstatus == pytest.ExitCode.INTERRUPTED and not session.shouldstop):
         return True

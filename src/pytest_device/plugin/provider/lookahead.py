@@ -1,4 +1,4 @@
-"""Which devices later tests need, and which of these should boot now."""
+"""Decides which devices later tests need, and which of them should boot now."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,23 +20,23 @@ _SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
 
 
 class Lookahead(Protocol):
-    """The later tests as a process knows them."""
+    """The later tests as far as a process knows them."""
 
     history: "History"
-    """How long tests and boots took in earlier runs."""
+    """Durations of tests and boots in earlier runs."""
 
     def done(self, item: pytest.Item) -> None:
         """Count a test as done; a plugin may run it again."""
         ...
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
-        """Return how many sessions of a need one of the tests to come has at once."""
+        """Return the maximum number of sessions for a need that one of the later tests uses at once."""
         ...
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield later tests whose devices should boot now, in their order.
 
-        Shared devices of one test boot ahead, unshared devices of as many tests as ``prefetch`` says.
+        Shared devices boot ahead for one test, unshared devices for up to ``prefetch`` tests.
         """
         ...
 
@@ -47,16 +47,16 @@ class WholeRun:
     def __init__(self, items: Sequence[pytest.Item], history: "History", prefetch: int) -> None:
         self._items, self.history, self._prefetch = items, history, prefetch
         self._left: dict[DeviceRequirement, Counter[int]] = defaultdict(Counter)
-        """By need and by how often a test has it, how many tests are left."""
+        """Number of remaining tests, by need and by how often a test has it."""
         for item in items:
             self._count(item, 1)
         self._places = {item: place for place, item in enumerate(items)}
         self._begins = list(accumulate(map(self._seconds, items), initial=0.0))
-        """When each test begins, without boots."""
+        """When each test begins, not counting boots."""
         self._unknown = list(accumulate(map(self._is_unknown, items), initial=0))
-        """How many tests before each have an unknown duration."""
+        """Number of tests with unknown durations before each test."""
         self._next_new = [len(items)] * len(items)
-        """Behind each test the next that has other devices than the one before it."""
+        """For each test, the next one whose devices differ from its predecessor's."""
         for place in range(len(items) - 2, -1, -1):
             of_next = needs_of(items[place + 1])
             is_new = of_next and of_next != needs_of(items[place])
@@ -84,7 +84,7 @@ class WholeRun:
         return max((count for count, tests in self._left[need].items() if tests > 0), default=0)
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
-        """Yield the next with other devices if it begins before these can be ready."""
+        """Yield the next test with other devices if it begins before they can be ready."""
         place = self._places.get(item, len(self._items) - 1)
         following = self._next_new[place]
         if following < len(self._items) and not is_fresh(self._items[following]) and self._is_near(place, following):
@@ -96,7 +96,7 @@ class WholeRun:
             following = self._next_new[following]
 
     def _is_near(self, place: int, following: int) -> bool:
-        """Return whether a test begins before its devices can boot; a device must not wait for an unknown time."""
+        """Return whether a test begins before its devices can boot; devices must not idle for an unknown time."""
         if self._unknown[following] > self._unknown[place + 1]:
             return False
         return self._begins[following] - self._begins[place] <= self._boot(self._items[following])
@@ -107,17 +107,17 @@ class WholeRun:
 
 
 def is_forked(item: pytest.Item) -> bool:
-    """Return whether a test runs in its own process (pytest-forked), which cannot use devices that boot here."""
+    """Return whether a test runs in its own process (pytest-forked), which cannot use devices booted here."""
     return bool(item.config.getoption("forked", default=False)) or item.get_closest_marker("forked") is not None
 
 
 def may_be_skipped(item: pytest.Item) -> bool:
-    """Return whether a test may never get to use its devices."""
+    """Return whether a test may be skipped before it uses its devices."""
     return any(item.iter_markers("skip")) or any(item.iter_markers("skipif"))
 
 
 def says_more(item: pytest.Item) -> bool:
-    """Return whether fixtures of the suite change its request, or the wait for it, when it runs."""
+    """Return whether the suite's fixtures change the test's request, or the wait for it, at run time."""
     info = getattr(item, "_fixtureinfo", None)
     definitions: Mapping[str, Sequence[object]] = info.name2fixturedefs if info else {}
     return any(len(definitions.get(name, ())) > 1 for name in _SAYING_MORE)

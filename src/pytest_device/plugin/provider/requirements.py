@@ -1,4 +1,4 @@
-"""The device requirements of a test when it runs, with what fixtures add to its markers."""
+"""The device requirements of a test at run time: its markers, completed by fixtures."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
     from pytest_device.scheduling.history import History
 
 _DECIDED: Final = frozenset({"platform", "type", *SHARING})
-"""Arguments that are needed before the first test runs."""
+"""Arguments that must be known before the first test runs."""
 
 
 _WORDS: Final = {"max_duration_minutes": "duration", "max_idle_time_minutes": "idle"}
-"""By which a refusal names a limit, in whatever spelling ("Errors": the message identifies the option)."""
+"""Words in a refusal that identify a limit, in any spelling ("Errors": the message identifies the option)."""
 
 
 class Plan(NamedTuple):
-    """The needs of a test by its devices' names, and those of later tests that should boot now."""
+    """A test's needs by device name, and those of later tests that should boot now."""
 
     item: pytest.Item
     needs: Mapping[str, DeviceRequirement]
     lasting: Sequence[DeviceRequirement]
-    """The same needs, of sessions that last as long as the test is known to take."""
+    """The same needs, for sessions that last as long as the test is known to take."""
     ahead: Sequence[DeviceRequirement]
 
 
 class Requirements:
-    """The needs of the tests of a process."""
+    """The needs of a process's tests."""
 
     def __init__(self, settings: Settings, names: Names, history: "History") -> None:
         self._settings, self._names, self._history = settings, names, history
         self._planned: dict[DeviceRequirement, DeviceRequirement] = {}
-        """Of each need what it was before fixtures added to it."""
+        """The original of each need that fixtures changed."""
 
     def of(self, item: pytest.Item, defaults: Mapping[str, Any]) -> dict[str, DeviceRequirement]:
-        """Return what a test needs when it runs, with what fixtures of the suite add; raises ConfigError."""
+        """Return a test's needs at run time, with the additions of the suite's fixtures; raises ConfigError."""
         planned = item.stash.get(NEEDS, None)
-        if planned is None:  # requested while it runs, with getfixturevalue
+        if planned is None:  # requested at run time, with getfixturevalue
             item.stash[ARGUMENTS] = devices_of(item, self._settings)
             one = item.stash[ARGUMENTS].items()
             planned = {name: need_of(item, arguments, self._settings, self._names) for name, arguments in one}
@@ -76,7 +76,7 @@ class Requirements:
         return needs
 
     def of_ones_own(self, item: pytest.Item, arguments: Mapping[str, Any]) -> DeviceRequirement:
-        """Return the need of a session that no other test gets; raises ConfigError."""
+        """Return the need for an unshared session; raises ConfigError."""
         if wrong := sorted(set(SHARING).intersection(arguments)):
             raise ConfigError(f"device_lease() sessions are never shared: remove {' and '.join(wrong)}")
         platforms = platforms_of(arguments, self._settings)
@@ -86,16 +86,16 @@ class Requirements:
         return need_of(item, {"share": Share.TEST, "attach": "", **arguments, **chosen}, self._settings, self._names)
 
     def planned(self, need: DeviceRequirement) -> DeviceRequirement:
-        """Return what a need was before fixtures added to it."""
+        """Return a need as it was before fixtures changed it."""
         return self._planned.get(need, need)
 
     def is_outdated(self, need: DeviceRequirement, wanted: Collection[DeviceRequirement]) -> bool:
-        """Return whether an earlier test added something else to the same plan: that is not expected to come again."""
+        """Return whether an earlier test changed the same planned need differently, so that it will not occur again."""
         plans = {self._planned[one] for one in wanted}
         return need not in wanted and self._planned.get(need) in plans
 
     def plan(self, item: pytest.Item, needs: Mapping[str, DeviceRequirement], lookahead: Lookahead) -> Plan:
-        """Return what is to boot for a test, and during it for later ones."""
+        """Return the needs to boot for a test, and during it for later ones."""
         lasting = self.lasting(item, needs.values())
         wanted = Counter(lasting)
         known = len(wanted)
@@ -112,13 +112,13 @@ class Requirements:
 
 
 def _sized(need: DeviceRequirement, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a suite's defaults over the duration that the plan gave to a need."""
+    """Return a suite's defaults, preceded by the duration that was planned for a need."""
     name = "max_duration_minutes"
     return defaults if name in need.defaults else {name: need.request.max_duration_minutes, **defaults}
 
 
 def note_defaults(error: DeviceError, needs: Iterable[DeviceRequirement]) -> None:
-    """Note on a refusal that names a limit which nobody chose whose it is, and how to choose one."""
+    """Add a note to a refusal that names a default limit, which says how to set the limit."""
     if not isinstance(error, InvalidRequestError):
         return
     defaults = {name: need.request for need in needs for name in need.defaults}

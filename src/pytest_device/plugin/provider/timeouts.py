@@ -1,4 +1,4 @@
-"""Stops pytest-timeout's clock while a test waits for its device."""
+"""Pauses pytest-timeout while a test waits for its device."""
 
 import math
 import time
@@ -19,28 +19,28 @@ _TIMER: Final = pytest.StashKey[_Timer]()
 
 
 class TimerNotes:
-    """The hooks that know which timer a test has."""
+    """Hooks that track the timer of a test."""
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> None:
-        """Note a timer that pytest-timeout sets next."""
+        """Record the timer that pytest-timeout is about to set."""
         item.stash[_TIMER] = _Timer(settings, time.monotonic() + settings.timeout)
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_timeout_cancel_timer(self, item: pytest.Item) -> None:
-        """Forget a timer that pytest-timeout cancels next."""
+        """Forget the timer that pytest-timeout is about to cancel."""
         if _TIMER in item.stash:
             del item.stash[_TIMER]
 
 
 @contextmanager
 def timer_paused(item: pytest.Item) -> Generator[None]:
-    """Stop the timer of a test for a block, and set it to the rest of its time afterwards."""
+    """Pause a test's timer during the block; restart it with the remaining time."""
     timer = item.stash.get(_TIMER, None)
     if timer is None:
         yield
         return
-    tenths = max(1, math.ceil(10 * (timer.until - time.monotonic())))  # pytest-timeout's message quotes it
+    tenths = max(1, math.ceil(10 * (timer.until - time.monotonic())))  # shown in pytest-timeout's message
     item.ihook.pytest_timeout_cancel_timer(item=item)
     try:
         yield

@@ -1,1 +1,1 @@
-"""A run of several processes: the coordinator with the terminal, and what a worker knows of it."""
+"""Runs with several processes: the coordinator, which has the terminal, and the workers' side of it."""

@@ -1,4 +1,4 @@
-"""What a ``--dist`` of the user's means for devices: what it costs, and which ones are over."""
+"""Advice on the user's ``--dist``: its cost, and the devices that are no longer needed."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,29 +13,29 @@ _TRAPS: Final = {
     "loadfile": "keeps files on one worker, whatever their devices: about 1.5 times the duration",
     "loadgroup": "with one group per device runs all tests of a device on one worker: about twice the duration",
 }
-"""By the value of ``--dist``; benchmarks/makespan.py measures it."""
+"""By the value of ``--dist``; measured by benchmarks/makespan.py."""
 
 
 def trap(dist: str, plan: TestPlan, nodeids: Sequence[str]) -> str:
-    """Return what a value of ``--dist`` costs with these tests, empty if it costs nothing."""
+    """Return the cost of a ``--dist`` value for these tests, empty if there is none."""
     if dist == "loadgroup" and not _has_groups(plan, nodeids):
         dist = "load"
     return _TRAPS.get(dist, "") if _is_true(dist, plan) else ""
 
 
 def _is_true(dist: str, plan: TestPlan) -> bool:
-    """Return whether it costs: where tests have one group, or each has its own, no worker changes them."""
+    """Return whether it has a cost: if all tests are in one group, or each in its own, no worker changes devices."""
     match dist:
         case "each" | "loadgroup":
             return plan.has_devices()
         case "load":
             return sum(bool(group.needs) and not group.is_fresh for group in plan.groups) > 1
-        case _:  # what a module or a class has to itself stays on one worker anyway
+        case _:  # an unshared module or class stays on one worker anyway
             return sum(bool(group.needs) and group.is_spread for group in plan.groups) > 1
 
 
 def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
-    """Return whether tests with devices are in groups, which pytest-xdist adds to their node ids."""
+    """Return whether device tests are in groups, which pytest-xdist appends to their node IDs."""
     return any(
         plan.groups[group].needs and nodeid.rfind("@") > nodeid.rfind("]")
         for nodeid, (group, _) in zip(nodeids, plan.tests, strict=True)

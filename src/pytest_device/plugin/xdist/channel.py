@@ -1,9 +1,10 @@
-"""The channel between the coordinator of a pytest-xdist run and a worker, beside pytest-xdist's own.
+"""The channel between the coordinator of a pytest-xdist run and a worker, separate from pytest-xdist's own.
 
-It is one of execnet, so it reaches workers on other machines, too. A worker sends what its tests need before it reports
-to pytest-xdist that it has collected them, and what a person is to read while it waits; it receives which tests it gets
-before it gets them, and, where the user has chosen another way to distribute them, which devices are over. Before it
-creates a session it asks whether it may, since equal ones of other workers may have failed; it gets one answer.
+It is an execnet channel, so it also reaches workers on other machines. A worker sends the requirements of its tests
+before it reports the end of collection to pytest-xdist, and progress for users while it waits; it learns which tests it
+gets before it gets them or, if the user chose how to distribute tests, which devices are no longer needed. Before it
+creates a session it asks for permission, since equal sessions of other workers may have failed; each question gets one
+answer.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ from pytest_device.sessions.breaker import Answer, Breaker, Cause
 from pytest_device.sessions.reporter import PreviewReporter
 
 CHANNEL: Final = "device_channel"
-"""Key of a worker's input: the worker's end."""
+"""Key in a worker's input: the worker's end."""
 ASSIGNED: Final = "assigned"
 OVER: Final = "over"
 ASK: Final = "ask"
@@ -23,7 +24,7 @@ ANSWER: Final = "answer"
 
 
 class Channel(Protocol):
-    """The part of execnet's ``Channel`` in use: ``send`` raises OSError if the other end is gone."""
+    """The part of execnet's ``Channel`` in use; ``send`` raises OSError if the other end is gone."""
 
     def send(self, item: object) -> None: ...
     def setcallback(self, callback: Callable[[Any], Any]) -> None: ...
@@ -37,9 +38,9 @@ class WorkerChannel:
         self._name, self._breaker = name, breaker
         self._plan: str | None = None
         self.shard = ""
-        """Which part of the suite it is."""
+        """The line that describes the shard."""
         self.pid: int | None = None
-        """The worker's process, known with the plan."""
+        """Process ID of the worker, known with the plan."""
         channel.setcallback(self._on_message)
 
     def _on_message(self, message: tuple[Any, ...] | str) -> None:
@@ -63,7 +64,7 @@ class WorkerChannel:
 
     @property
     def plan(self) -> TestPlan | None:
-        """What the worker has collected, None until it has; read here, since that of one worker will do."""
+        """The worker's collection, None until it is complete; parsed on access, since that of one worker is enough."""
         return None if self._plan is None else TestPlan.from_wire(self._plan)
 
     def send(self, what: str, numbers: Iterable[int]) -> None:
@@ -71,7 +72,7 @@ class WorkerChannel:
         self._send(what, list(numbers))
 
     def lost(self) -> None:
-        """Give up what the worker had begun to create."""
+        """Release the attempts that the worker had begun."""
         self._breaker.lost(self._name)
 
     def _send(self, what: str, values: list[Any]) -> None:

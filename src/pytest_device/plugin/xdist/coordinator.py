@@ -1,4 +1,4 @@
-"""The coordinator of a pytest-xdist run: the one local service, the workers' channels and their usage errors."""
+"""The coordinator of a pytest-xdist run: the local service, the workers' channels and their usage errors."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ class _Worker(Protocol):
 
 
 def _is_here(node: _Worker) -> bool:
-    """Return whether a worker is on this machine, as far as its specification says."""
+    """Return whether a worker runs on this machine, according to its spec."""
     spec = node.gateway.spec
     return bool(spec.popen) and not spec.via
 
@@ -66,7 +66,7 @@ def _host() -> "ServiceHost":
 
 
 class Coordinator:
-    """Registered only where pytest-xdist distributes tests."""
+    """Registered only if pytest-xdist distributes tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -80,7 +80,7 @@ class Coordinator:
         """By worker."""
         self._chosen = config.stash.get(CHOSEN_DIST, "no")
         self._assigns = False
-        """Whether tests are assigned by their devices, by a scheduler of ours."""
+        """Whether our scheduler assigns tests by device."""
         self._left: Left | None = None
         self._has_announced_shard = False
         self._breaker: Breaker | None = None
@@ -89,7 +89,7 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: _Worker) -> None:
-        """Give the worker a channel to here, and the run's local service, started with the first worker."""
+        """Give the worker a channel, and the URL of the run's local service, which starts with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
             settings = settings_of(self._config)
@@ -115,7 +115,7 @@ class Coordinator:
         if self._service is None:
             self._service = LocalService.start(
                 progress=self._terminal.progress,
-                types=[],  # the workers alone know which
+                types=[],  # only the workers know the types
                 **settings.of_local_service(),
             )
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
@@ -144,7 +144,7 @@ class Coordinator:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
-        """Report what the user's ``--dist`` costs, and start to track which devices are still needed."""
+        """Report the cost of the user's ``--dist``, and start tracking which devices are still needed."""
         channel = self._channels[node]
         if channel.shard and not self._has_announced_shard:
             self._has_announced_shard = True
@@ -160,7 +160,7 @@ class Coordinator:
             self._terminal.show(f"{dist} {costs}. Without --dist, tests are assigned by device")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Let workers stop the devices that no test will need that has not begun."""
+        """Let workers stop devices that no unstarted test needs."""
         if self._left and (over := self._left.begun(nodeid)) and self._chosen != "each":
             for channel in self._channels.values():
                 channel.send(OVER, over)
@@ -174,11 +174,11 @@ class Coordinator:
         self._terminal.count(output.get(EVENTS, ()))
         self._problems |= dict.fromkeys(output.get(PROBLEMS, ()))
 
-    @pytest.hookimpl(trylast=True)  # after pytest-xdist has ended the workers
+    @pytest.hookimpl(trylast=True)  # after pytest-xdist has stopped the workers
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Stop what workers left, and end with the status of a usage error or a signal if there was one.
+        """Stop the sessions that workers left; exit with the status of a usage error or a signal if there was one.
 
-        A worker that was killed stops nothing, and of an interrupted one no report arrives any more.
+        A killed worker stops nothing, and the reports of an interrupted one no longer arrive.
         """
         if self._housekeeping:
             settings = settings_of(self._config)
@@ -196,16 +196,16 @@ class Coordinator:
             terminalreporter.write_line(f"ERROR: {escaped(problem)}", red=True)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Shut down in order, and ask the workers to end: pytest-xdist would wait ten seconds for them."""
+        """Shut down in order, and terminate the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
-        if self._housekeeping and self._housekeeping.run and os.name != "nt":  # there, SIGTERM does not ask
+        if self._housekeeping and self._housekeeping.run and os.name != "nt":  # on Windows, SIGTERM kills
             here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
             for pid in here.intersection(self._housekeeping.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 
     def pytest_unconfigure(self) -> None:
-        """End the local service and the services of the run, after the workers."""
+        """Stop the local service and the services of the run, after the workers."""
         self._signals.restore()
         if self._services is not None:
             self._services.close()

@@ -1,4 +1,4 @@
-"""A worker's way to the run's decisions on attempts, which the coordinator makes for all workers."""
+"""A worker's connection to the run's breaker, which the coordinator holds for all workers."""
 
 import os
 import queue
@@ -9,7 +9,7 @@ from pytest_device.plugin.xdist.channel import ASK, Channel
 from pytest_device.sessions.breaker import Answer, Cause, Ticket, Turn
 
 _ANSWER_SECONDS: Final = 10.0
-"""A coordinator that does not answer by then is busy or gone: a test must not wait for it."""
+"""Seconds to wait for an answer: a coordinator that takes longer is busy or gone, and a test must not wait for it."""
 
 
 class RemoteJudge:
@@ -24,7 +24,7 @@ class RemoteJudge:
             asked.put(Turn(answer[0]) if len(answer) == 1 else Cause(*answer))
 
     def ask(self, key: str, ticket: Ticket) -> Answer:
-        """Return the coordinator's answer, GO where none comes."""
+        """Return the coordinator's answer, or GO without one."""
         _, number = ticket
         self._asked[number] = answers = queue.SimpleQueue[Answer]()
         try:
@@ -48,7 +48,7 @@ class RemoteJudge:
         self._send("met", key, test)
 
     def _send(self, *message: Any) -> bool:
-        """Send a message, unless the coordinator is gone, or this is a forked child, which gets no answers."""
+        """Send a message, unless the coordinator is gone or this is a forked child, which gets no answers."""
         if os.getpid() != self._pid:
             return False
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The scheduler of pytest-xdist runs: each worker gets the tests of the devices that it holds."""
+"""The scheduler for pytest-xdist: each worker gets tests for the devices that it holds."""
 
 import time
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class DeviceScheduling(LoadScheduling):
-    """Assigns tests by the devices that they need; a run without devices is xdist's own ``load``.
+    """Assigns tests by the devices that they need; a run without devices uses pytest-xdist's own ``load``.
 
-    ``channels`` lead to the workers, which send over them what their tests need.
+    Workers send the requirements of their tests through ``channels``.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class DeviceScheduling(LoadScheduling):
             raise pytest.Session.Interrupted(f"{name} replaced a worker, but collected different tests")
 
     def schedule(self) -> None:
-        """Begin when all workers have collected; count on those that come later, too."""
+        """Start once all workers have collected; later workers join."""
         if self.collection is None and not self._check_nodes_have_same_collection():
             self.log("**Different tests collected, aborting run**")
         elif self._dispatcher or (self.collection is None and self._begin()):
@@ -96,12 +96,12 @@ class DeviceScheduling(LoadScheduling):
                 self._joined.add(node)
                 dispatcher.add_worker(node)
         for node in self._joined:
-            if node.shutting_down:  # the run ends early, or the worker is gone and xdist has not come to it
+            if node.shutting_down:  # the run ends early, or the worker is gone and xdist has not noticed yet
                 dispatcher.end_worker(node)
         for node, tests, is_over in dispatcher.assign(time.monotonic()):
             if tests:
                 self._channels[node].send(ASSIGNED, tests)
-                with suppress(OSError):  # the worker is gone; its tests are assigned again when xdist comes to it
+                with suppress(OSError):  # the worker is gone; xdist will reassign its tests
                     node.send_runtest_some(tests)
                     self.node2pending[node] += tests
             if is_over:
@@ -113,7 +113,7 @@ class DeviceScheduling(LoadScheduling):
         return self._dispatcher, self._plan
 
     def mark_test_complete(self, node: "WorkerController", item_index: int, duration: float = 0) -> None:
-        """Assign the worker more."""
+        """Assign more tests to the worker."""
         if self._dispatcher is None or self.collection is None:
             super().mark_test_complete(node, item_index, duration)
             return
@@ -125,7 +125,7 @@ class DeviceScheduling(LoadScheduling):
             self._assign()
 
     def mark_test_pending(self, item: str) -> None:
-        """Assign a test once more, after its worker has crashed."""
+        """Reassign a test after its worker crashed."""
         if self._dispatcher is None or self.collection is None:
             super().mark_test_pending(item)
             return
@@ -133,13 +133,13 @@ class DeviceScheduling(LoadScheduling):
         self._assign()
 
     def remove_node(self, node: "WorkerController") -> str | None:
-        """Take back what the worker had not begun; return the test in which it crashed, None when it did not."""
+        """Take back the worker's unstarted tests; return the test in which it crashed, None if it did not."""
         if self._dispatcher is None or self.collection is None or node not in self._joined:
             return super().remove_node(node)
         self._joined.remove(node)
         pending: Sequence[int] = self.node2pending.pop(node)
         undone = self._dispatcher.remove_worker(node)
-        if undone and not pending:  # it never learned what it was to do
+        if undone and not pending:  # it never received its tests
             self._dispatcher.put_back(undone[0])
         self._assign()
         return self.collection[pending[0]] if pending else None

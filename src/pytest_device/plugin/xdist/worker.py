@@ -1,4 +1,4 @@
-"""The later tests of a pytest-xdist worker, as the coordinator sends them."""
+"""The later tests of a pytest-xdist worker, as sent by the coordinator."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,16 +33,16 @@ class WorkerLink:
 
     @classmethod
     def of(cls, config: pytest.Config) -> Self | None:
-        """Return the link of this process, None where it is no worker."""
+        """Return the link of this process, None if it is not a worker."""
         given: dict[str, Any] = getattr(config, "workerinput", {})
         return cls(config, given[CHANNEL], given["workerid"]) if given.get(CHANNEL) else None
 
     def send_plan(self, plan: TestPlan) -> None:
-        """Send what this worker has collected."""
+        """Send this worker's collection."""
         self._channel.send((os.getpid(), plan.to_wire(), self._config.stash.get(SHARD_LINE, "")))
 
     def progress(self, text: str) -> None:
-        """Let a person read at once what this worker waits for, unless the coordinator is gone."""
+        """Show at once what this worker waits for, unless the coordinator is gone."""
         with suppress(OSError):
             self._channel.send(f"{self._worker} {text}")
 
@@ -70,8 +70,8 @@ class WorkerLink:
 class WorkerLookahead:
     """The tests that the coordinator assigns; ``needs`` are numbered as in its plan.
 
-    Where the user has chosen how tests are distributed it sends only which needs are over: the worker keeps a session
-    for other tests unless sessions are limited, when none is held on the chance of one.
+    If the user chose how to distribute tests, the coordinator only sends which needs are over: the worker then keeps
+    sessions for other tests, unless the number of sessions is limited, when it does not keep them for possible tests.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class WorkerLookahead:
     ) -> None:
         self._items, self._needs, self.history = items, needs, history
         self._prefetch, self._is_limited = settings.prefetch, settings.most_devices < inf
-        self._channel = channel  # which is closed when nobody holds it
+        self._channel = channel  # closed when no reference is left
         self._lock = Lock()
         self._pending: list[int] | None = None
-        """The tests that it got and that are not done; None where others assign them."""
+        """Assigned tests that are not done; None if another scheduler assigns tests."""
         self._over: set[int] = set()
 
     def on_message(self, what: str, numbers: Sequence[int]) -> None:
@@ -107,7 +107,7 @@ class WorkerLookahead:
                 self._pending = [number for number in self._pending if self._items[number] is not item]
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
-        """Return it for what is pending, else for the next test and what is over."""
+        """Return the number for pending tests; without assignments, use the next test and the needs that are over."""
         if self._pending is not None:
             return max((planned(item)[need] for item in self._following()), default=0)
         if nextitem is None:

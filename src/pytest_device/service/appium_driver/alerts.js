@@ -42,7 +42,7 @@ export function is(element) {
   return element.startsWith(PREFIX);
 }
 
-/** Return whether an error is of a kind; errors of chromedriver's side are of other classes. */
+/** Return whether an error is of a kind; chromedriver's errors have other classes. */
 export function isError(error, kind) {
   return error.error === kind.error();
 }
@@ -78,7 +78,7 @@ async function buttonsOf(driver) {
   return (await driver.device.dialogType()) === 'alert' ? ONE_BUTTON : BUTTONS;
 }
 
-/** Press the button of an alert with a label, else the usual one: `accept` or `dismiss`. */
+/** Press the alert button with a label, or else the usual one: `accept` or `dismiss`. */
 export async function pressLabelled(driver, usual, label) {
   const buttons = await buttonsOf(driver);
   const part = label ? Object.keys(buttons).find((name) => buttons[name] === label) : usual;

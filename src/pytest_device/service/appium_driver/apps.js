@@ -25,7 +25,7 @@ export async function prepare() {
   if (opts.autoGrantPermissions) await grant(this);
 }
 
-/** Return the facts about the device and the app for the session's capabilities. */
+/** Return details of the device and the app for the session's capabilities. */
 export async function facts() {
   const { width, height, userAgent, system } = await this.askPage('screen');
   const id = this.application;
@@ -93,7 +93,7 @@ export const commands = {
     return activityOf(this, await this.getCurrentPackage());
   },
 
-  /** Open a deep link, or a web address. */
+  /** Open a deep link or a web URL. */
   async deepLink(url, id) {
     await this.device.openUrl(url, id);
     await show(this, id ?? this.application);
@@ -154,7 +154,7 @@ async function installed(driver, id) {
   throw new errors.UnknownError(`the app ${id} is not installed on this device; installed: ${there}. Give appium:app`);
 }
 
-/** Install an app; one from the same place keeps the id that it was given before. */
+/** Install an app; one from the same location keeps its previous ID. */
 async function install(driver, app, named) {
   const place = app.replace(/^file:\/\//, '').replace(/\/+$/, '');
   const id = await driver.device.install(app, named ?? driver.ids.get(place));
@@ -162,7 +162,7 @@ async function install(driver, app, named) {
   return id;
 }
 
-/** Go on with an app that was brought to the front. */
+/** Continue with an app that was brought to the front. */
 async function show(driver, id) {
   driver.application = id;
   await follow(driver);

@@ -1,4 +1,4 @@
-// The app in the background, behind the launcher: the commands go to the browser's window that a person would see.
+// The app in the background, behind the launcher: commands go to the browser window that a user would see.
 
 import { setTimeout } from 'node:timers/promises';
 import { errors } from 'appium/driver.js';
@@ -40,7 +40,7 @@ async function hide(driver) {
   await follow(driver);
 }
 
-/** Go to the window that is in front now; the web view stays the app's in the background, too. */
+/** Switch to the window that is in front now; the web view stays the app's, even in the background. */
 export async function follow(driver) {
   const { app, launcher } = driver.away ?? {};
   const open = await driver.toBrowser('/window/handles', 'GET');

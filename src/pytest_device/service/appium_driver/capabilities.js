@@ -6,7 +6,7 @@ const FILES = 'it would write files of the machine that runs the service';
 const PROGRAMS = 'it would run a program of the machine that runs the service';
 const PORTS = 'it would open a port of the machine that runs the service';
 
-/** By name without the vendor's prefix: what the capability would do. */
+/** Effects of the refused capabilities, by name without the vendor prefix. */
 const REFUSED = {
   logPath: FILES,
   verbose: FILES,
@@ -19,11 +19,11 @@ const REFUSED = {
   chromedriverPort: PORTS,
   chromedriverPorts: PORTS,
 };
-/** The same within the options of a browser. */
+/** The same for browser options. */
 const REFUSED_OPTIONS = {
   binary: PROGRAMS, debuggerAddress: PORTS, extensions: PROGRAMS, logPath: FILES, minidumpPath: FILES,
 };
-/** The same for the names of a browser's arguments. */
+/** The same for browser arguments. */
 const REFUSED_ARGUMENTS = [
   [/^remote-(debugging|allow)|^proxy-|^host-resolver-rules$/, PORTS],
   [/^(user-data-dir|disk-cache-dir|log-|enable-logging|crash-dumps-dir|screenshot|print-to-pdf)/, FILES],

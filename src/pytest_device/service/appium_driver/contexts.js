@@ -1,4 +1,4 @@
-// The contexts: the app as a native one, and as the web page that it is.
+// The contexts: the app as a native app, and as a web page.
 
 import { errors } from 'appium/driver.js';
 import { follow } from './background.js';
@@ -30,7 +30,7 @@ export const commands = {
     const wanted = name || NATIVE;
     const known = [NATIVE, webView(this), CHROMIUM, 'WEBVIEW'];
     if (!known.includes(wanted)) {
-      // Clients know the error by its own message, so what is there is said in its second text.
+      // Clients recognize the error by its message, so the stack trace lists the existing contexts.
       const error = new errors.NoSuchContextError();
       error.stacktrace = `no context ${name}: there are ${known.slice(0, 2).join(', ')}`;
       throw error;

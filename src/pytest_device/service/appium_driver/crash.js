@@ -1,11 +1,11 @@
-// The crash of the app: what chromedriver says of a page that is gone becomes what a native driver says of the app.
+// App crashes: turns chromedriver's errors for a lost page into a native driver's errors for the app.
 
 import { errors } from 'appium/driver.js';
 
 const GONE = ['no such window', 'invalid session id', 'disconnected'];
 const CRASHED = /tab crashed|page crash/;
 
-/** Let the errors of chromedriver name the app that has crashed, also where they are forwarded as they are. */
+/** Make chromedriver's errors name the crashed app, even where they are forwarded unchanged. */
 export function explain(driver, proxy) {
   const forward = proxy.proxyCommand.bind(proxy);
   const crashed = () =>
@@ -21,7 +21,7 @@ export function explain(driver, proxy) {
       const isCrash = CRASHED.test(message) || (GONE.includes(code) && (await driver.device.crash()));
       throw isCrash ? crashed() : error;
     }
-    // Of a page that crashes meanwhile chromedriver may return a screenshot that is null.
+    // For a page that crashes meanwhile, chromedriver may return null as the screenshot.
     if (url.endsWith('/screenshot') && !answer[1]?.value && (await driver.device.crash())) throw crashed();
     return answer;
   };

@@ -1,4 +1,4 @@
-// The Appium driver: which commands it executes itself, and which chromedriver does.
+// The Appium driver: executes some commands itself, and forwards the others to chromedriver.
 
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -87,10 +87,10 @@ export class LocalDriver extends ChromiumDriver {
     this.application = null;
     this.context = contexts.NATIVE;
     this.recorder = null;
-    /** The browser's windows of the app in the background and of the launcher, null with the app in front. */
+    /** The browser windows of the app in the background and of the launcher, null while the app is in front. */
     this.away = null;
     this.permissions = new Map();
-    /** The ids of the apps by the places that they were installed from. */
+    /** The IDs of the apps, by the locations that they were installed from. */
     this.ids = new Map();
   }
 
@@ -157,14 +157,14 @@ export class LocalDriver extends ChromiumDriver {
     };
   }
 
-  /** Query the page's scripts; `element` is an id, or null. Throws what they refuse. */
+  /** Query the page's scripts; `element` is an ID, or null. Throws an error if they refuse it. */
   async askPage(ask, request = {}, element = null) {
     const target = {
       platform: this.platform, application: this.application ?? '', launcher: background.LAUNCHERS[this.platform],
     };
     const args = [{ ask, target, ...request }, ...(element ? [util.wrapElement(element)] : [])];
     const query = () => this.toBrowser('/execute/sync', 'POST', { script: PAGE_SCRIPT, args });
-    // A page that goes away meanwhile does not answer, and the next query has the reason.
+    // A page that is closed meanwhile does not respond; the next query returns the reason.
     const { value, refused, message } = (await query()) ?? (await query()) ?? {};
     if (refused) throw new REFUSALS[refused](message);
     return value;

@@ -50,7 +50,7 @@ const ANSWERS = {
   screen: async () => ({
     width: innerWidth, height: innerHeight,
     userAgent: navigator.userAgent, language: navigator.language,
-    // The user agent no longer has it; this does, in secure contexts.
+    // The user agent no longer contains it; the client hints do, in secure contexts.
     system: (await navigator.userAgentData?.getHighEntropyValues(['platformVersion']))?.platformVersion ?? null,
   }),
   isHome: () => isHome(),
@@ -66,7 +66,7 @@ const ANSWERS = {
   },
 };
 
-/** Return whether the page is the home screen, which is the launcher's and no app's. */
+/** Return whether the page is the home screen, which belongs to the launcher, not to an app. */
 function isHome() {
   return 'home' in document.documentElement.dataset;
 }

@@ -1,6 +1,6 @@
 // Runs in the page, after page-tree.js. Fills the fields that are not typed into: dates, sliders, choices.
 
-/** What the driver refuses with one of its errors: `selector`, `argument` or `state`. */
+/** A refusal that the driver turns into one of its errors: `selector`, `argument` or `state`. */
 class Refusal extends Error {
   constructor(kind, message) {
     super(message);
@@ -49,7 +49,7 @@ function picked(element, value) {
   return value;
 }
 
-/** Android sets a slider to a value, iOS to a part of its way. */
+/** Android sets a slider to a value, iOS to a fraction of its range. */
 function slid(element, value, platform) {
   const [least, most] = [Number(element.min || 0), Number(element.max || 100)];
   const [from, to] = platform === 'Android' ? [least, most] : [0, 1];

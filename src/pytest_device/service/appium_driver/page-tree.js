@@ -131,7 +131,7 @@ function onScreen(element) {
   return right > left && bottom > top;
 }
 
-/** Return the facts that both platforms' attributes are derived from. */
+/** Return the properties from which both platforms' attributes are derived. */
 function factsOf(element) {
   const style = getComputedStyle(element);
   const text = textOf(element);

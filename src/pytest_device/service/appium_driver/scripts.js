@@ -1,4 +1,4 @@
-// Which `mobile:` scripts the driver of each platform has, and with which arguments.
+// The `mobile:` scripts of each platform's driver, and their arguments.
 //
 // In a list of arguments, `name` is mandatory and `name?` is optional; of `one|two+three`, one alternative is mandatory:
 // `one`, or `two` with `three`. The names are those that UiAutomator2 and XCUITest document.
@@ -13,7 +13,7 @@ const ELEMENT_KEY = 'element-6066-11e4-a52e-4f735466cecf';
 const android = (list = '') => ({ Android: list });
 const ios = (list = '') => ({ iOS: list });
 const both = (list = '') => ({ Android: list, iOS: list });
-/** Of a script that is refused anyway, no arguments are checked. */
+/** Scripts that are refused anyway: their arguments are not checked. */
 const REFUSED = null;
 
 // The client sends both names to either driver.
@@ -136,7 +136,7 @@ export function refusal(name, why) {
   return new errors.UnsupportedOperationError(`the local device does not support ${shown(name)}: ${why}. See ${DOCUMENT}`);
 }
 
-/** Return the name of a script and its arguments, with elements as their ids; throw what is wrong with them. */
+/** Return the name of a script and its arguments, with elements as their IDs; throw if they are invalid. */
 export function parsed(script, args, platform) {
   const name = script.slice(PREFIX.length).trim();
   const list = argumentsOf(name, platform);
@@ -195,7 +195,7 @@ function nearest(name, names) {
   return least <= FARTHEST ? names[distances.indexOf(least)] : null;
 }
 
-/** Return how many letters differ between two words (Levenshtein). */
+/** Return the Levenshtein distance of two words. */
 function distance(one, other) {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
   for (const [above, letter] of [...one].entries()) {

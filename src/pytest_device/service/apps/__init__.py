@@ -1,1 +1,1 @@
-"""The apps that sessions start with: found, downloaded, unpacked, served. Independent of devices and controllers."""
+"""The apps that sessions start with: finds, downloads, unpacks, serves them. Independent of devices and controllers."""

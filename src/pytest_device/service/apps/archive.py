@@ -19,14 +19,15 @@ from pytest_device.service.apps.entries import (
 )
 
 _TAR_NOTES: Final = 4096
-"""How many bytes of metadata a tar may have for each file."""
+"""Maximum bytes of metadata per file in a tar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of an archive's content, and of the time to unpack it.
+    """Limits for an archive's content and for the time to unpack it.
 
-    ``files`` counts directories too. ``ratio`` is the unpacked to the packed size, and applies above ``free_bytes``.
+    ``files`` includes directories. ``ratio`` is the maximum ratio of unpacked to packed size, applied above
+    ``free_bytes``.
     """
 
     total_bytes: int = 2 * 1024**3
@@ -38,10 +39,10 @@ class Limits:
 
 
 def unpack(archive: Path, directory: Path, *, limits: Limits, ended: Callable[[], bool]) -> None:
-    """Unpack a zip or tar into an empty directory. Blocks; aborts with ArchiveError soon after ``ended`` is true.
+    """Unpack a zip or tar into an empty directory. Blocks; aborts with ArchiveError soon after ``ended`` returns True.
 
-    Nothing is written outside the directory, only the user can read the files, and links lead to files of the archive.
-    Raises ArchiveError with the reason, and leaves the files written so far to the caller.
+    Nothing is written outside the directory, only the user can read the files, and links only lead to files of the
+    archive. Raises ArchiveError with the reason, and leaves the files written so far to the caller.
     """
     by_ratio = max(limits.free_bytes, limits.ratio * archive.stat().st_size)
     writing = _Writing(directory, limits, min(by_ratio, limits.total_bytes), ended)
@@ -66,7 +67,7 @@ class _Writing:
         self._links: list[tuple[Path, str]] = []
 
     def add(self, entry: Entry) -> None:
-        """Write an entry, or keep a link for the end: until then no path can lead elsewhere."""
+        """Write an entry, or store a link for the end: until then no path can lead elsewhere."""
         go_on(self._ended)
         self._count_name()
         path = self._path(entry.name)

@@ -1,4 +1,4 @@
-"""An app that is ready to be installed."""
+"""An app that is ready for installation."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app on this machine, or a web app that is served elsewhere: either ``path`` or ``url`` is given.
+    """An app on this machine, or a web app that is hosted elsewhere: either ``path`` or ``url`` is set.
 
     ``path`` is an .apk, an .app directory, or the directory of a web build with its ``index.html``.
     ``application_id`` is the package name or bundle identifier, None if only the device knows it.

@@ -1,4 +1,4 @@
-"""The builds and development clients in a directory of this machine.
+"""The builds and development clients in a local directory.
 
 ``<directory>/<UUID>/build.json`` describes a build: ``archive``, the name of a zip, tar.gz, .apk or directory next to
 it, or ``webUrl``, the URL of a web app that is served elsewhere; and optionally ``platform`` (android or ios; without
@@ -25,20 +25,20 @@ CURRENT: Final = "current"
 
 _KEYS: Final = ("archive", "webUrl", "platform", "applicationId", "scheme")
 _NAMED: Final = 5
-"""How many builds a message lists."""
+"""Maximum number of builds in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Builds:
-    """The builds in a directory, which is read again on each call; None if the service was started without one.
+    """The builds in a directory, which is read on each call; None if the service was started without one.
 
-    Methods raise ControllerError naming the value, the rule and the fix.
+    Methods raise ControllerError with the value, the rule and the fix.
     """
 
     directory: Path | None
 
     def build(self, build_id: str, platform: Platform) -> App:
-        """Return a build for a platform, either an archive or directory, or a web app that is served elsewhere."""
+        """Return a build for a platform: an archive or directory, or a web app that is hosted elsewhere."""
         found = self._directory(f"buildId {build_id}") / build_id.lower()
         if not found.is_dir():
             raise ControllerError(f"buildId {build_id}: no such build in {self.directory}; {self._known()}")
@@ -55,7 +55,7 @@ class Builds:
     def client_url(self, platform: Platform, sdk_version: str | None) -> str | None:
         """Return the URL of a development client's archive, a ``file`` URL for a build in the directory.
 
-        None if there is none: the boot of the session fails with the reason.
+        None if there is none: the session's boot then fails with the reason.
         """
         try:
             client = self.client(platform, sdk_version)

@@ -18,7 +18,7 @@ from pytest_device.service.apps.site import INDEX
 
 
 class Form(Enum):
-    """The form of an app, as messages call it."""
+    """The kind of an app, as named in messages."""
 
     APK = "an Android package (.apk)"
     SIMULATOR_BUILD = "an iOS Simulator build (.app)"
@@ -27,7 +27,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The form of app that a device needs; ``what`` describes it in messages."""
+    """The kind of app that a device needs; ``what`` describes it in messages."""
 
     form: Form
     what: str
@@ -38,7 +38,7 @@ NEEDS: Final[Mapping[str, Need]] = {
     "simulator": Need(Form.SIMULATOR_BUILD, "an iOS Simulator: give a zip or tar.gz with the one .app directory"),
     "chromium": Need(Form.WEB_BUILD, f"a browser: give a web build, a zip or tar.gz with an {INDEX} at its top level"),
 }
-"""By the kind of the device."""
+"""By kind of device."""
 
 _MANIFESTS: Final = ("manifest.json", "manifest.webmanifest", "site.webmanifest")
 _MANIFEST_BYTES: Final = 1024 * 1024
@@ -144,7 +144,7 @@ def _tops(directory: Path) -> list[Path]:
 
 
 def _named_by_manifest(directory: Path) -> str | None:
-    """Return the id, or else the name, in the manifest of a web app, None without a readable one."""
+    """Return the ID, or else the name, from a web app's manifest, None without a readable one."""
     for path in (directory / name for name in _MANIFESTS):
         if path.is_file() and path.stat().st_size <= _MANIFEST_BYTES:
             return _name_in(path.read_bytes())

@@ -28,7 +28,7 @@ _PAGES: Final = ("text/html", "application/xhtml+xml")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of a download: its size, its duration, and a pause without data."""
+    """The limits of a download: its size, its duration, and its longest pause without data."""
 
     most_bytes: int = 512 * 1024**2
     seconds: float = 300.0
@@ -40,7 +40,7 @@ class PageError(ControllerError):
 
 
 async def download(url: str, directory: Path, *, bounds: Bounds, note: Log) -> Path:
-    """Download an archive to a directory of its own below ``directory``; ``note`` reports its size and SHA-256.
+    """Download an archive to its own directory below ``directory``; ``note`` reports its size and SHA-256.
 
     Raises ControllerError with the reason and the URL without secrets; PageError for a web page.
     """
@@ -80,7 +80,7 @@ async def _reply(url: str, bounds: Bounds) -> AsyncGenerator[httpx.Response]:
         follow_redirects=True,
         max_redirects=_REDIRECTS,
         timeout=bounds.silence_seconds,
-        # Requests to this machine never use a proxy, whatever the environment says.
+        # Never use a proxy for loopback addresses, whatever the environment says.
         mounts=dict.fromkeys(_THIS_MACHINE, direct),
         headers={"Accept-Encoding": "identity"},
     )
@@ -121,6 +121,6 @@ async def _write(reply: httpx.Response, path: Path, bounds: Bounds) -> tuple[int
 
 
 def _file_name(url: str) -> str:
-    """Return the last part of a URL's path as a valid file name: it may become the name of the app."""
+    """Return the last part of a URL's path as a valid file name, which may become the name of the app."""
     name = PurePosixPath(unquote(urlsplit(url).path)).name
     return re.sub(r"[^\w.-]+", "-", name)[-_NAME_LENGTH:].strip("-.") or "archive"

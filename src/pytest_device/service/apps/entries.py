@@ -19,7 +19,7 @@ from pytest_device.errors import ControllerError
 Form = Literal["zip", "tar"]
 
 CHUNK_BYTES: Final = 64 * 1024
-"""How many bytes of a stream to read at once."""
+"""Maximum bytes of a stream to read at once."""
 
 _HEAD_BYTES: Final = 512
 _ZIP_MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
@@ -30,11 +30,11 @@ _LINK_BYTES: Final = 4096
 _SHOWN_LENGTH: Final = 80
 _ENCRYPTED: Final = 0x1
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The decompressors of other methods return a whole block at once, however large it is."""
+"""Decompressors for other methods return a whole block at once, however large it is."""
 _ZIP_AT_ONCE: Final = 8 * 1024 * 1024
-"""How many bytes may be read at once. The libraries read metadata such as a zip's directory at once."""
+"""Maximum bytes to read at once: zipfile reads metadata such as the directory at once."""
 _TAR_AT_ONCE: Final = max(CHUNK_BYTES, io.DEFAULT_BUFFER_SIZE)
-"""The limit for long names and the like; tarfile takes quadratic time for long numbers."""
+"""Limit for metadata such as long names; tarfile takes quadratic time for long numbers."""
 _UNREADABLE: Final = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -46,15 +46,15 @@ _UNREADABLE: Final = (
     RuntimeError,
     ValueError,
 )
-"""Errors of the libraries on corrupt or malicious archives."""
+"""Exceptions of the libraries for corrupt or malicious archives."""
 
 
 class ArchiveError(ControllerError):
-    """An archive that cannot or must not be unpacked. The message continues after the archive's name."""
+    """An archive that cannot or must not be unpacked. The message follows the archive's name."""
 
 
 class Kind(Enum):
-    """The kind of an entry, as messages call it."""
+    """The kind of an entry, as named in messages."""
 
     DIRECTORY = "a directory"
     FILE = "a file"
@@ -65,7 +65,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of an archive: ``target`` is that of a link, ``stream`` the content of a file."""
+    """An entry of an archive; ``target`` is a link's target, ``stream`` a file's content."""
 
     name: str
     kind: Kind
@@ -75,7 +75,7 @@ class Entry:
 
 
 def form_of(archive: Path) -> Form | None:
-    """Return the form of an archive by its content, not by its name: None if it cannot be unpacked."""
+    """Return the format of an archive based on its content, not its name; None if it is unsupported."""
     with archive.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if head.startswith(_ZIP_MAGIC):
@@ -92,14 +92,14 @@ def names_at_top(archive: Path) -> frozenset[str]:
 def entries(archive: Path, *, most_bytes: int, ended: Callable[[], bool]) -> Iterator[Entry]:
     """Yield the entries of a zip or tar; each stream is valid until the next entry.
 
-    Raises ArchiveError, also for a tar of more than ``most_bytes`` and soon after ``ended`` is true.
+    Raises ArchiveError, also for a tar of more than ``most_bytes`` and soon after ``ended`` returns True.
     """
     return _zip_entries(archive) if form_of(archive) == "zip" else _tar_entries(archive, most_bytes, ended)
 
 
 @contextmanager
 def reading() -> Generator[None]:
-    """Turn errors of the block into an ArchiveError."""
+    """Turn errors in the block into an ArchiveError."""
     try:
         yield
     except _UNREADABLE as error:
@@ -110,13 +110,13 @@ def reading() -> Generator[None]:
 
 
 def go_on(ended: Callable[[], bool]) -> None:
-    """Raise ArchiveError if the archive is not needed any more."""
+    """Raise ArchiveError if the archive is no longer needed."""
     if ended():
         raise ArchiveError("is not needed any more")
 
 
 def too_large(most_bytes: int) -> ArchiveError:
-    """Return the error for an archive that unpacks to too much."""
+    """Return the error for an archive whose content is too large."""
     return ArchiveError(f"unpacks to more than {most_bytes} bytes, the limit for its size")
 
 
@@ -150,7 +150,7 @@ class _Bounded(io.RawIOBase):
 
 
 class _Forward(_Bounded):
-    """A file that is read forward up to a limit: negative sizes would make tarfile loop."""
+    """A file that is read forward up to a limit: negative sizes would send tarfile into a loop."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile, most_bytes: int, ended: Callable[[], bool]) -> None:
         super().__init__(file, _TAR_AT_ONCE)

@@ -1,4 +1,4 @@
-"""A web build, served to browsers on this machine."""
+"""Serves a web build to browsers on this machine."""
 
 import asyncio
 import socket
@@ -17,14 +17,14 @@ from pytest_device.service.web import LoopbackOnly, Server
 
 INDEX: Final = "index.html"
 GRACE_SECONDS: Final = 1
-"""How long answers in progress may take when a site stops."""
+"""Maximum seconds for responses in progress when a site stops."""
 
 _HOST: Final = "127.0.0.1"
 _NOT_FOUND: Final = 404
 _METHOD_NOT_ALLOWED: Final = 405
 _FRESH: Final = {"Cache-Control": "no-store"}
-"""The next build may be served on this port, and a test must never see files of the previous one."""
-# The types that the tables of some machines and older versions of Python lack, or have wrong.
+"""Another build may be served on this port later, and a test must never see files of the previous one."""
+# Types that are missing or wrong on some machines or in older versions of Python.
 _TYPES: Final = {
     ".avif": "image/avif",
     ".css": "text/css; charset=utf-8",
@@ -44,13 +44,13 @@ _TYPES: Final = {
 
 @asynccontextmanager
 async def serving(directory: Path) -> AsyncGenerator[str]:
-    """Serve a directory with an ``index.html`` on a free port of 127.0.0.1; yield its URL, without a slash.
+    """Serve a directory with an ``index.html`` on a free port of 127.0.0.1; yield its URL, without a trailing slash.
 
-    A path without a file and without an extension is a route of the app: it gets the ``index.html``.
+    A path without a file and without an extension is a route of the app, and gets the ``index.html``.
     """
     with socket.create_server((_HOST, 0)) as listener:
         server = Server(LoopbackOnly(_Site(directory=directory, html=True), _foreign), grace_seconds=GRACE_SECONDS)
-        answering = asyncio.create_task(server.serve([listener]))  # earlier connections wait in the socket's backlog
+        answering = asyncio.create_task(server.serve([listener]))  # the socket's backlog holds earlier connections
         try:
             yield f"http://{_HOST}:{listener.getsockname()[1]}"
         finally:
@@ -94,7 +94,7 @@ class _Site(StaticFiles):
 
 
 def _candidates(path: str) -> tuple[str, ...]:
-    """Return the paths to try: the file, the page that an exported site has for a route, the index page."""
+    """Return the paths to try: the file, the route's page in an exported site, the index page."""
     if "\0" in path:
         return ()
     return (path,) if PurePosixPath(path).suffix else (path, f"{path}.html", INDEX)

@@ -22,9 +22,9 @@ from pytest_device.spec import Platform, SessionType
 class Sources:
     """The sources of apps for one session.
 
-    Apps are downloaded and unpacked to ``directory``, which belongs to the session. ``kind`` is that of its device.
-    ``note`` reports downloads. Every method raises ControllerError, with the reason for the session page and without
-    the secrets of a URL.
+    Apps are downloaded and unpacked to ``directory``, which belongs to the session. ``kind`` is the kind of its device.
+    ``note`` reports downloads. Every method raises ControllerError, with the reason for the session page but without
+    secrets in URLs.
     """
 
     directory: Path
@@ -51,7 +51,7 @@ class Sources:
                 return None
 
     async def at(self, where: str) -> App:
-        """Return the app at a path or a URL, which may also be that of a running web app."""
+        """Return the app at a path or URL; the URL may also be a running web app."""
         if not _is_url(where):
             return await self._read(Path(where), where)
         try:
@@ -95,5 +95,5 @@ def _is_url(where: str) -> bool:
 
 
 def _described(app: App, build: App) -> App:
-    """Return the app with the id and the scheme of its build's metadata, which take precedence."""
+    """Return the app with the ID and scheme from its build's metadata, which take precedence."""
     return replace(app, application_id=build.application_id or app.application_id, scheme=build.scheme or app.scheme)

@@ -11,7 +11,7 @@ from pytest_device.service.apps.base import App
 from pytest_device.spec import Platform
 
 Orientation = Literal["PORTRAIT", "LANDSCAPE"]
-"""In WebDriver's and Appium's spelling."""
+"""Spelled as in WebDriver and Appium."""
 
 
 _DRIVERS: Final[Mapping[Platform, tuple[str, str]]] = {
@@ -21,17 +21,17 @@ _DRIVERS: Final[Mapping[Platform, tuple[str, str]]] = {
 
 
 def capabilities(platform: Platform, udid: str) -> Mapping[str, str]:
-    """Return Appium's capabilities for a device."""
+    """Return the Appium capabilities for a device."""
     name, automation = _DRIVERS[platform]
     return {"platformName": name, "appium:automationName": automation, "appium:udid": udid}
 
 
 class RequestError(ControllerError):
-    """What a request names cannot be had: a build, an app, a device. Another attempt would end alike."""
+    """A request names something that is unavailable: a build, an app, a device. A retry would fail, too."""
 
 
 class AppState(IntEnum):
-    """What Appium's ``queryAppState`` answers."""
+    """The values of Appium's ``queryAppState``."""
 
     NOT_INSTALLED = 0
     NOT_RUNNING = 1
@@ -43,8 +43,8 @@ class AppState(IntEnum):
 class Tools:
     """How the controllers reach a device.
 
-    ``capabilities`` are Appium's. ``appium_home`` has the Appium driver for it, None if this package brings the driver.
-    ``debugging_port`` is that of the relay to a browser, None if the device is not a browser.
+    ``capabilities`` are Appium's. ``appium_home`` has the user's Appium driver for the device, None if this package
+    brings the driver. ``debugging_port`` is the port of the relay to a browser, None if the device is not a browser.
     """
 
     capabilities: Mapping[str, str | int]
@@ -57,9 +57,9 @@ class Tools:
 class Device(Protocol):
     """A running device that belongs to one session.
 
-    Every method raises ControllerError, with the cause for the session page, if it fails; and each is bounded in
-    time. An ``application_id`` is what ``install`` returned. Points are fractions of the screen as
-    it is shown, from (0, 0) at the upper left to (1, 1).
+    Every method raises ControllerError, with the cause for the session page, if it fails, and is limited in time. An
+    ``application_id`` is a value that ``install`` returned. Points are fractions of the visible screen, from (0, 0) at
+    the upper left to (1, 1).
     """
 
     @property
@@ -72,15 +72,15 @@ class Device(Protocol):
     def tools(self) -> Tools: ...
 
     async def install(self, app: App) -> str:
-        """Install an app, replacing one with the same id; return its id."""
+        """Install an app, replacing one with the same ID; return its ID."""
         ...
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Restart an installed app, or bring it to the front if it runs and no arguments are given."""
+        """Restart an installed app, or bring it to the front if it is running and there are no arguments."""
         ...
 
     async def open_url(self, url: str, application_id: str | None = None) -> None:
-        """Open a web address or a deep link, the latter in the app that handles it or in the given one."""
+        """Open a web URL or a deep link; the latter in the given app, or in the one that handles it."""
         ...
 
     async def terminate(self, application_id: str) -> bool:
@@ -116,5 +116,5 @@ class Device(Protocol):
         ...
 
     async def ended(self) -> str:
-        """Wait until the device exits; return how, with its last output."""
+        """Wait until the device exits; return the reason, with its last output."""
         ...

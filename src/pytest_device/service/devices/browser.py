@@ -22,15 +22,16 @@ BUNDLES: Final = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
-"""The paths on macOS, where they are not on PATH."""
+"""Paths on macOS, for browsers that are not on PATH."""
 CHROMEDRIVER: Final = "chromedriver"
 
 BOOT_SECONDS: Final = 60.0
 _STARTS: Final = 2
-"""On a busy machine about one start in five hundred ends with a signal from within the browser (SIGSEGV)."""
+"""Maximum number of starts: on a busy machine, about one in five hundred ends with a crash inside the browser
+(SIGSEGV)."""
 _GRACE_SECONDS: Final = 3.0
 _NOISE: Final = r"dbus/bus\.cc|^DevTools listening|^\s*$"
-"""What says nothing of a failure: blank lines, its address, the complaints of a machine that has no desktop."""
+"""Output that does not explain a failure: blank lines, the browser's URL, complaints about a missing desktop."""
 
 _ON_PIPE: Final = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 0</dev/null 1>&2', "sh")
 """The browser reads commands from descriptor 3 and answers on 4: it opens no port, which any user could connect to."""
@@ -45,17 +46,17 @@ _UNUSED: Final = (
 _FLAGS: Final = (
     *("--headless=new", "--disable-gpu", "--in-process-gpu", "--mute-audio", "--hide-scrollbars"),
     # One session needs few processes, and many sessions share a machine. An app that leaves the screen, as before
-    # every test, needs no new process: 5 to 10 times as fast.
+    # every test, needs no new process, which is 5 to 10 times as fast.
     *("--disable-site-isolation-trials", "--renderer-process-limit=2", "--disable-extensions"),
     *("--disable-breakpad", "--disable-crash-reporter"),
-    # No downloads, reports or prompts that a test has not caused.
+    # No downloads, reports or prompts that a test did not cause.
     *("--no-first-run", "--no-default-browser-check", "--disable-default-apps", "--disable-sync", "--no-pings"),
     *("--disable-background-networking", "--disable-component-update", "--disable-domain-reliability"),
     *("--disable-client-side-phishing-detection", "--metrics-recording-only", "--disable-quic"),
     *("--password-store=basic", "--use-mock-keychain", "--disable-dev-shm-usage"),
     # A page in the background keeps running, as on a phone.
     *("--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"),
-    "--allow-pre-commit-input",  # else what is touched and typed before the first picture of a page is lost
+    "--allow-pre-commit-input",  # otherwise touches and keys before a page's first frame are lost
     *("--disable-renderer-backgrounding", "--disable-hang-monitor", "--disable-popup-blocking"),
     f"--disable-features={','.join(_UNUSED)}",
     *("--lang=en-US", "--remote-debugging-pipe"),
@@ -63,7 +64,7 @@ _FLAGS: Final = (
 
 
 def find_chromium(environ: Mapping[str, str]) -> Path | None:
-    """Return the browser of this machine, None if there is none."""
+    """Return this machine's browser, None if there is none."""
     on_path = (shutil.which(name, path=environ.get("PATH", "")) for name in PROGRAMS)
     in_place = (bundle for bundle in BUNDLES if os.access(bundle, os.X_OK))
     found = next((program for program in (*on_path, *in_place) if program), None)
@@ -71,7 +72,7 @@ def find_chromium(environ: Mapping[str, str]) -> Path | None:
 
 
 def find_chromedriver(environ: Mapping[str, str]) -> Path | None:
-    """Return the chromedriver that Appium drives a browser with, None if it is missing."""
+    """Return the chromedriver for Appium, None if it is missing."""
     found = shutil.which(CHROMEDRIVER, path=environ.get("PATH", ""))
     return Path(found) if found else None
 
@@ -100,10 +101,10 @@ async def browsing(
     log: Log,
     limit_seconds: float = BOOT_SECONDS,
 ) -> AsyncGenerator[Browser, None]:
-    """Run a browser with one empty page and a window of a size; its profile is below a directory.
+    """Run a browser with one empty page in a window of this size; its profile is below ``directory``.
 
-    It is stopped at the end of the block; any processes that it leaves are stopped with the directory. If it exits
-    before it is ready, it is started once more, and ``log`` reports why. Raises ControllerError if it does not start,
+    It is stopped at the end of the block; processes that it leaves are stopped with the directory. If it exits before
+    it is ready, it is started once more, and ``log`` reports the reason. Raises ControllerError if it does not start,
     OSError if its directories cannot be created.
     """
     profile = directory / "chromium"
@@ -142,7 +143,7 @@ def _command(program: Path, profile: Path, size: tuple[int, int]) -> Sequence[st
 async def _started(command: Sequence[str | Path], directory: Path, environ: Mapping[str, str], guard: Guard) -> Program:
     executable = Path(command[len(_ON_PIPE)])
     try:
-        executable.stat()  # noqa: ASYNC240  at once; the shell would report it as an exit status
+        executable.stat()  # noqa: ASYNC240  # fails early; the shell would only report an exit status
         process = await guard.start(command, directory=directory, environ=environ, piped=True)
     except OSError as error:
         raise ControllerError(f"{executable} cannot be run: {error.strerror}") from error
@@ -150,9 +151,9 @@ async def _started(command: Sequence[str | Path], directory: Path, environ: Mapp
 
 
 async def _answering(program: Program, limit_seconds: float) -> Browser:
-    """Return the browser when it answers."""
+    """Return the browser once it responds."""
     reader, writer = program.process.stdout, program.process.stdin
-    if reader is None or writer is None:  # never: it is started with pipes
+    if reader is None or writer is None:  # never: it was started with pipes
         raise RuntimeError("the browser has no pipe")
     connection = Connection(reader, writer)
     browser = Browser(program, connection, asyncio.create_task(connection.read()))

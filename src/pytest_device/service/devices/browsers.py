@@ -1,4 +1,4 @@
-"""Selects the browser of a session: that of this machine, or the pinned one, which is installed once per user."""
+"""Selects the browser of a session: this machine's own, or the pinned one, which is installed once per user."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from pytest_device.service.runners.toolchain import CHROMIUM, Toolbox, digest
 from pytest_device.spec import SessionType
 
 BUILT_FOR: Final = "Linux x86_64"
-"""The system and the architecture of the pinned browser."""
+"""Operating system and architecture of the pinned browser."""
 DOWNLOAD_MB: Final = 120
 DISK_MB: Final = 240
 
@@ -45,7 +45,7 @@ _VERSION: Final = re.compile(r"(\d+)\.\d+\.\S+")
 
 
 def hardware() -> str:
-    """Return the system and the architecture of this machine, as ``BUILT_FOR`` spells them."""
+    """Return this machine's operating system and architecture, spelled as in ``BUILT_FOR``."""
     return f"{system()} {machine()}"
 
 
@@ -68,12 +68,12 @@ class Pinned:
         return self._driver.directory / self._driver.proof
 
     def missing(self, session_type: SessionType) -> list[str]:
-        """Return the titles of what has to be installed before a session of a type."""
+        """Return the titles of the programs to install before a session of this type."""
         needs_driver = session_type is SessionType.APPIUM and not self._driver.installed
         return [*([] if self.program.is_file() else [CHROMIUM.title]), *([self._driver.title] if needs_driver else [])]
 
     async def install(self, toolbox: Toolbox, session_type: SessionType, progress: Log) -> None:
-        """Install what is missing for a session of a type. Raises ConfigError with the cause and the fix."""
+        """Install missing programs for a session type. Raises ConfigError with the cause and the fix."""
         if not self.program.is_file():
             await toolbox.get(CHROMIUM, progress)
         if session_type is SessionType.APPIUM:
@@ -96,7 +96,7 @@ class Pinned:
 async def find(
     environ: Mapping[str, str], session_type: SessionType, *, cache_dir: Path | None, built_for: str
 ) -> Found:
-    """Return the browser for sessions of a type: the machine's own if it is suitable, else the pinned one.
+    """Return the browser for a session type: the machine's own if it is suitable, otherwise the pinned one.
 
     Nothing is installed without a ``cache_dir``.
     """
@@ -127,7 +127,7 @@ def install_line(environ: Mapping[str, str]) -> str:
 
 
 def _lacking(program: Path | None, driver: Path | None, versions: list[str]) -> Iterator[str]:
-    """Yield why Appium cannot use the browser of this machine; an unknown version is assumed to match."""
+    """Yield why Appium cannot use this machine's browser; an unknown version is assumed to match."""
     if not program:
         yield "no Chromium is on PATH"
     if not driver:

@@ -13,7 +13,7 @@ LIMIT_SECONDS: Final = 10.0
 _READ_BYTES: Final = 1024 * 1024
 _END: Final = b"\0"
 _GONE: Final[Mapping[str, Any]] = {}
-"""What a command is answered with when the browser exits."""
+"""Reply to pending commands when the browser exits."""
 
 Message = Mapping[str, Any]
 Take = Callable[[Message], None]
@@ -21,7 +21,7 @@ Take = Callable[[Message], None]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of the browser; ``session`` is the page it is about, None for the browser itself."""
+    """A browser event; ``session`` is the debugging session of the page concerned, None for the browser itself."""
 
     method: str
     params: Mapping[str, Any]
@@ -33,9 +33,9 @@ class RefusedError(ControllerError):
 
 
 class Connection:
-    """Sends commands and returns their results, while ``read`` runs. ``on_event`` receives each event.
+    """Sends commands and returns their results while ``read`` runs. ``on_event`` receives each event.
 
-    Others may share the connection: they ``forward`` commands, and ``divert`` the events of their sessions.
+    Others may share the connection: they ``forward`` commands, and ``divert`` their sessions' events.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -55,7 +55,7 @@ class Connection:
         session: str | None = None,
         limit_seconds: float = LIMIT_SECONDS,
     ) -> Mapping[str, Any]:
-        """Execute a command of a page or of the browser itself, and return its result.
+        """Execute a command on a page or on the browser itself, and return its result.
 
         Raises ControllerError if it is refused, takes too long, or the browser exits.
         """
@@ -82,14 +82,14 @@ class Connection:
         return result
 
     def forward(self, command: Message, answer: Take) -> int:
-        """Send a command under a number of this connection's, and return it; ``answer`` receives the reply."""
+        """Send a command under a number of this connection and return the number; ``answer`` receives the reply."""
         number = next(self._numbers)
         self._waiting[number] = answer
         self._writer.write(json.dumps({**command, "id": number}).encode() + _END)
         return number
 
     def divert(self, session: str, take: Take | None) -> None:
-        """Send the events of a session to ``take`` from now on; with None, to ``on_event`` again."""
+        """Send a session's events to ``take`` from now on; with None, to ``on_event`` again."""
         if take:
             self._diverted[session] = take
         else:

@@ -1,4 +1,4 @@
-"""Chooses a session's device of those that were found. Pure."""
+"""Chooses a session's device from those that were found. Pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from pytest_device.service.devices.profiles import plain
 from pytest_device.spec import Platform
 
 FORCED: Final = (chromium.KIND, fake.KIND)
-"""A ``deviceIdentifier`` of this name selects this kind, even if there is a real device. Ours."""
+"""Kinds that a ``deviceIdentifier`` of this name selects, even if there is a real device. Ours."""
 
 
 def usable(founds: Sequence[Found], platform: Platform, identifier: str | None) -> Found:
     """Return the first kind with a usable device. Raises ControllerError if there is none."""
     wanted = plain(identifier) if identifier else None
-    # The fake device cannot run an app: a request gets it only by its name.
+    # The fake device cannot run an app: only requests that name it get it.
     fitting = [one for one in founds if (one.kind == wanted if wanted in FORCED else one.kind != fake.KIND)]
     found = next((one for one in fitting if not one.missing), None)
     if found is None:
@@ -37,8 +37,8 @@ class Choice:
 def choose(founds: Sequence[Found], platform: Platform, identifier: str | None, taken: Collection[str]) -> Choice:
     """Choose the device of a session.
 
-    Raises ControllerError if this machine has no usable device, or has real devices but none with the requested name,
-    or none that is free: a session never gets another device than the requested one. Ours.
+    Raises ControllerError if this machine has no usable device, or has real devices but none with the requested name or
+    none that is free: a session never gets another device than the requested one. Ours.
     """
     found = usable(founds, platform, identifier)
     return Choice(found, _one(found.devices, platform, identifier, taken) if found.devices else None)
@@ -62,7 +62,7 @@ def _one(devices: Sequence[Listed], platform: Platform, identifier: str | None, 
 def _nothing(founds: Sequence[Found], platform: Platform, wanted: str | None) -> ControllerError:
     if not founds and wanted == chromium.KIND:
         return ControllerError(f"deviceIdentifier {wanted!r}: this service uses real devices only")
-    if not founds:  # the fake one was requested, for another type
+    if not founds:  # the fake device was requested, for another session type
         return ControllerError(f"deviceIdentifier {wanted!r}: that device is for appium sessions only")
     lacking = "; ".join(f"{found.kind}: {found.missing}" for found in founds)
     fixes = [found.fix for found in founds if found.fix]

@@ -25,10 +25,10 @@ from pytest_device.service.runners.program import first
 
 KIND: Final = "chromium"
 UNNAMED: Final = "app"
-"""The id of an app without one."""
+"""ID of an app without an ID of its own."""
 
 Serve = Callable[[Path], AbstractAsyncContextManager[str]]
-"""Serves a web build; the value is its URL."""
+"""Serves a web build and yields its URL."""
 
 _HOME: Final = (
     "<!doctype html><html data-home><meta charset=utf-8><meta name=viewport content='width=device-width'>"
@@ -48,7 +48,7 @@ class _Installed:
 
 
 class Chromium:
-    """The device, see ``devices.base.Device``. Created by ``booted``."""
+    """A device, see ``devices.base.Device``. Created by ``booted``."""
 
     kind = KIND
 
@@ -67,7 +67,7 @@ class Chromium:
         return self._tabs.console.lines
 
     async def install(self, app: App) -> str:
-        """Install a web app, from a directory or a URL, replacing one with the same id; return its id."""
+        """Install a web app from a directory or URL, replacing one with the same ID; return its ID."""
         application_id = app.application_id or UNNAMED
         await self.remove(application_id)
         async with AsyncExitStack() as stack:
@@ -78,7 +78,7 @@ class Chromium:
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Restart an app with its arguments in ``window.launchArguments``; without any, leave it in front if it is."""
+        """Restart an app with arguments in ``window.launchArguments``; without any, keep it in front if it is there."""
         app = self._app(application_id)
         if not arguments and application_id in {await self._front(), await self._behind()}:
             await self._tabs.uncover()
@@ -98,7 +98,7 @@ class Chromium:
             await self._show(address_in(self._apps[owner].base, url))
 
     async def terminate(self, application_id: str) -> bool:
-        """Close an app and the pages it has opened, and show the home screen; return False if it was not shown."""
+        """Close an app and the pages that it opened, and show the home screen; return False if it was not shown."""
         if application_id not in {await self._front(), await self._at(await self._tabs.main())}:
             return False
         await self.go_home()
@@ -112,18 +112,18 @@ class Chromium:
         return True
 
     async def clear(self, application_id: str | None = None) -> None:
-        """Clear the stored data of an app, or of every app, and of all pages of no app; show the home screen."""
+        """Clear the stored data of one or all apps, and of pages outside of apps; show the home screen."""
         cleared = [self._app(application_id).base] if application_id else [app.base for app in self._apps.values()]
         if application_id is None or application_id in {await self._front(), await self._at(await self._tabs.main())}:
             await self.go_home()
         origins = {origin_of(base) for base in cleared}
         others = {origin_of(app.base) for app in self._apps.values()} - origins
-        origins |= self._tabs.visited - others  # a test cannot name the origins that an app has navigated to
+        origins |= self._tabs.visited - others  # a test cannot name the origins that an app navigated to
         await (await self._tabs.main()).forget(origins, keep_others=bool(others))
         self._tabs.visited -= origins
 
     async def apps(self) -> Mapping[str, AppState]:
-        """Return the installed apps; only the one in front runs, one in the background waits."""
+        """Return the installed apps; only the one in front runs, the one in the background is suspended."""
         states = {await self._behind(): AppState.BACKGROUND, await self._front(): AppState.FOREGROUND}
         return {name: states.get(name, AppState.NOT_RUNNING) for name in self._apps}
 
@@ -142,7 +142,7 @@ class Chromium:
         await self._tabs.hold(orientation)
 
     async def ended(self) -> str:
-        """Wait until the browser exits or its home screen crashes; return which and why. An app may crash."""
+        """Wait until the browser exits or its home screen crashes; return the reason. Apps may crash."""
         return await first(self._browser.ended(), self._tabs.crashed())
 
     async def close(self) -> None:
@@ -159,7 +159,7 @@ class Chromium:
             await (await self._tabs.main()).leave(self._home)
 
     async def background(self) -> None:
-        """Put the app in front in the background: it is hidden behind the home screen, and its timers stop."""
+        """Move the app in front to the background: the home screen covers it, and its timers stop."""
         await self._tabs.cover(self._home)
 
     async def foreground(self) -> None:
@@ -171,7 +171,7 @@ class Chromium:
         return await (await self._tabs.front()).address()
 
     async def crash(self) -> str | None:
-        """Return how the app in front has crashed, until an app or the home screen is shown."""
+        """Return how the app in front crashed, until an app or the home screen is shown."""
         return self._tabs.crash
 
     async def dialog_type(self) -> str | None:
@@ -222,10 +222,10 @@ async def booted(
     serve: Serve,
     log: Log,
 ) -> AsyncGenerator[Chromium, None]:
-    """Run a browser that emulates a phone, with its files below a directory; ``programs`` are it and chromedriver.
+    """Run a browser that emulates a phone, with its files below ``directory``; ``programs`` are it and chromedriver.
 
-    It is stopped at the end of the block. ``log`` reports a start that is tried again. Raises ControllerError if it
-    does not start, OSError if a directory cannot be created.
+    It is stopped at the end of the block. ``log`` reports a retried start. Raises ControllerError if it does not start,
+    OSError if a directory cannot be created.
     """
     program, chromedriver = programs
     size = (profile.width, profile.height)

@@ -1,4 +1,4 @@
-"""The console of a browser's pages: its last lines."""
+"""The last console lines of a browser's pages."""
 
 import time
 from collections import deque
@@ -11,7 +11,7 @@ from pytest_device.redact import Redactor
 _KEPT_LINES: Final = 500
 _LINE_LENGTH: Final = 2000
 _LEVELS: Final[Mapping[str, str]] = {"error": "SEVERE", "assert": "SEVERE", "warning": "WARNING", "debug": "DEBUG"}
-"""Console levels as WebDriver's; all others are INFO."""
+"""WebDriver's levels for console levels; all others are INFO."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Console:
 
     @property
     def lines(self) -> Sequence[Line]:
-        """The last lines, the oldest first."""
+        """The last lines, oldest first."""
         return tuple(self._lines)
 
     def on_event(self, method: str, params: Mapping[str, Any]) -> None:

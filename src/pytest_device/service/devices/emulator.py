@@ -1,4 +1,4 @@
-"""An Android emulator or device, by `adb`."""
+"""An Android emulator or device, controlled by `adb`."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ from pytest_device.spec import Platform
 
 KIND: Final = "emulator"
 _READY: Final = "device"
-"""The state of a usable device in the output of `adb devices`."""
+"""State of a usable device in the output of `adb devices`."""
 
 _FIX: Final = "install Android's platform-tools, and start an emulator"
 _LAUNCHER: Final = "android.intent.category.LAUNCHER"
@@ -30,7 +30,7 @@ _ROTATIONS: Final[Mapping[Orientation, str]] = {"PORTRAIT": "0", "LANDSCAPE": "1
 
 
 async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
-    """Find the devices that are up, or the named one."""
+    """Find the running devices, or the named one."""
     adb = shutil.which("adb", path=_search_path(environ, "platform-tools"))
     if adb is None:
         return Found(KIND, missing="adb is not on PATH", fix=_FIX)
@@ -46,7 +46,7 @@ async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
 
 
 async def _named(avd: str, devices: Sequence[Listed], adb: Path, environ: Mapping[str, str]) -> Found:
-    """Return the emulator of an Android Virtual Device: up, or to be started."""
+    """Return the emulator of an Android Virtual Device: running, or to be started."""
     tools = [(one, Tool(adb, ("-s", one.udid), environ)) for one in devices if one.udid.startswith("emulator-")]
     up = [one for one, tool in tools if (await tool.ask("emu", "avd", "name")).splitlines()[:1] == [avd]]
     if up:
@@ -63,7 +63,7 @@ async def _named(avd: str, devices: Sequence[Listed], adb: Path, environ: Mappin
 
 
 def parse(printed: str) -> Sequence[Listed]:
-    """Parse `adb devices -l`. A device has its serial number, model, product and device as names."""
+    """Parse `adb devices -l`. A device's names are its serial number, product, model and device."""
     rows = [line.split() for line in printed.splitlines()]
     return [
         Listed.of(row[0], *(word.partition(":")[2] for word in row[2:] if re.match("product:|model:|device:", word)))
@@ -73,7 +73,7 @@ def parse(printed: str) -> Sequence[Listed]:
 
 
 class Emulator(Borrowed):
-    """The device, see ``devices.base.Device``. Created by ``borrow``."""
+    """A device, see ``devices.base.Device``. Created by ``borrow``."""
 
     kind = KIND
     platform = Platform.ANDROID
@@ -84,7 +84,7 @@ class Emulator(Borrowed):
         self._is_turned = False
 
     async def install(self, app: App) -> str:
-        """Install an .apk; return its package name, which is the one that is new afterwards."""
+        """Install an .apk; return its package name, found by comparing the packages before and after."""
         if app.path is None or not app.path.is_file():
             raise ControllerError(f"an Android device needs an .apk, not {app.path or app.url}")
         before = await self._packages()
@@ -92,12 +92,12 @@ class Emulator(Borrowed):
         if "Success" not in printed:
             raise ControllerError(f"{app.path.name} cannot be installed: {last_line(printed)}")
         application_id = app.application_id or self._new_one(before, await self._packages())
-        self._installed.pop(application_id, None)  # the last installed is the last
+        self._installed.pop(application_id, None)  # move it to the end
         self._installed[application_id] = app.path
         return application_id
 
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
-        """Restart an app with arguments of `am start`, as ``--es name value``; without any, bring it to the front."""
+        """Restart an app with arguments of `am start`, such as ``--es name value``; without any, bring it to front."""
         intent = ("-a", "android.intent.action.MAIN", "-c", _LAUNCHER, "-n", await self._activity(application_id))
         await self._start("-W", *(("-S",) if arguments else ()), *intent, *arguments)
 
@@ -211,7 +211,7 @@ class Emulator(Borrowed):
 
 
 def borrow(serial: str, found: Found, *, environ: Mapping[str, str], log: Log) -> AbstractAsyncContextManager[Emulator]:
-    """Borrow a device that is up, see ``tool.borrowed``."""
+    """Borrow a running device, see ``tool.borrowed``."""
     tool = Tool(found.tool, ("-s", serial), environ)
     return borrowed(Emulator(serial, tool, found.appium_home), log)
 

@@ -15,7 +15,7 @@ BLANK_APP: Final = Path(__file__).parent / "blank.xml"
 
 
 class Fake:
-    """The device, see ``devices.base.Device``; only Appium can use it, and every method is refused."""
+    """A device, see ``devices.base.Device``; only Appium can use it, and every method fails."""
 
     kind = KIND
 
@@ -31,7 +31,7 @@ class Fake:
                 "platformName": "Fake",
                 "appium:automationName": "Fake",
                 "appium:deviceName": self.name,
-                "appium:app": str(BLANK_APP),  # it requires one; a suite may replace it
+                "appium:app": str(BLANK_APP),  # the driver requires one; a suite may replace it
             }
         )
 
@@ -41,7 +41,7 @@ class Fake:
     async def launch(self, application_id: str, arguments: Sequence[str] = ()) -> None:
         self._refuse(f"{application_id} cannot be launched{' with arguments' if arguments else ''}")
 
-    async def open_url(self, url: str, application_id: str | None = None) -> None:  # noqa: ARG002  never of use
+    async def open_url(self, url: str, application_id: str | None = None) -> None:  # noqa: ARG002  # unused
         self._refuse("no address can be opened")
 
     async def terminate(self, application_id: str) -> bool:

@@ -13,15 +13,15 @@ from pytest_device.service.runners.toolchain import APPIUM
 
 
 class BusyError(ControllerError):
-    """Every device that fits is in use by another session."""
+    """Every matching device is in use by another session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the user wants of the devices of this machine.
+    """The user's choice of devices on this machine.
 
-    ``real_only``: no browser stands in for a device. ``avd`` and ``simulator`` name the only emulator and simulator to
-    use, which are started unless they are up.
+    ``real_only``: no browser replaces a device. ``avd`` and ``simulator`` name the only emulator and simulator to use,
+    which are started unless they are running.
     """
 
     real_only: bool = False
@@ -31,25 +31,24 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A real device, emulator or simulator that is up. ``names`` are accepted in requests, see ``plain``."""
+    """A running real device, emulator or simulator. Requests may use any of ``names``, see ``plain``."""
 
     udid: str
     names: frozenset[str]
 
     @classmethod
     def of(cls, udid: str, *names: str) -> "Listed":
-        """Return a device with its id and these names."""
+        """Return a device with its ID and these names."""
         return cls(udid, frozenset(plain(name) for name in (udid, *names)))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The devices of one kind; ``missing`` is the reason why none can be used, ``fix`` what to do then.
+    """The devices of one kind; ``missing`` is the reason why none is usable, ``fix`` how to fix that.
 
-    ``to_start`` is the one that is started for the first session, by the program ``starter``.
-    ``program`` commands them, ``chromedriver`` is what Appium needs for a browser, ``appium_home`` has the user's
-    Appium driver for a real device. ``about`` is the version and origin of a browser, ``to_install`` lists what it
-    lacks.
+    ``to_start`` is the device to start for the first session, with the program ``starter``. ``program`` controls the
+    devices, ``chromedriver`` lets Appium control a browser, ``appium_home`` has the user's Appium driver for a real
+    device. ``about`` is the version and origin of a browser, ``to_install`` lists its missing programs.
     """
 
     kind: str
@@ -66,14 +65,14 @@ class Found:
 
     @property
     def tool(self) -> Path:
-        """The program that commands the devices which were listed by it."""
+        """The program that lists and controls the devices."""
         if self.program is None:
             raise RuntimeError(f"nothing commands a device of the kind {self.kind}")
         return self.program
 
 
 def with_driver(found: Found, appium_home: Path, package: str) -> Found:
-    """Require the user's Appium driver in ``package``, one for the Appium that the local service runs."""
+    """Require the user's Appium driver in ``package``, in a version for the local service's Appium."""
     name = package.removeprefix("appium-").removesuffix("-driver")
     try:
         path = appium_home / "node_modules" / package / "package.json"
@@ -89,7 +88,7 @@ def with_driver(found: Found, appium_home: Path, package: str) -> Found:
 
 
 def _other_majors(driver: dict[str, Any]) -> str:
-    """Return the majors of Appium that a driver is for, empty if ours is one of them or may be."""
+    """Return the major versions of Appium that a driver supports, empty if ours is or may be one of them."""
     wanted = str(driver.get("peerDependencies", {}).get("appium", ""))
     majors = re.findall(r"(?:^|\|\|)\s*[\^~v=]?\s*(\d+)", wanted)
     return "" if APPIUM.version.partition(".")[0] in majors else " or ".join(majors)

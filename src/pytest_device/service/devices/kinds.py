@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_device.service.runners.guard import Guard
 
 HANDOVER_SECONDS: Final = 10.0
-"""How long the device of a session that has ended may take to be free."""
+"""Maximum seconds to wait for the device of a session that has ended."""
 _POLL_SECONDS: Final = 0.2
 
 
@@ -43,13 +43,13 @@ class Machine:
 
     @property
     def for_tools(self) -> Mapping[str, str]:
-        """The environment of the tools of real devices, which need the user's keys and settings."""
+        """Environment for the tools of real devices, which need the user's keys and settings."""
         return {**self.environ, "HOME": str(self.home)}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A row of the table: the platforms and session types of a kind, and how to find its devices."""
+    """A row of the table: the platforms and session types of a kind, and a function that finds its devices."""
 
     name: str
     platforms: Collection[Platform]
@@ -60,7 +60,7 @@ class Kind:
 def _real(
     listed: Callable[[Mapping[str, str], Wanted], Awaitable[Found]], package: str
 ) -> Callable[[Machine, SessionType], Awaitable[Found]]:
-    """Find real devices; a session with Appium needs the user's driver for them in ``package``."""
+    """Return a function that finds real devices; for Appium, it requires the user's driver in ``package``."""
 
     async def find(machine: Machine, session_type: SessionType) -> Found:
         found = await listed(machine.for_tools, machine.wanted)
@@ -86,11 +86,11 @@ KINDS: Final = (
     Kind(chromium.KIND, tuple(Platform), _EVERY, _chromium),
     Kind(fake.KIND, tuple(Platform), (SessionType.APPIUM,), _fake),
 )
-"""The kinds of devices, the preferred ones first."""
+"""The kinds of devices, in order of preference."""
 
 
 async def availability(platform: Platform, session_type: SessionType, machine: Machine) -> Sequence[Found]:
-    """Return the devices of a machine for sessions of a type, by kind, the preferred ones first."""
+    """Return this machine's devices for a session type, by kind, in order of preference."""
     return [
         await kind.find(machine, session_type)
         for kind in KINDS
@@ -103,7 +103,7 @@ class Devices:
     """The devices of this machine; each is borrowed by one session at a time.
 
     ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser, ``serve`` serves a
-    web build. Devices that are ``wanted`` are started for the first session; ``close`` ends them.
+    web build. Devices that are ``wanted`` are started for the first session; ``close`` stops them.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Devices:
         self._taken: set[str] = set()
 
     async def prepare(self, request: Mapping[str, Any], progress: Log) -> None:
-        """Install what the device of a request lacks.
+        """Install missing programs for the device of a request.
 
         Raises ConfigError if there is no usable device or the browser cannot be installed.
         """
@@ -139,9 +139,9 @@ class Devices:
         await self._install(found, request, progress)
 
     async def refusal(self, request: Mapping[str, Any]) -> str | None:
-        """Return why this machine has no device for a request, None if it has one, or can install or start it.
+        """Return why this machine has no device for a request, None if it has one or can install or start it.
 
-        Raises BusyError while another session has it.
+        Raises BusyError while another session uses it.
         """
         try:
             founds, _ = await self._find(request)
@@ -161,7 +161,7 @@ class Devices:
         return choose(founds, Platform(request["platform"]), request.get("deviceIdentifier"), self._taken)
 
     async def _up(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Found]:
-        """Find the devices for a request, once the one that the user named is up."""
+        """Find the devices for a request, after starting the one that the user named."""
         async with self._starter.one_at_a_time:
             founds, found = await self._find(request)
             if not found.to_start:
@@ -170,11 +170,11 @@ class Devices:
             return await self._find(request)
 
     async def close(self) -> None:
-        """End the devices that were started here."""
+        """Stop the devices that were started here."""
         await self._starter.close()
 
     async def _free(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Choice]:
-        """Choose the device once it is free: a session that has ended may still be giving it back."""
+        """Choose the device once it is free: a session that has ended may still be restoring it."""
         until = time.monotonic() + self._handover_seconds
         while True:
             founds, _ = await self._up(request, note)
@@ -194,11 +194,11 @@ class Devices:
     async def borrowed(
         self, request: Mapping[str, Any], directory: Path, *, log: Log | None = None
     ) -> AsyncGenerator[Device, None]:
-        """Borrow the device for a valid create request; at the end of the block restore or stop it.
+        """Borrow the device for a valid create request; at the end of the block, restore or stop it.
 
-        It writes to ``directory`` only, which exists and belongs to the session. ``log`` reports which device it is,
-        and why no other. Raises ControllerError if no device is usable or it does not start, ConfigError if a browser
-        cannot be installed, OSError if its directories cannot be created.
+        It only writes to ``directory``, which exists and belongs to the session. ``log`` reports the device, and why
+        others were not chosen. Raises ControllerError if no device is usable or it does not start, ConfigError if a
+        browser cannot be installed, OSError if its directories cannot be created.
         """
         platform, identifier, note = Platform(request["platform"]), request.get("deviceIdentifier"), log or self._log
         founds, choice = await self._free(request, note)
@@ -245,7 +245,7 @@ class Devices:
 
 
 def _others(founds: Sequence[Found], used: Found) -> str:
-    """Return why the kinds before the chosen one were not usable."""
+    """Return why the preferred kinds were not usable."""
     lacking = [f"no {found.kind}: {found.missing}" for found in founds[: founds.index(used)] if found.missing]
     return f"; {'; '.join(lacking)}" if lacking else ""
 

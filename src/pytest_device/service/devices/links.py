@@ -19,9 +19,9 @@ def parts_of(link: str) -> SplitResult:
 
 
 def address_in(base: str, link: str) -> str:
-    """Return the address of a link in the app at ``base``: ``notes://item/3?x=1`` is ``<base>/item/3?x=1``.
+    """Return the URL of a link in the app at ``base``: ``notes://item/3?x=1`` is ``<base>/item/3?x=1``.
 
-    The host of a web link is dropped: the app shows the path that is left.
+    The host of a web link is dropped: the app shows the remaining path.
     """
     parts, home = parts_of(link), urlsplit(base)
     if parts.scheme in WEB_SCHEMES and is_within(base, link):
@@ -39,9 +39,9 @@ def is_within(base: str, address: str) -> bool:
 
 
 def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> str:
-    """Return the id of the app for a deep link: the one with its scheme, else the only one, else the one in front.
+    """Return the ID of the app for a deep link: the one with its scheme, or the only one, or the one in front.
 
-    ``schemes`` are those of the apps, by their ids. Raises ControllerError if no app matches.
+    ``schemes`` are the apps' schemes by ID. Raises ControllerError if no app matches.
     """
     scheme = parts_of(link).scheme
     owners = [app for app, own in schemes.items() if own == scheme]
@@ -54,6 +54,6 @@ def app_for(link: str, schemes: Mapping[str, str | None], front: str | None) -> 
 
 
 def _folder(path: str) -> str:
-    """Return the folder of an app by the path of its first page: ``/shop/index.html`` is in ``/shop/``."""
+    """Return the folder of an app from the path of its first page: ``/shop/index.html`` is in ``/shop/``."""
     above, _, name = path.rpartition("/")
     return f"{above}/" if "." in name or not name else f"{path}/"

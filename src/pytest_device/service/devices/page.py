@@ -15,11 +15,11 @@ from pytest_device.service.devices.cdp import Connection, RefusedError
 from pytest_device.service.devices.profiles import Profile
 
 LOAD_SECONDS: Final = 30.0
-"""How long a page may take to load completely."""
+"""Maximum seconds for loading a page completely."""
 
 _DRAWN_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 2.0
-"""How long a page may take to unload."""
+"""Maximum seconds for unloading a page."""
 
 _PICTURE_TRIES: Final = 5
 _DRAW_SECONDS: Final = 0.5
@@ -62,7 +62,7 @@ class Screen:
 
 
 class Page:
-    """A tab, controlled by its debugging session. ``on_event`` must receive the session's events."""
+    """A tab, controlled through its debugging session. ``on_event`` must receive the session's events."""
 
     def __init__(self, connection: Connection, session: str, target: str) -> None:
         self.target = target
@@ -74,7 +74,7 @@ class Page:
         self._holds_on = asyncio.Event()  # a beforeunload dialog is open
         self._is_another = asyncio.Event()
         self.dialog_type: str | None = None
-        """That of an open dialog: alert, confirm, prompt or beforeunload."""
+        """Type of the open dialog: alert, confirm, prompt or beforeunload."""
         self._dialog: str | None = None
         self._crash: str | None = None
         self._going = asyncio.Lock()
@@ -104,7 +104,7 @@ class Page:
     def on_event(self, method: str, params: Mapping[str, Any]) -> None:
         match method:
             case "Page.lifecycleEvent" if params["frameId"] == self.target and params["name"] == "load":
-                # Also of a page that the requested one has redirected to.
+                # Includes a page that the requested one redirected to.
                 if params["loaderId"] != self._loader:
                     self._loader = params["loaderId"]
                     self._is_settled.set()
@@ -120,7 +120,7 @@ class Page:
                 pass
 
     def on_crash(self, how: str) -> None:
-        """End the wait for the page to load: it has crashed."""
+        """Stop waiting for the page to load: it has crashed."""
         self._crash = how
         self._is_settled.set()
 
@@ -136,11 +136,11 @@ class Page:
             reply = await self._navigated(url)
             if reason := reply.get("errorText"):
                 raise ControllerError(f"{_shown(url)} cannot be opened: {reason}")
-            if "loaderId" in reply:  # else only the fragment changes
+            if "loaderId" in reply:  # otherwise only the fragment changes
                 await self._loaded(url)
 
     async def start_with(self, script: str) -> None:
-        """Run a script before every document from now on, instead of the previous one."""
+        """Run this script before every document from now on, instead of the previous one."""
         before, self._script = self._script, None
         if before:
             await self.call("Page.removeScriptToEvaluateOnNewDocument", {"identifier": before})
@@ -148,7 +148,7 @@ class Page:
         self._script = reply["identifier"]
 
     async def leave(self, url: str) -> None:
-        """Navigate to a URL as `go` does, and clear the history and the session storage."""
+        """Navigate to a URL like `go`, and clear the history and the session storage."""
         await self._close_dialog()
         try:
             await self._forget_visit(_PATIENCE_SECONDS)
@@ -169,8 +169,8 @@ class Page:
         await self.call("Emulation.setFocusEmulationEnabled", {"enabled": True})
 
     async def forget(self, origins: Collection[str], *, keep_others: bool) -> None:
-        """Clear what origins have stored: cookies, databases, service workers."""
-        # Before 156, Chromium clears the session storage of an origin that is not shown only for "*".
+        """Clear the stored data of these origins: cookies, databases, service workers."""
+        # Before version 156, Chromium clears the session storage of a hidden origin only for "*".
         for origin in origins if keep_others else [_EVERY_ORIGIN]:
             await self.call("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
         cookies = await self.call("Network.getCookies", {"urls": list(origins)})
@@ -180,14 +180,14 @@ class Page:
 
     async def picture(self) -> bytes:
         """Return a screenshot of the page as JPEG."""
-        async with self._going:  # there is no screenshot during navigation
+        async with self._going:  # screenshots are impossible during navigation
             for _ in range(_PICTURE_TRIES):
                 if picture := await self._captured():
                     return picture
         raise ControllerError("no screenshot of the page: it navigated each time")
 
     async def hold(self, screen: Screen) -> None:
-        """Rotate the screen of the page."""
+        """Rotate the page's screen."""
         await self._drawn("Emulation.setDeviceMetricsOverride", screen.metrics())
 
     async def tap(self, x: float, y: float) -> None:
@@ -199,13 +199,13 @@ class Page:
             await self.call("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     async def _captured(self) -> bytes | None:
-        """Return a screenshot, None if the page navigated meanwhile: the browser may never answer then."""
+        """Return a screenshot, None if the page navigated meanwhile: then the browser may never respond."""
         self._is_another.clear()
         how = {"format": "jpeg", "quality": _JPEG_QUALITY, "optimizeForSpeed": True}
         async with _until(self._is_another, self._drawn("Page.captureScreenshot", how)) as (capturing, changing):
             try:
                 return base64.b64decode((await capturing)["data"]) if capturing.done() else None
-            except RefusedError:  # no frame is drawn yet
+            except RefusedError:  # no frame was drawn yet
                 await asyncio.wait({changing}, timeout=_DRAW_SECONDS)
                 return None
 
@@ -220,9 +220,9 @@ class Page:
         await self._shown_once()
 
     async def _shown_once(self) -> None:
-        """Wait until the page is painted: from then on the browser maps taps by its scale.
+        """Wait until the page is painted: from then on the browser maps taps by the page's scale.
 
-        Before, it maps them by the scale of the previous page.
+        Before that, it maps them by the scale of the previous page.
         """
         if self._dialog is not None:
             return
@@ -230,7 +230,7 @@ class Page:
         expression = "new Promise(shown => requestAnimationFrame(() => requestAnimationFrame(shown)))"
         showing = self.call("Runtime.evaluate", {"expression": expression, "awaitPromise": True})
         async with _until(self._is_settled, showing, limit_seconds=_PATIENCE_SECONDS) as tasks:
-            pass  # a dialog opens, or another page loads
+            pass  # a dialog opened, or another page loads
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _navigated(self, url: str) -> Mapping[str, Any]:
@@ -241,7 +241,7 @@ class Page:
             return await navigating
 
     async def _forget_visit(self, limit_seconds: float) -> None:
-        # If a page may have no storage, this throws in the page, and there is nothing to clear.
+        # On a page without storage, this throws in the page, and nothing needs clearing.
         await self.call(
             "Runtime.evaluate", {"expression": "window.name = ''; sessionStorage.clear()"}, limit_seconds=limit_seconds
         )
@@ -252,7 +252,7 @@ class Page:
             self._refuse_in_dialog()
             return await self.call(method, params, limit_seconds=_DRAWN_SECONDS)
         except ControllerError:
-            self._refuse_in_dialog()  # one that has opened meanwhile
+            self._refuse_in_dialog()  # for a dialog that opened meanwhile
             raise
 
     def _refuse_in_dialog(self) -> None:
@@ -268,7 +268,7 @@ class Page:
 async def _until(
     event: asyncio.Event, work: Coroutine[Any, Any, _Result], *, limit_seconds: float | None = None
 ) -> AsyncGenerator[tuple[asyncio.Task[_Result], asyncio.Task[bool]]]:
-    """Wait until the work is done or an event comes; cancel both at the end of the block."""
+    """Wait until the work is done or the event is set; cancel both at the end of the block."""
     tasks = asyncio.create_task(work), asyncio.create_task(event.wait())
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=limit_seconds)

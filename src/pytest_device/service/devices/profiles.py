@@ -11,7 +11,7 @@ from pytest_device.spec import Platform
 _ANDROID: Final = (
     "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 {form}Safari/537.36"
 )
-"""Of every Android phone: Chrome reports the true version and model in its client hints only."""
+"""For all Android phones: Chrome reports the true version and model in its client hints only."""
 _IOS: Final = (
     "Mozilla/5.0 ({family}; CPU {system} {version} like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/{safari} Mobile/15E148 Safari/604.1"
@@ -20,7 +20,7 @@ _IOS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A phone in portrait orientation: its screen in CSS pixels, ``scale`` device pixels each, its system version."""
+    """A phone in portrait orientation: its screen in CSS pixels of ``scale`` device pixels each, its system version."""
 
     name: str
     platform: Platform
@@ -32,7 +32,7 @@ class Profile:
     aliases: tuple[str, ...] = ()
 
     def user_agent(self, browser_version: str) -> Mapping[str, Any]:
-        """Return the parameters of ``Emulation.setUserAgentOverride``; the version is ``156.0.8078.79``."""
+        """Return the parameters of ``Emulation.setUserAgentOverride``; a version looks like ``156.0.8078.79``."""
         if self.platform is Platform.IOS:
             return {"userAgent": self._safari(), "platform": "iPad" if self.is_tablet else "iPhone"}
         major = browser_version.partition(".")[0]
@@ -99,7 +99,7 @@ PROFILES: Final = (
     _ios("iPad (10th generation)", 820, 1180, 2, is_tablet=True, aliases=("iPad",)),
     _ios("iPad Pro 11-inch (M4)", 834, 1210, 2, is_tablet=True),
 )
-"""The first of each platform is the default."""
+"""The first profile of each platform is the default."""
 
 
 def plain(name: str) -> str:
@@ -108,7 +108,7 @@ def plain(name: str) -> str:
 
 
 def chosen(platform: Platform, identifier: str | None) -> Profile:
-    """Return the phone of a name, or the platform's default. Raises RequestError for an unknown name. Ours."""
+    """Return the phone with this name, or the platform's default. Raises RequestError for an unknown name. Ours."""
     phones = [profile for profile in PROFILES if profile.platform is platform]
     if identifier is None:
         return phones[0]

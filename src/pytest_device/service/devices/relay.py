@@ -1,4 +1,4 @@
-"""The debugging port that programs drive a browser by, over the browser's pipe, for this user's programs only."""
+"""A debugging port for a browser that is controlled through a pipe, for this user's programs only."""
 
 import asyncio
 import http
@@ -24,7 +24,7 @@ _MESSAGE_BYTES: Final = 64 * 1024 * 1024
 """Larger than any screenshot."""
 _KEY_BYTES: Final = 16
 _NO_SESSION: Final = {"code": -32001, "message": "Session with given id not found."}
-"""The browser's own answer."""
+"""Equal to the browser's own response."""
 
 Order = Callable[[], Sequence[str]]
 """Returns the targets of the open pages, the one in front first."""
@@ -32,7 +32,7 @@ Order = Callable[[], Sequence[str]]
 
 @asynccontextmanager
 async def relaying(connection: Connection, order: Order) -> AsyncGenerator[int]:
-    """Answer at a port as the browser's debugging port would; the value is the port."""
+    """Serve a port like the browser's debugging port; yields the port."""
     relay = _Relay(connection, order)
     async with serve(
         relay.serve,
@@ -54,7 +54,7 @@ class _Relay:
         self._key = secrets.token_hex(_KEY_BYTES)
 
     async def answer(self, client: ServerConnection, request: Request) -> Response | None:
-        """Answer a request for the list of targets; return None for a connection to one."""
+        """Answer a request for the list of targets; return None to accept a connection to one."""
         if why := _refusal(client, request):
             return client.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
         base = f"ws://{request.headers['Host']}/devtools"
@@ -71,7 +71,7 @@ class _Relay:
                 return client.respond(http.HTTPStatus.NOT_FOUND, "no such target\n")
 
     async def serve(self, websocket: ServerConnection) -> None:
-        """Pass messages between a program and the browser, in debugging sessions of the program's own."""
+        """Forward messages between a program and the browser, in the program's own debugging sessions."""
         root: str = (await self._connection.call("Target.attachToBrowserTarget"))["sessionId"]
         client = _Client(self._connection, root)
         sending = asyncio.create_task(client.send(websocket))
@@ -116,7 +116,7 @@ class _Relay:
 
 
 class _Client:
-    """A program: the sessions that it has opened, ``root`` being that of the whole browser."""
+    """A program: its debugging sessions, of which ``root`` is the whole browser's."""
 
     def __init__(self, connection: Connection, root: str) -> None:
         self._connection = connection
@@ -126,20 +126,20 @@ class _Client:
         self._add(root)
 
     async def narrow(self, target: str) -> None:
-        """Make a page the target of commands without a session."""
+        """Send commands without a session to this page."""
         attached = await self._connection.call(
             "Target.attachToTarget", {"targetId": target, "flatten": True}, session=self._root
         )
         self._main = attached["sessionId"]
 
     async def send(self, websocket: ServerConnection) -> None:
-        """Send what the browser says, in its order."""
+        """Send the browser's messages, in order."""
         with suppress(ConnectionClosed):
             while True:
                 await websocket.send(json.dumps(await self._outgoing.get()))
 
     def forward(self, command: Mapping[str, Any]) -> None:
-        """Send a command of the program to the browser, and its answer back under the program's number."""
+        """Forward a program's command to the browser, and the response back under the program's number."""
         given = {name: command[name] for name in ("id", "sessionId") if name in command}
         session = command.get("sessionId", self._main)
         if session not in self._sessions:

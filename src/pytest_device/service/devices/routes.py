@@ -1,4 +1,4 @@
-"""The device of a session over HTTP, for the Appium driver of this package."""
+"""The HTTP interface of a session's device, for the Appium driver of this package."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,16 +19,16 @@ from pytest_device.service.replies import RefusalError, invalid, object_in
 from pytest_device.service.runners.base import Runner
 
 Directory = Callable[[str], Path]
-"""Returns the directory that the apps of a session are unpacked to, by its id."""
+"""Returns the directory that a session's apps are unpacked to, by session ID."""
 Note = Callable[[str, str], None]
-"""Adds an entry to the timeline of a session, by its id."""
+"""Adds an entry to a session's timeline, by session ID."""
 
 _PATH: Final = "/devices/{session_id}/{key}"
 
 
 @runtime_checkable
 class Logging(Protocol):
-    """A device that keeps the last console lines of its apps, the oldest first."""
+    """A device that keeps the last console lines of its apps, oldest first."""
 
     @property
     def lines(self) -> Sequence[Line]: ...
@@ -47,7 +47,7 @@ class Tabbed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A request: the device it is for, and the fields of its body."""
+    """A request: its device, and the fields of its body."""
 
     device: Device
     sources: Sources
@@ -76,9 +76,9 @@ _Handler = Callable[[_Command], Awaitable[object]]
 
 
 def routes(runner: Runner, keys: Keys, *, directory: Directory, note: Note) -> Sequence[Route]:
-    """Return the routes below ``Keys.url("devices", …)``. A wrong key and a session without a device answer 404.
+    """Return the routes below ``Keys.url("devices", …)``. A wrong key, or a session without a device, gets status 404.
 
-    A failure of the device answers 500, and an invalid request 400, with the reason as ``message``.
+    A failure of the device gets 500, an invalid request 400, with the reason as ``message``.
     """
 
     def endpoint(answered: str, handler: _Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -152,4 +152,4 @@ _HANDLERS: Final[Mapping[tuple[str, str], tuple[str, _Handler]]] = {
     ("GET", "screenshot"): ("", lambda asked: asked.device.screenshot()),
     ("GET", "log"): ("lines", _log),
 }
-"""By method and path: the field of the answer that has the command's result, and the command."""
+"""By method and path: the field of the response that holds the command's result, and the command."""

@@ -1,4 +1,4 @@
-"""An iOS simulator, by `xcrun simctl`."""
+"""An iOS simulator, controlled by `xcrun simctl`."""
 
 import json
 import plistlib
@@ -29,7 +29,7 @@ _CANNOT: Final = "simctl has no command for it; the session's controller may sup
 
 
 async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
-    """Find the simulators that are booted, or the named one."""
+    """Find the booted simulators, or the named one."""
     xcrun = shutil.which("xcrun", path=environ.get("PATH", ""))
     if xcrun is None:
         return Found(KIND, missing="xcrun is not on PATH", fix=_FIX)
@@ -48,7 +48,7 @@ async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
 
 
 def _named(name: str, known: Sequence[Listed], booted: Sequence[Listed], xcrun: Path) -> Found:
-    """Return the simulator of a name: booted, or to be started, of several the one with the newest system."""
+    """Return the simulator with this name, booted or to be started; of several, the one with the newest system."""
     fitting = [one for one in known if plain(name) in one.names]
     if not fitting:
         missing = f"xcrun {' '.join(_ALL)} has no {name!r}"
@@ -59,7 +59,7 @@ def _named(name: str, known: Sequence[Listed], booted: Sequence[Listed], xcrun: 
 
 
 def parse(printed: str, *, booted: bool = True) -> Sequence[Listed]:
-    """Parse `xcrun simctl list devices -j`. A simulator has its UDID and its name as names."""
+    """Parse `xcrun simctl list devices -j`. A simulator's names are its UDID and its name."""
     runtimes: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(printed)["devices"]
     return [
         Listed.of(simulator["udid"], simulator["name"])
@@ -71,7 +71,7 @@ def parse(printed: str, *, booted: bool = True) -> Sequence[Listed]:
 
 
 class Simulator(Borrowed):
-    """The device, see ``devices.base.Device``. Created by ``borrow``."""
+    """A device, see ``devices.base.Device``. Created by ``borrow``."""
 
     kind = KIND
     platform = Platform.IOS
@@ -171,7 +171,7 @@ def borrow(
 
 
 def _patience(xcrun: Tool) -> Mapping[str, int]:
-    """Return the time limit of a first start, which builds WebDriverAgent; later ones find it built."""
+    """Return the time limit for a first start, which builds WebDriverAgent; later starts reuse the build."""
     built = Path(xcrun.environ.get("HOME", ""), "Library/Developer/Xcode/DerivedData").glob("WebDriverAgent-*")
     return {} if any(built) else {WDA_TIMEOUT: FIRST_BUILD_MS}
 

@@ -1,4 +1,4 @@
-"""Starts the emulator or simulator that the user named, waits until it has booted, and ends it with the service."""
+"""Starts the emulator or simulator that the user named, waits until it has booted, and stops it with the service."""
 
 import asyncio
 import tempfile
@@ -19,15 +19,15 @@ from pytest_device.service.runners.program import Program
 BOOT_SECONDS: Final = 300.0
 _POLL_SECONDS: Final = 0.5
 _PORTS: Final = range(5554, 5682, 2)
-"""The ports by which adb finds emulators."""
+"""Ports on which adb finds emulators."""
 _FLAGS: Final = ("-no-window", "-no-audio", "-no-boot-anim", "-no-snapshot-save")
-"""The live preview shows the screen, and a display is not always there. A snapshot of a test run is of no use."""
+"""The live preview shows the screen, and there may be no display. A snapshot of a test run is useless."""
 
 _End = Callable[[], Awaitable[object]]
 
 
 class Starter:
-    """Starts devices, one at a time, and ends them with the service."""
+    """Starts devices, one at a time, and stops them with the service."""
 
     def __init__(self, environ: Mapping[str, str], guard: Guard) -> None:
         self._environ, self._guard = environ, guard
@@ -35,7 +35,7 @@ class Starter:
         self.one_at_a_time = asyncio.Lock()
 
     async def start(self, found: Found, note: Log) -> None:
-        """Start the device that ``found`` names; raises ControllerError if it exits or has not booted in time."""
+        """Start the device in ``found``; raises ControllerError if it exits or does not boot in time."""
         note(f"starting {found.kind} {found.to_start}")
         if found.kind == emulator.KIND:
             await self._emulator(found)
@@ -45,7 +45,7 @@ class Starter:
         await tool.ask("bootstatus", found.to_start, "-b", limit_seconds=BOOT_SECONDS)  # boots it, too
 
     async def close(self) -> None:
-        """End what was started."""
+        """Stop the started devices."""
         ends, self._ends = self._ends, []
         for end in ends:
             await end()
@@ -57,7 +57,7 @@ class Starter:
             raise ControllerError(f"the emulator {found.to_start} cannot be started: adb has no free port")
         command = [str(found.starter), "-avd", found.to_start, "-port", str(port), *_FLAGS]
         tool = Tool(found.tool, ("-s", f"emulator-{port}"), self._environ)
-        directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))  # which the guard removes
+        directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))  # the guard removes it
         try:
             process = await self._guard.start(command, directory=directory, environ=self._environ)
             program = Program.reading(f"emulator -avd {found.to_start}", process, Journal())
@@ -67,15 +67,15 @@ class Starter:
             if isinstance(error, OSError):
                 raise ControllerError(f"{found.starter} cannot be run: {error.strerror}") from error
             raise
-        self._ends.append(lambda: tool.succeeds("emu", "kill"))  # else the guard ends it
+        self._ends.append(lambda: tool.succeeds("emu", "kill"))  # otherwise the guard stops it
 
 
 async def _booted(tool: Tool) -> bool | None:
-    """Return whether an emulator has booted, None until it has."""
+    """Return True if an emulator has booted, None otherwise."""
     try:
         if (await tool.ask("shell", "getprop", "sys.boot_completed")).strip() == "1":
             return True
     except ControllerError:
-        pass  # adb does not reach it yet
+        pass  # not reachable through adb yet
     await asyncio.sleep(_POLL_SECONDS)
     return None

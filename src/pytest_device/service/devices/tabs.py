@@ -17,19 +17,19 @@ from pytest_device.service.devices.profiles import Profile
 
 _PAGES: Final = [{"type": "page"}]
 _HOME_SCHEMES: Final = frozenset(("about", "data"))
-"""Those of pages that belong to the device itself."""
+"""Schemes of pages that belong to the device itself."""
 
 
 class Tabs:
-    """The open pages. The first is the device's own, the last opened is in front."""
+    """The open pages. The first is the device's own, the last opened one is in front."""
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
         self.console = Console()
         self.visited: set[str] = set()
-        """The origins of all pages and frames that were shown."""
+        """Origins of all pages and frames that were shown."""
         self.crash: str | None = None
-        """How the page of an app has crashed, until an app is shown again."""
+        """How an app's page crashed, until an app is shown again."""
         self._pages: dict[str, Page] = {}
         self._cover: Page | None = None
         self._covered: list[Page] = []
@@ -48,7 +48,7 @@ class Tabs:
         return (await self._open())[-1]
 
     async def attach(self, connection: Connection) -> None:
-        """Control the pages of a browser, also those that open later; return when the first is ready."""
+        """Control a browser's pages, including later ones; return once the first is ready."""
         self._connection = connection
         product: str = (await connection.call("Browser.getVersion"))["product"]
         self._version = product.rpartition("/")[2]
@@ -62,7 +62,7 @@ class Tabs:
 
     def on_event(self, event: Event) -> None:
         match event.method:
-            case "Target.attachedToTarget" if event.params["targetInfo"]["type"] == "page":  # not a program's own
+            case "Target.attachedToTarget" if event.params["targetInfo"]["type"] == "page":  # not a program's
                 self._add(event.params["sessionId"], event.params["targetInfo"]["targetId"])
             case "Target.detachedFromTarget":
                 self._lose(event.params["sessionId"])
@@ -76,7 +76,7 @@ class Tabs:
                 pass
 
     async def crashed(self) -> str:
-        """Wait for the crash of a page that shows no app; return the reason."""
+        """Wait until a page that shows no app crashes; return the reason."""
         return await asyncio.shield(self._crash)
 
     def targets(self) -> list[str]:
@@ -84,7 +84,7 @@ class Tabs:
         return [page.target for page in reversed(self._pages.values())]
 
     async def hold(self, orientation: Orientation) -> None:
-        """Rotate the screen of every page, also of those that open later."""
+        """Rotate the screen of all pages, including later ones."""
         self.screen = replace(self.screen, orientation=orientation)
         for page in await self._open():
             await page.hold(self.screen)
@@ -96,7 +96,7 @@ class Tabs:
             await self._close(page)
 
     async def cover(self, url: str) -> None:
-        """Hide all pages, and open another one in front of them, unless it is open."""
+        """Hide all pages, and open another one in front of them, unless it is already open."""
         if self._covered:
             return
         try:
@@ -110,7 +110,7 @@ class Tabs:
             raise
 
     async def uncover(self) -> None:
-        """Close the page that `cover` has opened, and show those behind it."""
+        """Close the page that `cover` opened, and show those behind it."""
         covered, self._covered = self._covered, []
         cover, self._cover = self._cover, None
         if cover is not None:
@@ -144,7 +144,7 @@ class Tabs:
         self._opened.set()
 
     def _lose(self, session: str) -> None:
-        if self._pages.pop(session, None) and not self._pages:  # the device needs one page for its home screen
+        if self._pages.pop(session, None) and not self._pages:  # the device needs a page for its home screen
             self._opened.clear()
             self._begin(self._reopen())
 
@@ -167,11 +167,11 @@ class Tabs:
         try:
             await page.prepare(self.screen, self._version)
         except ControllerError as error:
-            if page in self._pages.values():  # a page that was closed before it was ready does no harm
+            if page in self._pages.values():  # a page that was closed early is harmless
                 self._fail(f"a page cannot emulate the phone: {error}")
 
     async def _replace(self, target: str, crash: str) -> None:
-        """Close the page of an app that has crashed, or its cover; without either, the browser is broken."""
+        """Close the crashed page of an app, or its cover; if it is neither, the browser is broken."""
         page = next((page for page in self._pages.values() if page.target == target), None)
         if page is None:
             return
@@ -203,7 +203,7 @@ class Tabs:
         return list(self._pages.values())
 
     def _browser(self) -> Connection:
-        if self._connection is None:  # never: it is set before the first event
+        if self._connection is None:  # never: set before the first event
             raise RuntimeError("attach() was not called")
         return self._connection
 

@@ -15,12 +15,12 @@ from pytest_device.service.runners.command import LIMIT_SECONDS, ask
 
 INSTALL_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 5.0
-"""Between two checks whether a device is still up."""
+"""Seconds between checks whether a device is still running."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program, and the arguments before every command."""
+    """A program, and the arguments that precede every command."""
 
     program: Path
     before: tuple[str, ...]
@@ -42,9 +42,9 @@ class Tool:
 
 
 class Borrowed(ABC):
-    """A device of the user's that a session borrows, see ``devices.base.Device``.
+    """One of the user's devices, borrowed by a session, see ``devices.base.Device``.
 
-    The device is up as long as the command ``alive`` of its tool succeeds; ``gone`` says that it is not.
+    The device is running as long as its tool's command ``alive`` succeeds; ``gone`` is the message when it is not.
     """
 
     def __init__(self, name: str, tools: Tools, *, tool: Tool, alive: Sequence[str], gone: str) -> None:
@@ -59,7 +59,7 @@ class Borrowed(ABC):
     async def remove(self, application_id: str) -> bool: ...
 
     async def ended(self) -> str:
-        while await self._tool.succeeds(*self._alive):  # noqa: ASYNC110  there is no event for it
+        while await self._tool.succeeds(*self._alive):  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(POLL_SECONDS)
         return self._gone
 
@@ -74,7 +74,7 @@ _Borrowed = TypeVar("_Borrowed", bound=Borrowed)
 
 @asynccontextmanager
 async def borrowed(device: _Borrowed, log: Log) -> AsyncGenerator[_Borrowed]:
-    """Borrow a device that is up; at the end of the block remove the apps that were installed, or log a failure."""
+    """Borrow a running device; at the end of the block remove the installed apps, or log a failure."""
     try:
         yield device
     finally:

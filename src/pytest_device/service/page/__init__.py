@@ -1,6 +1,6 @@
-"""The session pages: facts, timeline and log of a session, a button that stops it, and the list of all.
+"""The session pages: details, timeline and log of a session, a button to stop it, and the list of all sessions.
 
-They need no token, since only the user who started the service reaches them.
+They need no token, since only the user who started the service can reach them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ _FILES: Final = Path(__file__).parent
 
 
 def routes(sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> Sequence[BaseRoute]:
-    """Return the routes; ``find`` returns a session by its id or raises RefusalError."""
+    """Return the routes; ``find`` returns a session by ID or raises RefusalError."""
     pages = _Pages(sessions, base_url, find)
     route = partial(Route, middleware=[Middleware(NoOtherUsers)])
     return (
@@ -58,10 +58,10 @@ class _Pages:
         return document.page(request, _FILES / "session.html", self._parts(session))
 
     async def facts(self, request: Request) -> Response:
-        """Answer with the page's content for programs: the session without connection details, and its timeline."""
+        """Return the page's content for programs: the session without connection details, and its timeline."""
         session = self._of(request)
         facts = spelled(session, self._base_url, None)
-        del facts["remoteConfig"], facts["applicationArchiveUrl"]  # the latter may hold a secret
+        del facts["remoteConfig"], facts["applicationArchiveUrl"]  # may hold a secret
         entries = parts.entries_of(session, self._sessions.runner.log_entries(session.id))
         shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]
         reason = session.reason and Redactor().text(session.reason)
@@ -89,7 +89,7 @@ class _Pages:
         return self._sessions.runner.device(session.id) if session.status is Status.IN_PROGRESS else None
 
     def _preview(self, session: Session) -> str:
-        """Return the path of the live preview, empty when there is none here, or when other users may see the page."""
+        """Return the path of the live preview, empty if it is not here, or if other users could see the page."""
         url = str((self._sessions.remote_config(session) or {}).get("webPreviewUrl", ""))
         is_open = IS_SHOWN and url.startswith(f"{self._base_url}/")
         return url.removeprefix(self._base_url) if is_open else ""

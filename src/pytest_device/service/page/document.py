@@ -28,15 +28,15 @@ HEADERS: Final[Mapping[str, str]] = {
     "X-Content-Type-Options": "nosniff",
     **NOT_STORED,
 }
-"""Nothing is loaded from or sent to other hosts: a URL may have a key."""
-_TYPES: Final = {".css": "text/css", ".js": "text/javascript"}  # systems differ
+"""Nothing is loaded from or sent to other hosts: a URL may contain a key."""
+_TYPES: Final = {".css": "text/css", ".js": "text/javascript"}  # operating systems differ
 _WORDS: Final = Path(__file__).parent / "words.html"
 
 Endpoint = Callable[[Any, Request], Awaitable[Response]]
 
 
 def page(request: Request, template: Path, values: Mapping[str, str]) -> Response:
-    """Return a page that is polled: 304 without a body while it is unchanged."""
+    """Return a page that clients poll: 304 without a body while it is unchanged."""
     body = _template(template).substitute(values)
     return unless_known(request, HTMLResponse(body, headers=HEADERS))
 
@@ -51,7 +51,7 @@ def unless_known(request: Request, response: Response) -> Response:
 
 
 def with_error_page(*, root: str) -> Callable[[Endpoint], Endpoint]:
-    """Make an endpoint answer errors with a page; ``root`` is the relative path to the service."""
+    """Make an endpoint answer errors with an HTML page; ``root`` is the relative path to the service."""
 
     def decorated(endpoint: Endpoint) -> Endpoint:
         @functools.wraps(endpoint)
@@ -68,7 +68,7 @@ def with_error_page(*, root: str) -> Callable[[Endpoint], Endpoint]:
 
 
 def files(folder: str, directory: Path, *names: str) -> Route:
-    """Return the route ``/assets/{folder}/{name}`` of some files of a directory."""
+    """Return the route ``/assets/{folder}/{name}`` for some files of a directory."""
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
@@ -83,7 +83,7 @@ def files(folder: str, directory: Path, *names: str) -> Route:
 async def posted(request: Request) -> Mapping[str, object]:
     """Return the JSON object that one of our pages sent.
 
-    Raises RefusalError: 403 for a request of another page, 400 unless it is a JSON object declared as JSON.
+    Raises RefusalError: 403 for requests from other pages, 400 unless it is a JSON object declared as JSON.
     """
     if not _is_ours(request.headers):
         raise RefusalError(403, FORBIDDEN, "only the service's own pages may send this request")
@@ -91,7 +91,7 @@ async def posted(request: Request) -> Mapping[str, object]:
 
 
 def _is_ours(headers: Headers) -> bool:
-    """Return whether the request comes from a page of this host: browsers send its origin with every POST."""
+    """Return whether the request comes from a page of this host: browsers send an Origin header with every POST."""
     try:
         origin = urlsplit(headers.get("origin", "")).netloc
     except ValueError:

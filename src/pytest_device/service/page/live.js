@@ -1,13 +1,13 @@
-// Refreshes the parts of a page that are marked data-live, and counts its limits down.
+// Refreshes the parts of a page that are marked data-live, and counts down its limits.
 
 const PATIENCE_MS = 10_000;
 const served = new Map();
-let known = null; // the ETag of what is shown
+let known = null; // ETag of the current content
 let skew = 0; // how far this machine's clock is behind the service's, in ms
 
 for (const part of document.querySelectorAll("[data-live]")) served.set(part.id, part.innerHTML);
 
-/** Fetch the page again and show its changes; returns whether there were any. Throws if the service does not answer. */
+/** Fetch the page again and show its changes; returns whether there were any. Throws if the service does not respond. */
 export async function refresh() {
   const headers = known ? { "If-None-Match": known } : {};
   const reply = await fetch(location.pathname, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });

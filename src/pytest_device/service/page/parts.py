@@ -54,7 +54,7 @@ def _listed(session: Session) -> str:
 
 
 def times(session: Session, runner: Runner) -> str:
-    """Return the limits ahead: a script counts them down; without one they are times of day."""
+    """Return the upcoming limits as times of day, which a script replaces by countdowns."""
     if session.status is Status.NEW:
         return _time("Time left", f"{session.max_duration_minutes} min once it is ready")
     if session.status in TERMINAL or session.started_at is None:
@@ -68,7 +68,7 @@ def times(session: Session, runner: Runner) -> str:
 
 
 def facts(session: Session, device: Device | None) -> str:
-    """Return the facts of a session, without secrets: an archive's URL may have one."""
+    """Return the details of a session, without secrets: an archive's URL may contain one."""
     archive = session.application_archive_url
     rows = (
         ("Type", session.type),
@@ -93,12 +93,12 @@ def facts(session: Session, device: Device | None) -> str:
 
 
 def named(device: Device | None) -> str | None:
-    """Return the name and the kind of a device."""
+    """Return the name and kind of a device."""
     return f"{device.name} ({device.kind})" if device else None
 
 
 def screen(preview: str, device: Device | None) -> str:
-    """Return the picture of a running device, with a link to its live preview at this path."""
+    """Return the screenshot of a running device, with a link to its live preview at this path."""
     if not (preview and device):
         return ""
     picture = f'<img src="{escape(preview)}/screen" alt="Screen of {escape(device.name)}">'
@@ -106,7 +106,7 @@ def screen(preview: str, device: Device | None) -> str:
 
 
 def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
-    """Return the timeline, each entry with the time since the session was created."""
+    """Return the timeline, each entry with the time since the session's creation."""
     return "".join(
         f'<li><time datetime="{timestamp(entry.at)}">+{_passed(entry.at - session.created_at)}</time>'
         f"<span>{escape(entry.text)}</span></li>"
@@ -115,9 +115,9 @@ def timeline(session: Session, entries: Iterable[LogEntry]) -> str:
 
 
 def entries_of(session: Session, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
-    """Return the changes of a session's status and the entries of its programs in order, without secrets.
+    """Return the status changes of a session and the entries of its programs in order, without secrets.
 
-    Only the first line of a reason is included: the page shows it in full elsewhere.
+    Only the first line of a reason is included: the page shows all of it elsewhere.
     """
     redactor = Redactor()
     shown = (LogEntry(entry.at, redactor.text(entry.text)) for entry in (*_changes(session), *entries))
@@ -129,7 +129,7 @@ def _name(session: Session) -> str:
 
 
 def log(text: str) -> Mapping[str, str]:
-    """Return the last lines of a log; an empty one is hidden."""
+    """Return the last lines of a log; an empty log is hidden."""
     return {"log": escape(text.strip("\n")), "hidden_without_log": "" if text.strip() else "hidden"}
 
 
@@ -144,7 +144,7 @@ def _outcome(session: Session) -> str:
 
 
 def _first_line(session: Session) -> str:
-    """Return why a session ended, empty while it has not."""
+    """Return the first line of why a session ended, empty before."""
     return Redactor().text(session.reason or "").strip().partition("\n")[0]
 
 

@@ -45,7 +45,7 @@ async function copy(button) {
     button.textContent = "Copied";
     setTimeout(() => (button.textContent = "Copy"), 2000);
   } catch {
-    getSelection().selectAllChildren(button.parentElement); // the browser allows no more
+    getSelection().selectAllChildren(button.parentElement); // the browser does not allow copying
   }
 }
 

@@ -1,7 +1,7 @@
 """The live preview of a session: screenshots of its device, taps and rotation, and the time left.
 
-``routes(sessions, keys)`` are those below ``/preview/{session_id}/{key}``, the address that ``keys.url("preview", id)``
-returns; give them to ``create_app`` as ``more``. The key grants access.
+``routes(sessions, keys)`` are the routes below ``/preview/{session_id}/{key}``, the URL that ``keys.url("preview",
+id)`` returns; pass them to ``create_app`` as ``more``. The key grants access.
 
 Using the preview does not count as use of the controller: a forgotten browser window must not keep a session alive.
 """
@@ -63,7 +63,7 @@ class _Preview:
         return document.page(request, _FILES / "page.html", values)
 
     async def screen(self, request: Request) -> Response:
-        """Answer with a screenshot, the last one after the end; 204 if there is none, 503 if the device fails."""
+        """Return a screenshot, after the end the last one; 204 if there is none, 503 if the device fails."""
         session = self._session(request)
         device = self._device(session)
         try:
@@ -131,7 +131,7 @@ def _refused(status: int, error: ControllerError) -> RefusalError:
 
 
 def _words(session: Session, device: Device | None) -> Mapping[str, str]:
-    """Return the values for the preview only: the device or why there is none, and how taps affect the session."""
+    """Return the values for the preview only: the device or its absence, and how taps affect the session."""
     platform = parts.PLATFORMS[session.platform]
     return {
         "device": escape(f"{device.name} · {platform}" if device else platform),

@@ -11,19 +11,19 @@ from pytest_device.service.devices.base import Device
 
 SECONDS_BETWEEN: Final = 0.3
 SHARE: Final = 4
-"""A slow screenshot is taken less often, so that the device has most of its time for the test."""
+"""Pause after a screenshot as a multiple of its duration, so that the device has most of its time for the test."""
 MOST_SECONDS_BETWEEN: Final = 5.0
 KEEP_SECONDS: Final = 30.0
-"""How long an unused screenshot is kept."""
+"""Seconds for which an unused screenshot is kept."""
 MOST_KEPT: Final = 50
-"""Of how many ended sessions with viewers the last screenshot is kept."""
+"""Maximum number of ended, viewed sessions whose last screenshot is kept."""
 
 _KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A screenshot as its device encoded it."""
+    """A screenshot as the device encoded it."""
 
     data: bytes
     media_type: str
@@ -31,19 +31,19 @@ class Picture:
 
 @dataclass(slots=True)
 class _Screen:
-    """The last screenshot of a device, or why there is none, and when (by the clock) the next is due."""
+    """A device's last screenshot, or the reason why there is none, and when (by the clock) the next is due."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     last: Picture | ControllerError | None = None
     shown: Picture | None = None
-    """The last screenshot that succeeded."""
+    """The last successful screenshot."""
     due: float = 0.0
     changed: bool = True
     """Whether the device was used since its last screenshot began."""
 
 
 class Screens:
-    """Takes screenshots at a limited rate, for any number of viewers; ``clock`` gives seconds."""
+    """Takes screenshots at a limited rate, for any number of viewers; ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class Screens:
             raise ControllerError(str(screen.last))
 
     def last(self, session_id: str) -> Picture | None:
-        """Return the newest screenshot of an ended session, None if no viewer saw one; keep it from now on."""
+        """Return an ended session's newest screenshot, None if no viewer saw one; keep it from now on."""
         screen = self._screens.get(session_id)
         if screen and screen.shown:
             self._kept = dict([*self._kept.items(), (session_id, screen.shown)][-MOST_KEPT:])

@@ -3,7 +3,7 @@
 import { messageOf, refresh, refusal, repeat, send } from "../page/live.js";
 
 const FACTS_MS = 2000;
-const QUICK_MS = 250; // between screenshots while they change
+const QUICK_MS = 250; // pause between screenshots while they change
 const SLOW_MS = 1000; // while they do not
 const SELDOM_MS = 15_000; // while the page is hidden, or the session has ended
 const STEP = 0.05;
@@ -13,8 +13,8 @@ const buttons = [...document.querySelectorAll("[data-orientation]")];
 const troubles = { facts: "", picture: "", touch: "" };
 const at = { x: 0.5, y: 0.5 };
 let known = null; // the ETag of the current screenshot
-let isLast = false; // whether the picture was requested after the end, which makes the service keep it
-let unchanged = 0; // how often in a row the screenshot was the same
+let isLast = false; // whether the screenshot was requested after the end, which makes the service keep it
+let unchanged = 0; // number of consecutive unchanged screenshots
 
 const live = () => stage.classList.contains("live");
 const awaited = () => live() || (ended() && !isLast);

@@ -14,16 +14,16 @@ class Booting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Ready: the ``remoteConfig`` of the session, in the document's spelling."""
+    """Ready; ``remote_config`` is the session's ``remoteConfig``, in the document's spelling."""
 
     remote_config: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The device or its controller did not start, or exited. The session page shows the reason.
+    """Device or controller did not start, or exited. The session page shows the reason.
 
-    ``at`` is when (Unix seconds), None if that is not known. ``by_request``: another attempt would end alike.
+    ``at`` is the time (Unix seconds), None if unknown. ``by_request``: a retry of the request would fail, too.
     """
 
     reason: str
@@ -43,17 +43,17 @@ class LogEntry:
 
 
 class Runner(Protocol):
-    """Starts and stops the programs of sessions, each session's as one group that leaves nothing behind.
+    """Starts and stops the programs of sessions; each session's programs are a group that leaves no processes behind.
 
     By default there is no device to show, no timeline and no log.
     """
 
     def start(self, session_id: str, request: Mapping[str, Any]) -> None:
-        """Begin to boot for a valid create request; return at once."""
+        """Start booting for a valid create request; return at once."""
         ...
 
     def status(self, session_id: str) -> Boot:
-        """Return how far the boot is, from memory, without waiting."""
+        """Return the state of the boot, from memory, without waiting."""
         ...
 
     def last_activity(self, session_id: str) -> float | None:
@@ -61,27 +61,27 @@ class Runner(Protocol):
         ...
 
     def failed_by_request(self, session_id: str) -> bool:
-        """Return whether a session failed because of its request; known for a while after its end."""
+        """Return whether a session failed because of its request; available for a while after its end."""
         del session_id
         return False
 
     def device(self, session_id: str) -> Device | None:
-        """Return the device of a running session, None before, after, and for a session without one."""
+        """Return the device of a running session; None before, after, and for a session without one."""
         del session_id
         return None
 
     def log_entries(self, session_id: str) -> Sequence[LogEntry]:
-        """Return what happened to the session's programs, the oldest entry first; kept for a while after its end."""
+        """Return the timeline of the session's programs, oldest entry first; available for a while after its end."""
         del session_id
         return ()
 
     def log(self, session_id: str) -> str:
-        """Return the last lines of the controller's log, without secrets; kept for a while after the session's end."""
+        """Return the last lines of the controller's log, without secrets; available for a while after the end."""
         del session_id
         return ""
 
     def stop(self, session_id: str) -> None:
-        """Begin to stop the session's programs; return at once. Repeated calls do nothing."""
+        """Start stopping the session's programs; return at once. Repeated calls do nothing."""
         ...
 
     async def close(self) -> None:

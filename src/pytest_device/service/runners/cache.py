@@ -19,7 +19,7 @@ from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.processes import carry_through, end, remove
 
 LIMIT_SECONDS: Final = 600.0
-"""For one installation, and for waiting for that of another process."""
+"""Maximum seconds for one installation, and for waiting for that of another process."""
 
 _LOCK_POLL_SECONDS: Final = 0.1
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -58,8 +58,8 @@ _Result = TypeVar("_Result")
 class Package:
     """A package to install: ``command`` runs in an empty directory with ``files``, and fills it.
 
-    ``proof`` is a file in ``directory`` that exists if the package is installed. ``by_hand`` says what to do if it
-    cannot be installed.
+    ``proof`` is a file in ``directory`` that exists once the package is installed. ``by_hand`` says how users install
+    it themselves.
     """
 
     title: str
@@ -76,7 +76,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """Installs missing packages. A second process waits until the first has installed the package."""
+    """Installs missing packages. A second process waits until the first has finished."""
 
     guard: Guard
     environ: Mapping[str, str]
@@ -86,7 +86,7 @@ class Installer:
     clock: Callable[[], float] = time.monotonic
 
     async def ensure(self, package: Package) -> None:
-        """Install a missing package. Raises ConfigError with cause and fix, and leaves nothing half-installed."""
+        """Install a missing package. Raises ConfigError with cause and fix, and leaves no partial installation."""
         if package.installed:
             return
         cache = package.directory.parent

@@ -14,15 +14,15 @@ from pytest_device.service.runners.toolchain import Project, Toolchain
 HOST: Final = "127.0.0.1"
 BOOT_LIMIT_SECONDS: Final = 60.0
 APPIUM_BOOT_LIMIT_SECONDS: Final = 120.0
-"""As in real services."""
+"""As in remote services."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchContext:
-    """How to launch a controller: in its session's workspace, with ``toolchain``, at these published addresses.
+    """The context of a controller's launch: its session's workspace, ``toolchain`` and public URLs.
 
     ``environ`` is the environment of the session's programs, ``home`` the user's home directory. ``url`` is the
-    controller's address at the gateway, ``device_url`` that of the device's HTTP interface. Both are secrets.
+    controller's URL at the gateway, ``device_url`` that of the device's HTTP interface. Both are secrets.
     """
 
     workspace: Workspace
@@ -36,7 +36,7 @@ class LaunchContext:
     allow_insecure: Sequence[str] = ()
 
     def environment(self, home: Path, **more: str | Path) -> dict[str, str]:
-        """Return the environment of the controller's program, with a home and a directory for temporary files."""
+        """Return the environment of the controller's program, with its own home and temporary directory."""
         return {
             **self.environ,
             "PATH": os.pathsep.join([str(self.toolchain.node.parent), self.environ.get("PATH", os.defpath)]),
@@ -49,7 +49,7 @@ class LaunchContext:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """A running controller: its ``remoteConfig`` without the preview, and how the gateway reaches it.
+    """A running controller: its ``remoteConfig`` without the preview, and its connection to the gateway.
 
     It listens on ``socket``, which only this user can open. ``token`` is its access token.
     """
@@ -71,8 +71,8 @@ class Launcher(Protocol):
     def project(self) -> Project: ...
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        """Start a controller and return it when it answers; removing the workspace stops it.
+        """Start a controller and return it once it responds; removing the workspace stops it.
 
-        Raises ControllerError if it does not answer in time, OSError if it cannot be started.
+        Raises ControllerError if it does not respond in time, OSError if it cannot be started.
         """
         ...

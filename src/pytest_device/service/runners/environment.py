@@ -17,10 +17,10 @@ _TOOLS: Final = frozenset(
         *("APPIUM_HOME", "DEVELOPER_DIR"),
     )
 )
-# Appium itself downloads the app of a session if it is given as a URL.
+# Appium itself downloads a session's app if that is a URL.
 _NETWORK: Final = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"))
 _HERE: Final = "127.0.0.1,localhost,::1"
-"""How the programs of a session reach each other, without a proxy."""
+"""Hosts that a session's programs reach without a proxy."""
 
 
 def for_sessions(environ: Mapping[str, str]) -> dict[str, str]:

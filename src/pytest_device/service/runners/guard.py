@@ -1,4 +1,4 @@
-"""A process that outlives a killed service just long enough to stop the processes that the service had started."""
+"""A process that outlives a killed service just long enough to stop the processes that the service started."""
 
 import asyncio
 import json
@@ -20,15 +20,15 @@ _PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL")
 class Guard:
     """Starts programs for directories, and makes sure that they end with this process, however it ends.
 
-    The guard's own process holds the reading end of a pipe and reads the directories to watch. At the end of
-    the file, which no kind of crash can prevent, it stops their processes and removes them.
+    The guard process reads the directories to watch from a pipe. At the end of the file, which no kind of crash can
+    prevent, it stops their processes and removes them.
     """
 
     def __init__(self, *, environ: Mapping[str, str], log: Log) -> None:
         self._environ = {name: environ[name] for name in _PASSED_ON if name in environ}
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
-        self._watched: list[Path] = []  # removed directories stay: they take only a few bytes
+        self._watched: list[Path] = []  # removed directories stay: they only take a few bytes
 
     async def start(
         self,
@@ -39,9 +39,9 @@ class Guard:
         piped: bool = False,
         pass_fds: Sequence[int] = (),
     ) -> Process:
-        """Start a program in a directory, its output on one pipe. Raises OSError when it cannot be started.
+        """Start a program in a directory, with its output in one pipe. Raises OSError if it cannot be started.
 
-        With ``piped``, its standard input, output and error output are pipes of their own.
+        With ``piped``, its standard input, output and error output are separate pipes.
         """
         self.watch(directory)
         starting = asyncio.create_subprocess_exec(
@@ -58,7 +58,7 @@ class Guard:
         return await carry_through(starting)
 
     def close(self) -> None:
-        """Let the guard stop whatever is left, and wait for it. Blocks as long as `remove`."""
+        """Let the guard stop all remaining processes, and wait for it. Blocks as long as `remove`."""
         process, self._process = self._process, None
         if process is not None:
             _end(process)
@@ -81,7 +81,7 @@ class Guard:
         _input(process).write(lines.encode())
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603  nothing in it comes from outside
+        return subprocess.Popen(  # noqa: S603  # no external input
             # -P: a module in the user's working directory must not shadow one of the guard's.
             [sys.executable, "-P", "-m", __name__],
             env=self._environ,
@@ -104,9 +104,9 @@ def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def main() -> None:
-    """Read directories, one JSON string a line, until the end of the file; then stop and remove them."""
+    """Read directories, one JSON string per line, until the end of the file; then stop and remove them."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they are meant for the service, whose end closes the pipe anyway
+        signal.signal(number, signal.SIG_IGN)  # meant for the service, whose end closes the pipe anyway
     directories = [Path(json.loads(line)) for line in sys.stdin]
     remove(directories)
 

@@ -1,8 +1,8 @@
-"""Runs a program in a network namespace of its own: its ports cannot be reached from outside.
+"""Runs a program in its own network namespace: its ports cannot be reached from outside.
 
-Usage: ``isolated.py FD PORT... -- COMMAND...``. For each port, a listening socket within the namespace is sent over the
-socket FD, so that another process can answer there. If the system refuses namespaces, the reason is sent instead, and
-the program runs without one. Standard library only: it starts with every session.
+Usage: ``isolated.py FD PORT... -- COMMAND...``. For each port, a listening socket inside the namespace is sent over the
+socket FD, so that another process can accept its connections. If the system refuses namespaces, the reason is sent
+instead, and the program runs without one. Standard library only: it starts with every session.
 """
 
 import ctypes
@@ -24,12 +24,12 @@ _HOST: Final = "127.0.0.1"
 
 
 def _enter() -> None:
-    """Move this process to a network namespace of its own, which has a loopback interface. Raises OSError."""
+    """Move this process to its own network namespace, with a loopback interface. Raises OSError."""
     if sys.platform != "linux":
         raise OSError(f"{sys.platform} has no network namespaces")
     user, group = os.geteuid(), os.getegid()
     library = ctypes.CDLL(None, use_errno=True)
-    # Root keeps its rights over the files of other users only without a user namespace.
+    # Without a user namespace, root keeps its permissions for other users' files.
     if library.unshare(_NEW_NETWORK) != 0:
         if library.unshare(_NEW_USER | _NEW_NETWORK) != 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -45,7 +45,7 @@ def _enter() -> None:
 def refusal() -> str:
     """Return why this system refuses a namespace, "" if it does not."""
     reader, writer = os.pipe()
-    if (child := os.fork()) == 0:  # a half-made namespace cannot be left
+    if (child := os.fork()) == 0:  # a partially created namespace cannot be left
         try:
             _enter()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Starts programs in a network namespace of their own, with bridges to some ports outside."""
+"""Starts programs in their own network namespace, with bridges to some ports outside."""
 
 import asyncio
 import socket
@@ -33,10 +33,10 @@ async def start(
     bridges: Sequence[int],
     note: Log,
 ) -> Program:
-    """Start a program that reaches these ports of 127.0.0.1, and nothing else.
+    """Start a program that can only reach these ports of 127.0.0.1.
 
-    Nothing outside reaches its ports. Where the system refuses that, it runs as any other program, and ``note`` says
-    so. Raises ControllerError if it does not start in time, OSError if it cannot be started.
+    Nothing outside can reach its ports. If the system refuses a namespace, it runs like any other program, and ``note``
+    reports that. Raises ControllerError if it does not start in time, OSError if it cannot be started.
     """
     near, far = socket.socketpair()
     near.settimeout(_START_SECONDS)
@@ -58,13 +58,13 @@ async def start(
 
 
 async def _carry(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes between a connection and a port."""
+    """Forward bytes between a connection and a port."""
     far: asyncio.StreamWriter | None = None
     try:
         answers, far = await asyncio.open_connection(HOST, port)
         await asyncio.gather(_copy(reader, far), _copy(answers, writer))
     except OSError:
-        return  # one of them is gone
+        return  # either end is gone
     finally:
         for end in (writer, far):
             if end is not None:

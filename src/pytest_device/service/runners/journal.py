@@ -1,4 +1,4 @@
-"""The output of a session's program, of which the last lines are kept, and the use of its controller."""
+"""The last lines of a program's output, and the record of a controller's activity."""
 
 import re
 import time
@@ -13,14 +13,14 @@ TAIL_LINES: Final = 200
 LAST_LINES: Final = 20
 _LINE_LENGTH: Final = 300
 _UNFINISHED_BYTES: Final = 65536
-"""The limit of a line without an end; the rest of a longer one is read as separate lines."""
+"""Maximum bytes of an unfinished line; the rest of a longer one becomes separate lines."""
 
 # The body of a request has the text that a test types, including passwords.
 _BODY: Final = re.compile(r"(\[HTTP\] --> [A-Z]+ \S+|Applying the initial values).*")
 
 
 class Journal:
-    """Keeps the last lines of a program's output, except those with the pattern ``dropped``."""
+    """Keeps the last lines of a program's output, except those that match ``dropped``."""
 
     def __init__(self, dropped: str | None = None) -> None:
         self._dropped = re.compile(dropped) if dropped else None
@@ -29,7 +29,7 @@ class Journal:
         self._redactor = Redactor()
 
     def hide(self, secret: str) -> None:
-        """Mask a secret in ``text`` from now on, also in lines read before."""
+        """Mask a secret in ``text`` from now on, also in earlier lines."""
         self._redactor.add(secret)
 
     @property
@@ -43,7 +43,7 @@ class Journal:
         return "\n".join(f"    {line}" for line in self.text.splitlines()[-LAST_LINES:])
 
     def feed(self, output: bytes) -> None:
-        """Read new output of the program."""
+        """Add new output of the program."""
         *lines, self._unfinished = (self._unfinished + output).split(b"\n")
         if len(self._unfinished) > _UNFINISHED_BYTES:
             lines, self._unfinished = [*lines, self._unfinished], b""
@@ -51,12 +51,12 @@ class Journal:
             self.read(line.decode(errors="replace").rstrip())
 
     def close(self) -> None:
-        """Read a last line that has no end."""
+        """Add a last line without a line end."""
         if self._unfinished:
             self.feed(b"\n")
 
     def read(self, line: str) -> None:
-        """Read one line."""
+        """Add one line."""
         if not (self._dropped and self._dropped.search(line)):
             self._lines.append(self._redactor.text(line)[:_LINE_LENGTH])
 
@@ -71,7 +71,7 @@ class Activity:
 
     @property
     def last(self) -> float | None:
-        """When the controller was last used, None if it was not used yet."""
+        """When the controller was last used, None if it was never used."""
         return self._clock() if self._under_way else self._last
 
     def begin(self) -> None:
@@ -86,7 +86,7 @@ class Activity:
 
 
 class AppiumJournal(Journal):
-    """The log of an Appium server; typed text is dropped."""
+    """The log of an Appium server, without typed text."""
 
     def read(self, line: str) -> None:
         super().read(_BODY.sub(r"\1", line))

@@ -33,19 +33,19 @@ _ANSWER_SECONDS: Final = 5.0
 _ON_SOCKET: Final = ("--require", str(Path(__file__).parent / "on_socket.cjs"))
 _NEAR: Final = (HOST, "localhost", "0.0.0.0")  # noqa: S104  compared, not listened on
 _PORT: Final = "4723"
-"""The one that the script above replaces by a socket; nothing listens on it."""
+"""Port that the script above replaces with a socket; nothing listens on it."""
 _APPIUM_ARGUMENTS: Final = (
     *("server", "--address", HOST, "--port", _PORT),
-    *("--config", str(os.devnull)),  # else it searches every parent directory for one
+    *("--config", str(os.devnull)),  # otherwise it searches every parent directory for one
     *("--log-level", "info", "--log-no-colors"),
-    *("--shutdown-timeout", "0"),  # else each open connection of a client delays the shutdown
+    *("--shutdown-timeout", "0"),  # otherwise each open client connection delays the shutdown
 )
 _OUR_DRIVER: Final = Path(__file__).parent.parent / "appium_driver"
 _OUR_NAME: Final = "appium-pytest-device-driver"
 _FAKE_DRIVER: Final = "@appium/fake-driver"
 _BROWSER: Final = "agent-browser"
 _BROWSER_VERSION: Final = "0.27.1"
-"""The version that this agent-device manages; the npm project pins it."""
+"""Version that this agent-device manages; the npm project pins it."""
 _SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
 
 
@@ -53,7 +53,7 @@ _SHIM: Final = Path(__file__).parent / "agent_browser/shim.js"
 class AppiumLauncher:
     """Runs Appium servers, each with its own Appium home unless the device needs the user's driver.
 
-    Appium knows no access token: it listens on a socket in a private directory, which the gateway connects to.
+    Appium supports no access token: it listens on a socket in a private directory, to which the gateway connects.
     """
 
     boot_limit_seconds: float = APPIUM_BOOT_LIMIT_SECONDS
@@ -95,10 +95,10 @@ def _allowed(context: LaunchContext) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class DaemonLauncher:
-    """Runs daemons, each in a ``directory`` of its own, to which it writes its token.
+    """Runs daemons, each in its own ``directory``, to which it writes its token.
 
-    ``notes`` is the pattern of that file, ``alive`` the path of the health check and the key of a good answer.
-    ``details`` name the address and the token in the connection details.
+    ``notes`` is the pattern of that file, ``alive`` the path of the health check and the key of a healthy response.
+    ``details`` are the keys of URL and token in the connection details.
     """
 
     project: Project
@@ -135,9 +135,9 @@ async def _start(
     environ: Mapping[str, str],
     journal: Journal,
 ) -> tuple[Path, Program]:
-    """Start a controller; return the socket that it listens on instead of ``_PORT``, and the program.
+    """Start a controller; return the socket that replaces ``_PORT``, and the program.
 
-    A controller of the local browser, which starts programs that listen without any key, gets a namespace of its own.
+    A controller of the local browser gets its own namespace, because it starts programs that listen without any key.
     """
     listener, port = context.workspace.short / "controller", device.tools.debugging_port
     command: list[str | Path] = [context.toolchain.node, *_ON_SOCKET, context.toolchain.script, *arguments]
@@ -157,7 +157,7 @@ async def _start(
 
 
 def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
-    # Appium writes a list of drivers to its home. With a home of its own no server reads the list while another one
+    # Appium writes a list of drivers to its home. With separate homes no server reads the list while another one
     # writes it, and the installed programs may be read-only.
     if device.tools.appium_home:
         return
@@ -167,7 +167,7 @@ def _prepare_home(home: Path, context: LaunchContext, device: Device) -> None:
         link.symlink_to(context.toolchain.package(_FAKE_DRIVER))
         return
     ours = home / "node_modules" / _OUR_NAME
-    # Copied: Node.js resolves imports from the real path of a file.
+    # Copied, because Node.js resolves imports from a file's real path.
     shutil.copytree(_OUR_DRIVER, ours, ignore=shutil.ignore_patterns("*.json", "*.md", "__pycache__"))
     shutil.copy(_OUR_DRIVER / f"{device.platform}.json", ours / "package.json")
     (ours / "node_modules").symlink_to(context.toolchain.project / "node_modules")
@@ -196,7 +196,7 @@ def _agent_device_environ(context: LaunchContext, device: Device, state: Path) -
         AGENT_DEVICE_DAEMON_SERVER_MODE="http",
         AGENT_DEVICE_DAEMON_IDLE_TIMEOUT_MS="0",
         AGENT_DEVICE_NO_UPDATE_NOTIFIER="1",
-        PYTEST_DEVICE_PORT="0",  # it listens on any
+        PYTEST_DEVICE_PORT="0",  # listens on any port
         **device.tools.environ,
         **(_agent_browser(context, device, state) if is_browser else {}),
     )
@@ -230,7 +230,7 @@ def _argent_environ(context: LaunchContext, device: Device, home: Path) -> dict[
 
 
 class _OverSocket(http.client.HTTPConnection):
-    """A connection to a socket instead of a port."""
+    """An HTTP connection to a Unix socket."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(HOST, timeout=_ANSWER_SECONDS)
@@ -243,7 +243,7 @@ class _OverSocket(http.client.HTTPConnection):
 
 
 async def _answers(listener: Path, path: str, is_good: Callable[[Any], Any], *, token: str = "") -> bool:
-    """Return whether a socket answers a GET request with good JSON."""
+    """Return whether a socket answers a GET request with JSON that ``is_good`` accepts."""
     return await asyncio.to_thread(_answers_now, listener, path, is_good, token)
 
 
@@ -254,13 +254,13 @@ def _answers_now(listener: Path, path: str, is_good: Callable[[Any], Any], token
         reply = connection.getresponse()
         return reply.status == HTTPStatus.OK and bool(is_good(json.load(reply)))
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        return False  # not yet
+        return False  # not ready yet
     finally:
         connection.close()
 
 
 def _token_in(directory: Path, pattern: str) -> str:
-    """Return the token that a program has written to a JSON file, "" until it has."""
+    """Return the token that a program wrote to a JSON file, "" if it has not yet."""
     try:
         return str(json.loads(next(directory.glob(pattern)).read_text())["token"])
     except (StopIteration, OSError, ValueError, KeyError):
@@ -288,4 +288,4 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
         journal=TokenJournal,
     ),
 }
-"""By session type; a session of another type has no controller."""
+"""By session type; other session types have no controller."""

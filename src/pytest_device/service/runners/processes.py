@@ -1,4 +1,4 @@
-"""The processes of a directory: marked when started, found by the mark, stopped with their directory."""
+"""The processes of a directory: marked at their start, found by the mark, stopped with their directory."""
 
 import asyncio
 import contextlib
@@ -14,25 +14,25 @@ from typing import Any, Final, TypeVar
 import psutil
 
 MARK: Final = "PYTEST_DEVICE_DIRECTORY"
-"""The environment variable that names the directory of a process; its children inherit it.
+"""Environment variable that names the directory of a process; child processes inherit it.
 
-A process id may be reused by an unrelated process and does not lead to the orphans of a dead parent. A mark stays.
+A process ID may be reused by an unrelated process, and does not lead to the orphans of a dead parent. A mark stays.
 """
 
 GRACE_SECONDS: Final = 5.0
-"""From SIGTERM to SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
 _SCANS: Final = 3
 _KERNEL_PARENTS: Final = (0, 2)
-"""The parents of kernel threads on Linux, which never have an environment."""
+"""Parents of kernel threads on Linux, which never have an environment."""
 
 _Result = TypeVar("_Result")
 
 
 def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
-    """Return the environment of a directory's process, which must lead its own process session."""
+    """Return the environment for a directory's process, which must lead its own process session."""
     return {**environ, MARK: str(directory)}
 
 
@@ -54,9 +54,9 @@ def end(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Stop every process of these directories: terminate them, and kill those left after ``grace_seconds``.
+    """Stop every process of these directories: terminate them, and kill the remaining ones after ``grace_seconds``.
 
-    Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError when a process outlives that.
+    Blocks up to ``grace_seconds`` plus ``KILL_SECONDS``. Raises TimeoutError if a process survives that.
     """
     known: set[psutil.Process] = set()
     for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, KILL_SECONDS)):
@@ -77,11 +77,11 @@ def remove(directories: Collection[Path]) -> None:
     """Stop every process of these directories, then remove them.
 
     Blocks as long as `end`. Raises OSError if a process cannot be stopped (its directory stays, so that the next
-    try finds it) or a directory cannot be removed.
+    attempt finds it) or a directory cannot be removed.
     """
     end(directories)
     for directory in directories:
-        # The guard and a restarted service may both remove it: a missing file is no error.
+        # The guard and a restarted service may both remove it: a missing file is not an error.
         shutil.rmtree(directory, ignore_errors=True)
         if directory.exists():
             raise OSError(f"{directory} cannot be removed")
@@ -107,7 +107,7 @@ class _Entry:
 
 
 def _everyone() -> list[_Entry]:
-    """List every process, including those started during the listing by processes that have ended since."""
+    """List every process, including those started during the listing by processes that have exited since."""
     everyone: list[_Entry] = []
     seen: set[int] = set()
     for _ in range(_SCANS):
@@ -119,7 +119,7 @@ def _everyone() -> list[_Entry]:
 
 def _entry(pid: int) -> _Entry | None:
     # Not psutil.process_iter(): it caches processes, shares the cache among threads, and misses a process with a
-    # reused id once.
+    # reused ID once.
     try:
         process = psutil.Process(pid)
         with process.oneshot():
@@ -139,7 +139,7 @@ def _mark(process: psutil.Process) -> str | None:
     for _ in range(_SCANS):
         try:
             environ = process.environ()
-        except psutil.AccessDenied:  # another user's: not started here
+        except psutil.AccessDenied:  # another user's process: not started here
             return None
         if environ or process.ppid() in _KERNEL_PARENTS:
             return environ.get(MARK)
@@ -148,9 +148,9 @@ def _mark(process: psutil.Process) -> str | None:
 
 
 def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psutil.Process]:
-    """Return the processes left, and keep them in ``known``.
+    """Return the remaining processes, and keep them in ``known``.
 
-    A process can lose its marked relatives, and with them the way to find it.
+    A process can lose its marked relatives, and thus become impossible to find.
     """
     known |= working_for(directories)
     known -= {process for process in known if not _alive(process)}
@@ -159,6 +159,6 @@ def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psut
 
 def _signal(processes: Collection[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
-        # A process that may not be signalled stays in the list, and is reported.
+        # A process that must not be signalled stays in the list, and is reported.
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             process.send_signal(number)

@@ -1,4 +1,4 @@
-"""The programs of a session: their workspace, their start and their end."""
+"""The programs of a session: workspace, start and end."""
 
 import asyncio
 import shutil
@@ -19,7 +19,8 @@ _POLL_SECONDS: Final = 0.05
 _LAST_WORDS_SECONDS: Final = 1.0
 _READ_BYTES: Final = 65536
 _SHORT_LETTERS: Final = 40
-"""A socket's path may have 103 characters on macOS, 107 on Linux; a browser adds 46, and this module 12."""
+"""Maximum length of the temporary directory: a socket's path may have 103 characters on macOS, 107 on Linux; a browser
+adds 46, and this module 12."""
 
 _Answer = TypeVar("_Answer")
 
@@ -30,7 +31,7 @@ class EndedError(ControllerError):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that was started, and its output."""
+    """A started program, and its output."""
 
     title: str
     process: Process
@@ -40,7 +41,7 @@ class Program:
 
     @classmethod
     def reading(cls, title: str, process: Process, journal: Journal) -> Self:
-        """Return a program that was just started, and read its output."""
+        """Return a program that was just started, and start reading its output."""
         return cls(title, process, journal, asyncio.create_task(_read(process, journal)))
 
     async def ready(self, answer: Callable[[], Awaitable[_Answer | None]], limit_seconds: float) -> _Answer:
@@ -73,7 +74,7 @@ class Program:
         return f"exit status {self.process.returncode}{self._last_output()}"
 
     async def closed(self) -> None:
-        """Release what this process holds of the program, which has exited."""
+        """Release this process's resources for the program, which has exited."""
         if (await asyncio.wait({self.task}, timeout=_LAST_WORDS_SECONDS))[0]:
             await self.process.wait()
         self.task.cancel()
@@ -91,7 +92,7 @@ class Workspace:
     guard: Guard
     programs: list[Program] = field(default_factory=list[Program])
     bridges: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
-    """What answers within the namespaces of programs."""
+    """Servers that listen inside the namespaces of programs."""
 
     async def start(
         self,
@@ -102,7 +103,7 @@ class Workspace:
         journal: Journal,
         pass_fds: Sequence[int] = (),
     ) -> Program:
-        """Start a program here. Raises OSError when it cannot be started."""
+        """Start a program here. Raises OSError if it cannot be started."""
         process = await self.guard.start(command, directory=self.directory, environ=environ, pass_fds=pass_fds)
         program = Program.reading(title, process, journal)
         self.programs.append(program)
@@ -113,7 +114,7 @@ class Workspace:
         await carry_through(asyncio.to_thread(end, [self.directory]))
 
     def subdir(self, name: str) -> Path:
-        """Return a subdirectory; it is created if it is missing, for this user only."""
+        """Return a subdirectory; create it if missing, for this user only."""
         path = self.directory / name
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
@@ -128,7 +129,7 @@ async def workspace(directory: Path, guard: Guard) -> AsyncGenerator[Workspace]:
     with short_directory(guard) as short:
         own = Workspace(directory, short, guard)
         try:
-            directory.mkdir(mode=0o700, parents=True)  # noqa: ASYNC240  at once
+            directory.mkdir(mode=0o700, parents=True)  # noqa: ASYNC240  # fast
             yield own
         finally:
             await carry_through(_clear(own))
@@ -136,13 +137,13 @@ async def workspace(directory: Path, guard: Guard) -> AsyncGenerator[Workspace]:
 
 @contextmanager
 def short_directory(guard: Guard) -> Generator[Path]:
-    """Create a private directory for sockets, with a short path; remove it with the block or this process.
+    """Create a private directory for sockets, with a short path; it is removed with the block or this process.
 
-    A socket's path is limited to about a hundred characters: that of a session's directory has more. The path is
+    A socket's path is limited to about a hundred characters, fewer than the path of a session's directory. The path is
     absolute, since some processes of a browser change their directory.
     """
     usual = tempfile.gettempdir()
-    parent = usual if len(usual) <= _SHORT_LETTERS else "/tmp"  # noqa: S108  the directory in it is private
+    parent = usual if len(usual) <= _SHORT_LETTERS else "/tmp"  # noqa: S108  # the directory in it is private
     directory = Path(tempfile.mkdtemp(prefix="pd-", dir=parent))
     guard.watch(directory)
     try:
@@ -161,7 +162,7 @@ async def _clear(own: Workspace) -> None:
 
 async def _read(process: Process, journal: Journal) -> None:
     printed = process.stderr or process.stdout
-    if printed is None:  # never: it is started with a pipe
+    if printed is None:  # never: it was started with a pipe
         raise RuntimeError("the program has no standard output")
     while output := await printed.read(_READ_BYTES):
         journal.feed(output)
@@ -169,7 +170,7 @@ async def _read(process: Process, journal: Journal) -> None:
 
 
 async def first(*ends: Awaitable[str]) -> str:
-    """Wait until at least one of several ends comes; return what is known of those that came."""
+    """Wait for the first of several ends; return the descriptions of all that occurred."""
     waiting = [asyncio.ensure_future(end) for end in ends]
     try:
         done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The runner of real programs: which sessions run, and how far the boot of each is."""
+"""The runner of real programs: the running sessions, and the state of each boot."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ _GONE: Final = Failed("the session has no processes: it was stopped, or the serv
 class ProgramsRunner:
     """Runs a device and a controller per session; all their processes end with it, however the service ends.
 
-    ``keys`` make the addresses of controllers, devices and previews. Call every method from the event loop's thread.
+    ``keys`` creates the URLs of controllers, devices and previews. Call every method from the event loop's thread.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class ProgramsRunner:
         types: Iterable[SessionType] = (),
         requests: Iterable[Mapping[str, Any]] = (),
     ) -> None:
-        """Find or install the programs for sessions of these types, and the devices for these create requests.
+        """Find or install the programs for these session types, and the devices for these create requests.
 
-        ``progress`` reports what takes long. Raises ConfigError with the cause and the fix, also if this machine has
-        no device for a request.
+        ``progress`` reports slow steps. Raises ConfigError with the cause and the fix, also if this machine has no
+        device for a request.
         """
         if os.name != "posix":
             raise ConfigError("the local service runs on Linux and macOS: on Windows run it inside WSL")
@@ -79,7 +79,7 @@ class ProgramsRunner:
         return await self._shared.devices.refusal(request)
 
     def end_leftovers(self) -> None:
-        """Stop and remove what an earlier service left in this state directory; call it before the first start."""
+        """Stop and remove the leftovers of an earlier service in this state directory; call it before any start."""
         leftovers = sorted(self._directory.iterdir()) if self._directory.exists() else []
         try:
             remove(leftovers)
@@ -109,7 +109,7 @@ class ProgramsRunner:
         return self._records[session_id].device if session_id in self._active else None
 
     def controller(self, session_id: str) -> tuple[Controller, Activity] | None:
-        """Return the controller of a session that is ready, and the record of its use."""
+        """Return the controller of a session that is ready, and the record of its activity."""
         record = self._records.get(session_id) if session_id in self._active else None
         return (record.controller, record.activity) if record and record.controller else None
 
@@ -123,11 +123,11 @@ class ProgramsRunner:
             self._note(self._records[session_id], text)
 
     def log_entries(self, session_id: str) -> Sequence[LogEntry]:
-        """Return what happened to the session's programs; of ended sessions only the newest are kept."""
+        """Return the timeline of the session's programs; of ended sessions only the newest are kept."""
         return tuple(self._records[session_id].entries) if session_id in self._records else ()
 
     def log(self, session_id: str) -> str:
-        """Return the last lines of the controller's log, without secrets; of ended sessions, of the newest."""
+        """Return the last lines of the controller's log, without secrets; only the newest ended sessions have one."""
         return self._records[session_id].log if session_id in self._records else ""
 
     def stop(self, session_id: str) -> None:
@@ -166,7 +166,7 @@ class ProgramsRunner:
         self._log(f"session {record.id}: {text}")
 
     def _fail(self, record: Record, reason: str, *, by_request: bool = False) -> None:
-        # The reason ends the session's timeline, and is no entry of its programs as well.
+        # The reason ends the session's timeline; adding it to its programs' entries would repeat it.
         record.boot = Failed(reason, self._clock(), by_request)
         self._log(f"session {record.id}: {reason}")
 

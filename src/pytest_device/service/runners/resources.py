@@ -1,4 +1,4 @@
-"""What all sessions of one service share: directories, environment, guard, toolchains and devices."""
+"""The shared resources of a service's sessions: directories, environment, guard, toolchains and devices."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ from pytest_device.service.runners.toolchain import Toolbox
 class Folders:
     """The directories of the runner: only one service at a time may use ``state``, which the caller ensures.
 
-    Leftovers of a session are found by its directory in ``state``. ``cache`` is shared by all services of a user,
-    and ``home`` is the user's, which real devices need. ``builds`` has the builds that sessions may name.
+    Leftovers of a session are found by its directory in ``state``. All of a user's services share ``cache``; ``home``
+    is the user's home directory, which real devices need. ``builds`` has the builds that sessions may name.
     """
 
     state: Path
@@ -48,7 +48,7 @@ class Resources:
     toolbox: Toolbox
     devices: Devices
     allow_insecure: Sequence[str] = ()
-    """The features for Appium's option of this name."""
+    """Features for Appium's option of this name."""
 
     @classmethod
     def of(

@@ -22,7 +22,7 @@ from pytest_device.service.runners.toolchain import Project
 from pytest_device.spec import DEFAULT_SESSION_TYPE, SessionType
 
 KEPT: Final = 200
-"""How many ended sessions are kept, and how many entries of each timeline."""
+"""Maximum number of ended sessions to keep, and of entries in each timeline."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Record:
 
     @property
     def type(self) -> SessionType:
-        """The session type, which names the controller."""
+        """The session type, which determines the controller."""
         return SessionType(self.request.get("type", DEFAULT_SESSION_TYPE))
 
     @property
@@ -62,7 +62,7 @@ class SessionPrograms:
     note: Log
 
     async def run(self, stack: AsyncExitStack) -> str:
-        """Start device, app and controller, and wait until one of them exits; return which and how.
+        """Start device, app and controller, and wait until one of them exits; return which one and how.
 
         ``stack`` stops them. Raises ControllerError, ConfigError and OSError with the reason for the session page.
         """
@@ -74,8 +74,8 @@ class SessionPrograms:
         apps.mkdir(mode=0o700)
         borrowed = self.shared.devices.borrowed(record.request, own.directory, log=self.note)
         record.device = device = await stack.enter_async_context(borrowed)
-        stack.push_async_callback(own.end)  # all at once: none waits for an answer of another that has exited
-        if record.type is not SessionType.APPIUM:  # an Appium client installs and launches its app itself
+        stack.push_async_callback(own.end)  # all at once: none waits for a response from one that has exited
+        if record.type is not SessionType.APPIUM:  # Appium clients install and launch their apps themselves
             await self._install_app(device, apps)
         config = await self._start_controller(self.launcher, device, own) if self.launcher else dict[str, Any]()
         preview = {} if device.kind == fake.KIND else {"webPreviewUrl": self.shared.keys.url("preview", record.id)}
@@ -83,7 +83,7 @@ class SessionPrograms:
         return await first(device.ended(), *([record.controller.ended()] if record.controller else []))
 
     async def _install_app(self, device: Device, directory: Path) -> None:
-        """Install and launch the requested app, as the document says."""
+        """Install and launch the requested app, as specified in the document."""
         request = self.record.request
         try:
             sources = Sources(directory, device.kind, Builds(self.shared.folders.builds), self.note)
@@ -120,7 +120,7 @@ class SessionPrograms:
 
 def check(request: Mapping[str, Any], project: Project) -> None:
     """Raise RequestError if the request names another version of the controller than the installed one. Ours."""
-    # A version in full, or its first one or two numbers.
+    # A full version, or its first one or two numbers.
     accepted = [".".join(project.version.split(".")[:length]) for length in (1, 2, 3)]
     version = request.get("packageVersion")
     if version is not None and version not in accepted:

@@ -1,4 +1,4 @@
-"""Simulated devices: the rules of the service without real programs."""
+"""Simulated devices: apply the rules of the service without real programs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pytest_device.service.runners.base import Boot, Booting, Runner, Running
 from pytest_device.spec import DEFAULT_SESSION_TYPE, Platform, SessionType
 
 PATH: Final = "/simulated"
-"""The path prefix of the controllers of simulated sessions."""
+"""Path prefix of the simulated sessions' controllers."""
 
 _HEALTH: Final[Mapping[str, Mapping[str, Any]]] = {
     "health": {"ok": True},
@@ -37,10 +37,10 @@ BootSeconds = Callable[[Mapping[str, Any]], float]
 class SimulatedRunner(Runner):
     """Pretends to boot devices, each ready ``boot_seconds`` after its start by ``clock`` (Unix seconds).
 
-    ``boot_seconds`` may be a function of the request's body, since kinds of devices differ. No program runs: the
-    connection details have the document's shape and host names that never resolve; with a ``base_url`` those of the
-    controllers lead to ``routes``, which answer health checks only. For tests and measurements of the service's own
-    rules, never for a user's tests.
+    ``boot_seconds`` may be a function of the request's body, since boot times depend on the kind of device. No program
+    runs: the connection details have the document's shape and host names that never resolve; with a ``base_url``, those
+    of the controllers lead to ``routes``, which only answer health checks. For tests and measurements of the service's
+    own rules, never for a user's tests.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SimulatedRunner(Runner):
         )
 
     def status(self, session_id: str) -> Boot:
-        """Return by the clock whether the session would be ready."""
+        """Return whether the session would be ready, according to the clock."""
         device = self._devices[session_id]
         if self._clock() < device.ready_at:
             return Booting()
@@ -105,7 +105,7 @@ def _remote_config(session_id: str, device: _Device, address: str, preview: Mapp
         case SessionType.ARGENT:
             return {"toolsUrl": address, "toolsAuthToken": f"simulated-argent-{session_id}", **preview}
         case SessionType.APPIUM:
-            # The preview is optional for this type: clients can test a session without one here.
+            # The preview is optional for this type: this lets clients test a session without one.
             return {"appiumUrl": address, "capabilities": capabilities(device.platform, session_id)}
         case SessionType.WEB_PREVIEW_ONLY | SessionType.SERVE_SIM:
             return preview

@@ -1,4 +1,4 @@
-"""The programs behind the controllers: Node.js and the npm project of each, found or installed once per user."""
+"""The programs behind the controllers: Node.js and an npm project for each, found or installed once per user."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _PROJECTS: Final = Path(__file__).parent / "npm"
 
 _CI: Final = (
     "ci",
-    "--ignore-scripts",  # they search for drivers and download browsers, which are pinned here
+    "--ignore-scripts",  # scripts search for drivers and download browsers, which are pinned here
     "--omit=optional",  # binaries for images, terminals and windows, which are not needed
     "--no-audit",
     "--no-fund",
@@ -51,7 +51,7 @@ class Project:
         return tuple(_PROJECTS / self.name / name for name in names)
 
     def directory(self, cache_dir: Path) -> Path:
-        """Return the directory it is installed in; the name depends on what is pinned."""
+        """Return the directory it is installed in; the name depends on the pinned versions."""
         return cache_dir / f"{self.name}-{self.version}-{digest(self.files)}"
 
     @property
@@ -75,7 +75,7 @@ AGENT_DEVICE: Final = Project(
     "agent-device",
     "agent-device",
     Path("node_modules/agent-device/dist/src/internal/daemon.js"),
-    Requirement("agent-device", ">=24", {}, 24),  # its own manifest says >=22.12, and >=24 for its platform `web`
+    Requirement("agent-device", ">=24", {}, 24),  # its manifest requires >=22.12, and >=24 for its platform `web`
 )
 ARGENT: Final = Project(
     "argent",
@@ -87,7 +87,7 @@ CHROMIUM: Final = Project(
     "chromium",
     "@sparticuz/chromium",
     Path("chromium"),
-    Requirement("Chromium", ">=18", {}, 18),  # only to unpack it; its own manifest requires more, for other uses
+    Requirement("Chromium", ">=18", {}, 18),  # only to unpack it; its manifest requires more, for other uses
     installer="install.mjs",
 )
 
@@ -101,12 +101,12 @@ class Toolchain:
     script: Path
 
     def package(self, name: str) -> Path:
-        """Return the directory of a package of the project."""
+        """Return the directory of one of the project's packages."""
         return self.project / "node_modules" / name
 
 
 class Toolbox:
-    """The toolchains of one service: each is found, or installed if it is missing, on first use."""
+    """The toolchains of one service: each is found, or installed if missing, on first use."""
 
     def __init__(self, guard: Guard, environ: Mapping[str, str], cache_dir: Path) -> None:
         self._guard = guard
@@ -115,7 +115,7 @@ class Toolbox:
         self._found: dict[str, Toolchain] = {}
 
     async def get(self, project: Project, progress: Log) -> Toolchain:
-        """Return the toolchain; ``progress`` reports what takes long. Raises ConfigError with the cause and the fix.
+        """Return the toolchain; ``progress`` reports slow steps. Raises ConfigError with the cause and the fix.
 
         A second caller waits for the first, and installs the toolchain itself if the first was cancelled.
         """
@@ -125,7 +125,7 @@ class Toolbox:
         return self._found[project.name]
 
     async def ensure(self, package: Package, progress: Log) -> None:
-        """Install a package without dependencies; ``progress`` and errors as with ``get``."""
+        """Install a package without dependencies; ``progress`` and errors as for ``get``."""
         await self._installer(progress).ensure(package)
 
     def _installer(self, progress: Log) -> Installer:
@@ -145,7 +145,7 @@ async def prepare(
     nodes: Iterable[Path],
     python: str = sys.executable,
 ) -> Toolchain:
-    """Use the first Node.js that fits, install one if none does, then install the project if it is missing.
+    """Use the first suitable Node.js, or install one, then install the project if it is missing.
 
     Raises ConfigError with the cause and the fix.
     """

@@ -1,4 +1,4 @@
-"""How many sessions there are at once: slots, shared by all processes of a machine, or of many. Knows no session."""
+"""Limits the number of concurrent sessions: slots shared by all processes of one or more machines. Knows no session."""
 
 from pytest_device.sessions.quota.claim import Claim, Slot, Store
 from pytest_device.sessions.quota.files import key_of, slots_directory

@@ -1,4 +1,4 @@
-"""What a place that keeps slots has to offer: claims on them, each served all or none."""
+"""The interface of a slot store: claims on slots, each served all or none."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ NOT_QUEUED: Final = 2
 
 
 class Slot(Protocol):
-    """The right to have one session."""
+    """The permission to have one session."""
 
     @property
     def is_held(self) -> bool:
@@ -17,18 +17,18 @@ class Slot(Protocol):
         ...
 
     def release(self) -> None:
-        """Release it once: later calls do nothing, nor does any in a forked child."""
+        """Release it; repeated calls, and calls in a forked child, do nothing."""
 
 
 class Obstacle(NamedTuple):
-    """Who has the slots that a claim looks at, and how many claims are to be served before it."""
+    """The holders of the slots that a claim may use, and the number of claims served before it."""
 
     held: Sequence[str]
     ahead: int
 
 
 class Claim(ABC):
-    """What one call wants of the slots. Each of its steps is one for all who look, however many do."""
+    """The slots that one call requests. Each of its steps is atomic across all processes."""
 
     def __init__(self, count: int, most: int, holder: str) -> None:
         self.count, self.most, self.holder = count, most, holder
@@ -39,14 +39,14 @@ class Claim(ABC):
     @property
     @abstractmethod
     def slots(self) -> Sequence[Slot]:
-        """Return what it has taken."""
+        """Return the slots that it took."""
 
     @abstractmethod
     def fill(self) -> bool:
-        """Take all slots unless claims that come first need them, else keep its place in the queue; return which."""
+        """Take all slots and return True, unless earlier claims need them; otherwise keep its place in the queue."""
 
     def queue(self, *, urgent: bool) -> None:
-        """Queue once: at the end, or at the end of the urgent claims."""
+        """Join the queue once: at the end, or at the end of the urgent claims."""
         urgency = URGENT if urgent else ORDINARY
         if urgency < self.urgency:
             self.urgency = urgency
@@ -54,7 +54,7 @@ class Claim(ABC):
 
     @abstractmethod
     def obstacle(self) -> Obstacle:
-        """Return what it waits for."""
+        """Return what blocks it."""
 
     @abstractmethod
     def leave(self) -> None:
@@ -66,8 +66,8 @@ class Claim(ABC):
 
 
 class Store(Protocol):
-    """Where slots are kept, for all who share them."""
+    """The place where slots are kept, shared by all processes."""
 
     def claim(self, count: int, most: int, holder: str) -> Claim:
-        """Return a claim on ``count`` of the first ``most`` slots that has taken none yet."""
+        """Return a claim on ``count`` of the first ``most`` slots, with no slot taken yet."""
         ...

@@ -1,4 +1,4 @@
-"""Slots and places in the queue as locked files in a directory: each ends with the process that holds it."""
+"""Slots and queue places as locked files in a directory: each ends with the process that holds it."""
 
 import os
 import re
@@ -17,23 +17,23 @@ from pytest_device.sessions.quota.claim import NOT_QUEUED, Claim, Obstacle
 T = TypeVar("T")
 
 _TURN_SECONDS: Final = 5.0
-"""A turn lasts milliseconds: a process that has had it for so long is suspended."""
+"""A turn lasts milliseconds: a process that holds one for this long is suspended."""
 _TURN_PAUSE_SECONDS: Final = 0.01
 _TICKET: Final = re.compile(r"ticket-(\d)-(\d+)-(\d+)\.lock")
 
 
 def slots_directory(state_dir: Path, service_url: str) -> Path:
-    """Return where the slots of a service are: its address is not to be read off the name."""
+    """Return the directory of a service's slots; its name does not reveal the URL."""
     return state_dir / f"slots-{key_of(service_url)}"
 
 
 def key_of(service_url: str) -> str:
-    """Return a name for a service that does not show its address."""
+    """Return a name for a service that does not reveal its URL."""
     return sha256(service_url.rstrip("/").lower().encode()).hexdigest()[:16]
 
 
 class FileStore:
-    """The slots in a directory, for all processes of a user on a machine."""
+    """The slots in a directory, shared by all processes of a user on a machine."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -43,7 +43,7 @@ class FileStore:
 
 
 class _Lock:
-    """A file that is locked by one process at a time, and what its holder leaves in the directory meanwhile."""
+    """A file that one process at a time locks, and a file that its holder leaves in the directory meanwhile."""
 
     def __init__(self, path: Path, left: Path | None = None) -> None:
         self._left = left
@@ -54,7 +54,7 @@ class _Lock:
         return self._lock.is_locked
 
     def try_lock(self, timeout_seconds: float = 0) -> bool:
-        """Return whether this process now holds it; raises OSError when the file cannot be locked."""
+        """Return whether this process now holds it; raises OSError if the file cannot be locked."""
         try:
             self._lock.acquire(timeout=timeout_seconds, poll_interval=_TURN_PAUSE_SECONDS)
         except filelock.Timeout:
@@ -64,19 +64,19 @@ class _Lock:
         return True
 
     def release(self) -> None:
-        """Unlock it once: later calls do nothing, nor does any in a forked child, where filelock forgets it."""
+        """Unlock it; repeated calls do nothing, nor do calls in a forked child, where filelock forgets the lock."""
         if self.is_held:
-            with suppress(OSError):  # filelock removes by itself what cannot be removed while it is open
+            with suppress(OSError):  # filelock itself removes what cannot be removed while it is open
                 if self._left:
                     self._left.unlink(missing_ok=True)
             self._lock.release()
 
 
 class FileSlot(_Lock):
-    """The right to have one session: it ends with ``release``, or with the process."""
+    """The permission to have one session: it ends with ``release``, or with the process."""
 
     def __init__(self, directory: Path, number: int) -> None:
-        self._words = directory / f"{number}.txt"  # not in the locked file, which nobody else can read on Windows
+        self._words = directory / f"{number}.txt"  # not in the locked file: other processes can't read it on Windows
         super().__init__(directory / f"{number}.lock", self._words)
 
     def sign(self, holder: str) -> None:
@@ -88,11 +88,11 @@ class FileSlot(_Lock):
         with suppress(OSError):
             if words := self._words.read_text(encoding="utf-8", errors="replace"):
                 return words
-        return "an unknown process"  # somebody took the words away
+        return "an unknown process"  # the name file was removed
 
 
 class _Ticket(NamedTuple):
-    """A place in the queue, in the name of a file: how urgent it is, its number, and the slots it looks at."""
+    """A queue place, encoded in a file name: its urgency, its number, and how many of the first slots it may use."""
 
     urgency: int
     number: int
@@ -104,7 +104,7 @@ class _Ticket(NamedTuple):
 
 
 class FileClaim(Claim):
-    """A claim on slots in a directory. Whatever it does, it does in its turn, which one process has at a time."""
+    """A claim on slots in a directory. It acts only in its turn, which one process has at a time."""
 
     def __init__(self, directory: Path, count: int, most: int, holder: str) -> None:
         super().__init__(count, most, holder)
@@ -113,9 +113,9 @@ class FileClaim(Claim):
         self._slots: list[FileSlot] = []
         self._ticket: _Ticket | None = None
         self._places: list[_Lock] = []
-        """Its ticket's lock, and while it takes another ticket that of the former one."""
+        """Its ticket's lock and, while it takes another ticket, the previous ticket's lock."""
         self._probe = self._turn
-        """What it looked at last."""
+        """The lock that was probed last."""
 
     @property
     def slots(self) -> Sequence[FileSlot]:
@@ -134,7 +134,7 @@ class FileClaim(Claim):
         _give_back([*self._slots, *self._places, self._probe, self._turn])
 
     def _in_turn(self, act: Callable[[], T]) -> T | None:
-        """Act while no other process does; None when another one does not finish its turn."""
+        """Call ``act`` while no other process acts; None if another process does not finish its turn."""
         try:
             for path in (self._directory.parent, self._directory):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ class FileClaim(Claim):
         for ticket in self._ahead():
             first = max(first, ticket.most)
             if self.most - first < self.count:
-                break  # the others need not be looked at
+                break  # the other tickets need no check
         self.is_behind = first > 0
         for number in range(first, self.most):
             if len(self._slots) == self.count:
@@ -162,7 +162,7 @@ class FileClaim(Claim):
                 self._slots.pop()
         if len(self._slots) < self.count:
             _give_back(self._slots)
-            self._slots.clear()  # the next look counts what it takes itself
+            self._slots.clear()  # the next attempt starts from scratch
             self._queue()
             return False
         for slot in self._slots:
@@ -170,7 +170,7 @@ class FileClaim(Claim):
         return True
 
     def _queue(self) -> None:
-        """Take a ticket; another one only if this claim has become urgent."""
+        """Take a ticket; take another one only if this claim has become urgent."""
         if self.urgency >= (self._ticket.urgency if self._ticket else NOT_QUEUED):
             return
         number = 1 + max((ticket.number for ticket in self._tickets_of_all()), default=0)
@@ -198,7 +198,7 @@ class FileClaim(Claim):
                 yield _Ticket(*map(int, found.groups()))
 
     def _was_free(self, lock: _Lock) -> bool:
-        """Return whether no process holds it; then remove the files of the former holder."""
+        """Return whether no process held it; if so, remove its last holder's files."""
         self._probe = lock  # where an interrupt finds it
         try:
             return lock.try_lock()
@@ -207,6 +207,6 @@ class FileClaim(Claim):
 
 
 def _give_back(locks: Sequence[_Lock]) -> None:
-    """Release all, however often: a lock that is given back knows it."""
+    """Release all locks; safe to repeat."""
     for lock in locks:
         lock.release()

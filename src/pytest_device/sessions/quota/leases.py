@@ -1,7 +1,7 @@
-"""Slots for several machines, on a Redis server: leases that end unless they are renewed.
+"""Slots for several machines, on a Redis server: leases that expire unless they are renewed.
 
-A place in the queue ends, too, unless its claim goes on looking.
-A lease that ran out, as after a restart of the server, is taken up again if nobody else has the slot by then.
+A queue place expires, too, unless its claim keeps trying.
+A lease that expired, for example because the server restarted, is renewed if no other process took the slot.
 """
 
 import json
@@ -29,14 +29,14 @@ from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
 from pytest_device.sessions.reporter import Reporter
 
 LEASE_SECONDS: Final = 30.0
-"""How long a machine that dies keeps its slots, and how long the server may be away unnoticed."""
+"""Seconds for which a dead machine keeps its slots, and for which the server may be unreachable unnoticed."""
 _BEATS_PER_LEASE: Final = 3
 _REPLY_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseConfig:
-    """How the server is called, and whom the slots are for; ``source`` is what named its address."""
+    """Settings of the connection and the slots; ``source`` names the setting that the URL came from."""
 
     url: str = field(repr=False)
     source: str
@@ -47,17 +47,18 @@ class LeaseConfig:
     clock: Callable[[], float] = monotonic
     sleep: Callable[[float], None] = sleep
     gate: Gate = field(default_factory=lambda: Gate(Breaker(1, monotonic)))
-    """Knows whether any process of the run has waited in vain for an answer."""
+    """Shared by the run's processes: whether one of them has waited for a response until the timeout."""
 
 
 class Server:
-    """The scripts of one Redis server, and the words for its errors."""
+    """The scripts of one Redis server, and descriptions of its errors."""
 
     def __init__(self, config: LeaseConfig) -> None:
         self.config = config
         self.has_answered = False
         self._waiting = config.gate.attempt(SLOTS)
-        """Fails with a claim that is withdrawn while the server does not answer: the next ones don't wait for it."""
+        """Fails with a claim that is withdrawn while the server does not respond, so that the next ones don't wait for
+        it."""
         self._is_given_up = False
         parts = urlsplit(config.url)
         password = unquote(parts.password) if parts.password else None
@@ -80,7 +81,7 @@ class Server:
         self._keys = [f"{{pytest-device:{config.key}}}:{name}" for name in ("slots", "queue", "count")]
 
     def look(self, claim: str, count: int, most: int, words: str, urgency: str) -> Any:
-        """Return whether it took slots, the first it may use, how many claims come first, and numbers or holders."""
+        """Return whether it took slots, the first usable slot, the number of earlier claims, and slots or holders."""
         return self._run(self._look, claim, count, most, words, urgency, self._lease_milliseconds)
 
     def renew(self, slots: Iterable["LeaseSlot"]) -> Sequence[int]:
@@ -90,7 +91,7 @@ class Server:
         return lost
 
     def drop(self, claim: str, number: int | None = None) -> None:
-        """Release a claim's slots, or one of them; without an answer they expire by themselves."""
+        """Release a claim's slots, or one of them; without a response they expire by themselves."""
         try:
             self._run(self._drop, claim, "" if number is None else number)
         except RedisError:
@@ -110,21 +111,21 @@ class Server:
 
     @property
     def is_given_up(self) -> bool:
-        """Return whether a test of the run has waited in vain since the last answer."""
+        """Return whether a test of the run has waited until its timeout since the last response."""
         self._is_given_up = self._is_given_up or self._waiting.is_refused
         return self._is_given_up
 
     def give_up(self) -> None:
-        """Let no other test of the run wait for an answer."""
+        """Keep the run's other tests from waiting for a response."""
         self._is_given_up = True
         self._waiting.failed(LeaseTimeoutError("the server of the slots does not answer"))
 
     def describe(self, error: RedisError) -> str:
-        """Return an error in words, without secrets."""
+        """Describe an error, without secrets."""
         return self._redactor.text(f"the Redis server of {self.config.source} does not answer ({error})")
 
     def check(self) -> None:
-        """Raise ConfigError when it cannot be used: not reached, or not allowed to run scripts."""
+        """Raise ConfigError if the server is unreachable or refuses scripts."""
         try:
             self._run(self._drop, "nobody", "")
         except RedisError as error:
@@ -133,7 +134,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaseSlot:
-    """The right to have one session, for as long as it is renewed."""
+    """The permission to have one session, as long as it is renewed."""
 
     heart: "Heart"
     claim: str
@@ -149,7 +150,7 @@ class LeaseSlot:
 
 
 class Heart:
-    """Renews the slots of this process, in a thread that lives while there are some."""
+    """Renews the slots of this process, in a thread that runs while it holds any."""
 
     def __init__(self, server: Server) -> None:
         self._server, self._config = server, server.config
@@ -175,7 +176,7 @@ class Heart:
     def release(self, slot: LeaseSlot) -> None:
         """Release a slot of this process."""
         if self.has(slot):
-            with self._guard:  # also while the server drops it: else a beat might take it up again
+            with self._guard:  # held while the server drops it: otherwise a renewal might take it again
                 self._slots.pop(slot, None)
                 self._server.drop(slot.claim, slot.number)
 
@@ -189,7 +190,7 @@ class Heart:
                 self._miss(error)
 
     def _beat(self) -> bool:
-        """Renew all slots; False when there are none, and the thread has to end."""
+        """Renew all slots; False if there are none and the thread must end."""
         with self._guard:
             if not self._slots:
                 self._thread = None
@@ -217,7 +218,7 @@ class Heart:
 
 
 class LeaseStore(Server):
-    """The slots of a service on a Redis server. A forked child has to make its own."""
+    """The slots of a service on a Redis server. A forked child must create its own."""
 
     def __init__(self, config: LeaseConfig) -> None:
         super().__init__(config)
@@ -228,7 +229,7 @@ class LeaseStore(Server):
 
 
 class LeaseClaim(Claim):
-    """A claim on slots of a Redis server, by a name that no other has."""
+    """A claim on slots of a Redis server, under a unique name."""
 
     def __init__(self, server: Server, heart: Heart, count: int, most: int, holder: str) -> None:
         super().__init__(count, most, holder)
@@ -243,9 +244,9 @@ class LeaseClaim(Claim):
         return self._slots
 
     def fill(self) -> bool:
-        """Take all that is wanted, all or none; False, too, when the server does not answer any more.
+        """Take all requested slots or none; also returns False if the server has stopped responding.
 
-        Raises ConfigError when it has never answered, LeaseTimeoutError when an earlier claim has waited in vain.
+        Raises ConfigError if it never responded, LeaseTimeoutError if an earlier claim's wait timed out.
         """
         if self._slots:
             return True
@@ -279,7 +280,7 @@ class LeaseClaim(Claim):
         return self._obstacle
 
     def leave(self) -> None:
-        """Do nothing: taking the slots ended the place in the queue."""
+        """Do nothing: taking the slots ended the queue place."""
 
     def withdraw(self) -> None:
         for slot in self._slots:

@@ -1,4 +1,4 @@
-"""What a Redis server does in one step each, by its own clock. The keys: slots by number, places in the queue, a count.
+"""Redis scripts, each atomic, timed by the server's clock. The keys: slots by number, queue places, a counter.
 
 A slot is ``{ends, claim, words}``, a place ``{ends, urgency, number, most}``, both as JSON; times in milliseconds.
 """

@@ -1,4 +1,4 @@
-"""The door to the slots of a service: taken all or none, first come first served, waited for in words."""
+"""The interface to a service's slots: all or none, first come, first served, with progress messages while waiting."""
 
 import time
 from collections import Counter
@@ -14,32 +14,32 @@ from pytest_device.sessions.quota.files import FileStore
 from pytest_device.sessions.reporter import ProgressReporter
 
 _FIRST_PAUSE_SECONDS: Final = (0.03, 0.09)
-"""Between two attempts of who is served next: short, since a slot that lies free is a device that nobody
-uses. Of unequal length, so that two do not always try at the same time."""
+"""Range of pauses in seconds of the next claim: short, since a free slot is an unused device; random, so that two
+processes do not always try at the same time."""
 _PAUSE_SECONDS: Final = (0.1, 0.3)
-"""Between two attempts of all others: they cannot be served yet, and each attempt locks the directory."""
+"""Range of pauses for all other claims: they cannot be served yet, and each attempt locks the directory."""
 _FIRST_WORD_SECONDS: Final = 5.0
-"""A person begins to wonder after that; shorter waits are the rule where tests end often."""
+"""Seconds until the first message: shorter waits are normal when tests end often, longer ones puzzle users."""
 _HEARTBEAT_SECONDS: Final = 30.0
-"""A CI log that stands still for longer looks like a hang."""
+"""Seconds between messages: a CI log without output for longer looks like a hang."""
 
-_pause: Final = SystemRandom().uniform  # not seeded: workers that seed theirs alike would wait in step
+_pause: Final = SystemRandom().uniform  # not seeded: workers with equal seeds would wait in step
 
 
 class Slots:
-    """The slots of one service: as many as there may be sessions at once.
+    """The slots of one service: their number is the maximum number of concurrent sessions.
 
-    No claim starves: one that cannot be served at once queues in order of arrival, and is served when enough slots are
-    free, all or none, that no earlier claim uses. So released slots stay free until the first claim has enough. When a
-    process dies, its claims and slots are gone.
+    No claim starves: one that cannot be served at once queues in order of arrival, and is served when enough slots, all
+    or none, are free that no earlier claim uses. So released slots stay free until the first claim has enough. When a
+    process dies, its claims and slots are released.
 
-    No claim blocks another: a call never waits while it holds a slot, and ``gives_way`` releases those of earlier calls
-    that are not in use. A claim whose process still has slots in use is urgent, and served before those without any,
-    which may be waiting for these very slots. Two tests that each use sessions and together want more than there may be
-    are ended by the time-out.
+    No claim blocks another: a call never waits while it holds a slot, and ``gives_way`` releases unused slots of
+    earlier calls. A claim whose process still uses other slots is urgent, and served before those of processes without
+    any, which may be waiting for these very slots. Two tests that each use sessions, and together need more than the
+    maximum, end by the timeout.
 
     Runs with different limits use the first ``most`` slots each. So none exceeds its own limit, and all together do not
-    exceed the greatest one; but a run with a lower limit waits while others hold the first slots.
+    exceed the highest one; but a run with a lower limit waits while others hold the first slots.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Slots:
         reporter: ProgressReporter,
         of: str = "",
     ) -> None:
-        """Use the slots in a directory or store; ``holder``, no secret, names this process to others.
+        """Use the slots in a directory or store; ``holder``, which must not be secret, names this process to others.
 
-        ``of`` is the session whose only slot it is, empty for sessions that are created.
+        ``of`` is the existing session whose only slot this is; empty for sessions that are created.
         """
         self.most = most
         self._store: Store = FileStore(place) if isinstance(place, Path) else place
@@ -65,10 +65,10 @@ class Slots:
         self._given: set[Slot] = set()
 
     def take(self, count: int, gives_way: Callable[[], bool] = lambda: False) -> list[Slot]:
-        """Wait for so many slots at once; raises LeaseTimeoutError, and ConfigError where waiting cannot help.
+        """Wait for ``count`` slots at once; raises LeaseTimeoutError, and ConfigError if waiting cannot help.
 
-        Before each wait ``gives_way`` is asked to give back one slot that can be done without, and says whether it
-        did: all of them in the end, those of sessions that nobody uses yet, too. An interrupt leaves none taken.
+        Before each wait, ``gives_way`` is called to release one dispensable slot, and returns whether it did; in the
+        end that includes the slots of unused starting sessions. An interrupt leaves no slot taken.
         """
         if count > self.most:
             raise ConfigError(
@@ -87,9 +87,9 @@ class Slots:
             raise
 
     def try_take(self, count: int) -> list[Slot] | None:
-        """Take so many slots at once if nobody waits for one of them, None if not; never waits.
+        """Take ``count`` slots at once, or return None if another claim waits for one of them; never waits.
 
-        Raises ConfigError where no slots can be kept. An interrupt leaves none taken.
+        Raises ConfigError if slots cannot be kept. An interrupt leaves no slot taken.
         """
         claim = self._store.claim(count, self.most, self._holder)
         try:
@@ -125,7 +125,7 @@ class Slots:
         return slots
 
     def _has_some(self) -> bool:
-        """Return whether this process holds slots of earlier calls; forget those it has released."""
+        """Return whether this process holds slots of earlier calls; forget released ones."""
         for slot in tuple(self._given):  # a copy, since another thread may add to it
             if not slot.is_held:
                 self._given.discard(slot)

@@ -1,4 +1,4 @@
-"""The run's end: a reaper started as a process and replaced if it dies, or its work done here where there is none."""
+"""The run's side: starts a reaper process, replaces it if it dies, or does its work in-process if none can run."""
 
 import os
 import queue
@@ -20,30 +20,30 @@ from pytest_device.sessions.reaper.sender import send as send_call
 from pytest_device.sessions.reaper.supervisor import Supervisor
 
 NAME: Final = "pytest-device-reaper"
-"""Its last argument, by which people find it among the processes."""
+"""Its last command-line argument, which identifies it in process lists."""
 READY_SECONDS: Final = 5.0
-"""How long to wait for it to start; usually it has, beside other work."""
+"""Seconds to wait for its start; usually it has already started in the meantime."""
 
 _PACKAGES: Final = str(Path(__file__).resolve().parents[3])
 _PROGRAM: Final = (
     "import sys; sys.path.append(sys.argv[1]); from pytest_device.sessions.reaper.loop import main; main()"
 )
 _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
-"""What Python itself may need to start; whatever else the run has in its environment is not the reaper's."""
+"""Variables that Python may need to start; the rest of the run's environment is withheld."""
 _WITHOUT: Final = "sessions are stopped by the run itself, and left to their limits if it is killed"
 
 
 class NoReaper(NamedTuple):
-    """No reaper process watches over the sessions any more."""
+    """No reaper process supervises the sessions any more."""
 
     problem: str
 
 
 class DirectCalls:
-    """The reaper's work in the run's own process, where no other may or can be started: calls, without messages.
+    """The reaper's work in the run's own process, where no other may or can be started: direct calls, no messages.
 
-    One thread decides, and each call has its own, so that an interrupted test never loses an answer. What is left when
-    the process ends is up to the next run.
+    One thread decides, and each call has its own thread, so that an interrupted test never loses a response. The next
+    run stops the sessions that are left when the process ends.
     """
 
     def __init__(self, start: Start, report: Callable[[Report], None]) -> None:
@@ -75,8 +75,9 @@ class DirectCalls:
 class ReaperChannel:
     """Sends requests to a reaper.
 
-    ``on_report`` gets each of its reports, in another thread. When it dies, ``restore`` gives the requests that a
-    successor needs: the first one is a process again, the next the run itself, as is the first unless ``detached``.
+    ``on_report`` gets each of its reports, in another thread. If the reaper dies, ``restore`` yields the requests that
+    its successor needs: the first successor is a process again, the next is the run itself, as is the first reaper
+    unless ``detached``.
     """
 
     def __init__(
@@ -96,17 +97,17 @@ class ReaperChannel:
         self._start()
 
     def await_ready(self) -> None:
-        """Wait until a reaper takes requests; replace one that does not start in time."""
+        """Wait until a reaper accepts requests; replace one that does not start in time."""
         if not self._ready.wait(READY_SECONDS):
             self._processes_left = 0
             self._fate = f"did not start within {READY_SECONDS:.0f} s"
-            self._hang_up()  # should it still start, it ends at once, having done nothing
+            self._hang_up()  # if it still starts, it ends at once without doing anything
             self._ready.wait(READY_SECONDS)
 
     def send(self, request: Request, *, on_sent: Callable[[], None] = lambda: None) -> bool:
-        """Send a request; False when there is nobody to take it, and a successor is being started.
+        """Send a request; False if the reaper is gone and a successor is being started.
 
-        ``on_sent`` is called once it is sent, before ``restore`` may be asked what a successor needs.
+        ``on_sent`` is called after sending, before ``restore`` may be called for a successor.
         """
         with self._lock:
             is_sent = self._send(request)
@@ -115,12 +116,12 @@ class ReaperChannel:
             return is_sent
 
     def try_send(self, request: Request) -> bool:
-        """Send a request unless another is just being sent, maybe by the very code that a signal handler interrupts."""
+        """Send a request unless another send is in progress, perhaps in the code that a signal handler interrupted."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
             self._write(request)
-        except OSError:  # it is gone
+        except OSError:  # the reaper is gone
             return False
         finally:
             self._lock.release()
@@ -141,7 +142,7 @@ class ReaperChannel:
             self._reaper.sendall(encode(request))
 
     def close(self) -> None:
-        """Close the channel: a reaper process finishes alone."""
+        """Close the channel; a reaper process finishes on its own."""
         self._closed = True
         self._hang_up()
 
@@ -197,14 +198,14 @@ class ReaperChannel:
         self._ready.clear()
         if not self._processes_left:
             self._on_report(NoReaper(f"the reaper process {self._fate}: {_WITHOUT}"))
-        with self._lock:  # what is sent meanwhile comes after what the successor has to know
+        with self._lock:  # later requests must follow those that restore the successor
             self._start()
             for request in self._restore():
                 self._send(request)
 
 
 def _spawn(start: Start) -> socket.socket:
-    """Start a reaper in a session of its own; the service's token goes through the channel only."""
+    """Start a reaper in its own process session; pass the service's token through the channel only."""
     if not hasattr(os, "fork") or not sys.executable:
         raise OSError("this system cannot detach one")
     ours, theirs = socket.socketpair()
@@ -219,7 +220,7 @@ def _spawn(start: Start) -> socket.socket:
             env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
             start_new_session=True,
         )
-    # It detaches by forking at once: what was started here is over then.
+    # It forks at once to detach itself, which ends this process.
     threading.Thread(target=process.wait, name="pytest-device-reaper-start", daemon=True).start()
     ours.sendall(encode(start))
     return ours

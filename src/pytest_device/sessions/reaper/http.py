@@ -1,4 +1,4 @@
-"""One call with the standard library: bounded in size, never redirected, its silences bounded."""
+"""Makes one HTTP call with the standard library: limited in size, never redirected, with a read timeout."""
 
 import base64
 import http.client
@@ -13,17 +13,17 @@ from pytest_device.sessions.retry_policy import retry_after
 
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 30.0
-"""The longest pause between two bytes of an answer."""
+"""Maximum seconds between two bytes of a response."""
 MAX_BYTES: Final = 1024 * 1024
 
 _CHUNK_BYTES: Final = 64 * 1024
 
 
 def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
-    """Send a call; return the answer.
+    """Send a call; return the response.
 
-    What arrives of its body is added to ``seen`` as it comes, so that it is there when the caller loses its patience: a
-    session's id may be in it.
+    The body is added to ``seen`` as it arrives, so that a caller that stops waiting can read it: it may hold a
+    session's ID.
     """
     sent = False
     try:
@@ -39,7 +39,7 @@ def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
         finally:
             connection.close()
     except (OSError, http.client.HTTPException, ValueError, RuntimeError) as error:
-        # Those of ssl and socket are OSErrors; a plugin that blocks sockets raises RuntimeErrors in the run's process.
+        # ssl and socket raise OSErrors; a plugin that blocks sockets raises RuntimeErrors in the run's process.
         return NoReply(f"{type(error).__name__}: {error}".rstrip(": "), sent, bytes(seen))
 
 

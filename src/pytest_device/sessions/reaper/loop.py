@@ -1,4 +1,4 @@
-"""The reaper as a process: one loop without threads moves messages between the run, the supervisor and the sender."""
+"""The reaper process: one single-threaded loop that moves messages between the run, the supervisor and the sender."""
 
 import os
 import selectors
@@ -13,18 +13,18 @@ from pytest_device.sessions.reaper.messages import Decoder, NoReply, Returned, e
 from pytest_device.sessions.reaper.supervisor import Supervisor
 
 SENDER_IDLE_SECONDS: Final = 5.0
-"""So long after its last answer a sender is stopped: its memory is worth more than the start of another."""
+"""Seconds without calls after which a sender is stopped: its memory is worth more than starting another."""
 POLL_SECONDS: Final = 1.0
-"""How often processes are looked for where the system cannot report their end."""
+"""Seconds between checks for processes on systems that cannot report their end."""
 
 _IGNORED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
-"""It ends by itself, once what it watches is stopped; nobody has to end it."""
+"""It ends by itself once all sessions are stopped; nothing else should end it."""
 
 
 def main() -> None:
-    """Detach, read the first message, which says what to watch over, and watch."""
+    """Detach, read the first message, which lists what to supervise, and run the loop."""
     if os.fork():
-        os._exit(0)  # so that it is nobody's child: not a zombie, and not found by who ends a tree of processes
+        os._exit(0)  # not a child of the run: no zombie, and not killed together with the run's process tree
     for name in _IGNORED:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # senders leave no zombies
@@ -42,10 +42,10 @@ def main() -> None:
 
 
 class ReaperLoop:
-    """Takes requests from the run's end of a channel and reports what came of them.
+    """Receives requests from the run through a channel and reports their results.
 
-    When the other end closes, or one of the processes dies, everything that is alive is stopped; then it stays with
-    what is kept warm until that has been claimed or its time is over.
+    When the run closes the channel or one of its processes dies, it stops all live sessions; then it stays until the
+    warm sessions are claimed or their time is up.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class ReaperLoop:
             self._follow(pid)
 
     def run(self, received: bytes = b"") -> None:
-        """Return when the run has ended or is gone and no session is left to be stopped.
+        """Return when the run has ended or is gone and no session is left to stop.
 
-        ``received`` is what has been read of the channel already.
+        ``received`` is the data that was already read from the channel.
         """
         self._handle(received)
         while not self._supervisor.is_done or self._supervisor.has_warm:
@@ -103,7 +103,7 @@ class ReaperLoop:
             handle = os.pidfd_open(pid)
         except ProcessLookupError:
             self._supervisor.on_run_gone()
-        except (AttributeError, OSError):  # a system that has none
+        except (AttributeError, OSError):  # the system has no pidfd
             self._pids.append(pid)
         else:
             self._selector.register(handle, selectors.EVENT_READ, lambda: self._on_end(handle))
@@ -117,7 +117,7 @@ class ReaperLoop:
         self._flush()
         try:
             data = self._channel.recv(sender.CHUNK_BYTES)
-        except BlockingIOError:  # it was ready to be written to
+        except BlockingIOError:  # only writable
             return
         except OSError:
             data = b""
@@ -135,19 +135,19 @@ class ReaperLoop:
         self._flush()
 
     def _flush(self) -> None:
-        """Send what the channel takes; a suspended run (SIGSTOP) must not block this loop."""
+        """Send as much as the channel accepts; a suspended run (SIGSTOP) must not block this loop."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[self._channel.send(self._unsent) :]
         except BlockingIOError:
             pass
-        except OSError:  # nobody reads it any more
+        except OSError:  # the run is gone
             self._unsent = b""
         if self._channel in self._selector.get_map():
             waiting = selectors.EVENT_WRITE if self._unsent else 0
             self._selector.modify(self._channel, selectors.EVENT_READ | waiting, self._use_channel)
 
-    # The sender: the calls to it, its answers, its end.
+    # The sender: calls, answers, end.
 
     def _send(self, call: messages.Call) -> None:
         try:
@@ -155,7 +155,7 @@ class ReaperLoop:
                 self._sender, self._answers = self._start_sender(), Decoder[Returned](Returned)
                 self._selector.register(self._sender, selectors.EVENT_READ, self._use_sender)
             self._sender.sendall(encode(call))
-        except OSError as error:  # no process can be started, or the last one has just died
+        except OSError as error:  # no process can be started, or the sender has just died
             self._on_answer(Returned(call.number, NoReply(str(error), sent=False)))
 
     def _use_sender(self) -> None:

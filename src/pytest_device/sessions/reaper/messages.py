@@ -1,4 +1,4 @@
-"""What a run, its reaper and the reaper's sender say to each other: typed values, one JSON line each."""
+"""The messages between a run, its reaper and the reaper's sender: typed values, one JSON line each."""
 
 import json
 from types import UnionType
@@ -8,11 +8,11 @@ from pytest_device.sessions.ledger import Entry
 
 
 class MessageError(ValueError):
-    """A line is not a message that belongs here: its two ends are not of the same version."""
+    """A line that is not a valid message here: the two ends have different versions."""
 
 
 class Endpoint(NamedTuple):
-    """How to reach the service. ``proxy`` is an ``http://`` address, or empty."""
+    """Connection settings of the service. ``proxy`` is an ``http://`` URL, or empty."""
 
     url: str
     token: str
@@ -22,7 +22,7 @@ class Endpoint(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A whole answer of the service; ``retry_after`` in seconds, where it has one."""
+    """A complete response of the service; ``retry_after`` in seconds, if given."""
 
     status: int
     body: bytes
@@ -30,9 +30,9 @@ class Reply(NamedTuple):
 
 
 class NoReply(NamedTuple):
-    """No whole answer; ``sent`` is False only when the request certainly never left.
+    """No complete response; ``sent`` is False only if the request was certainly never sent.
 
-    ``body`` is what arrived of the answer: a session's id may be in it.
+    ``body`` is the part of the response that arrived: it may hold a session's ID.
     """
 
     problem: str
@@ -47,9 +47,9 @@ Answer = Reply | NoReply
 
 
 class Start(NamedTuple):
-    """The first message: what to watch over. ``processes`` are those whose end is the end of the run.
+    """The first message: what to supervise. ``processes`` are those whose end ends the run.
 
-    A session that the service has not known for ``gone_seconds`` is gone; with None, no 404 proves that.
+    A session for which the service has returned 404 for ``gone_seconds`` is gone; with None, 404 never proves that.
     """
 
     endpoint: Endpoint
@@ -60,14 +60,14 @@ class Start(NamedTuple):
 
 
 class Create(NamedTuple):
-    """Create a session; ``body`` is the JSON text of the call."""
+    """Create a session; ``body`` is the call's JSON text."""
 
     entry: Entry
     body: str
 
 
 class Register(NamedTuple):
-    """Watch over a session that is there already."""
+    """Supervise an existing session."""
 
     entry: Entry
 
@@ -79,20 +79,20 @@ class Stop(NamedTuple):
 
 
 class Keep(NamedTuple):
-    """Leave a session to its own limits, on purpose."""
+    """Deliberately leave a session to its own limits."""
 
     intent: str
 
 
 class KeepWarm(NamedTuple):
-    """Keep a session warm until it is claimed; stop it after so many seconds."""
+    """Keep a session warm until it is claimed; stop it after ``seconds``."""
 
     entry: Entry
     seconds: float
 
 
 class Claim(NamedTuple):
-    """Take a session over that is kept warm in the ledger of this directory."""
+    """Take over a warm session from the ledger in this directory."""
 
     entry: Entry
     ledger: str
@@ -109,11 +109,11 @@ Request = Create | Register | Stop | Keep | KeepWarm | Claim | End
 
 
 class Ready(NamedTuple):
-    """Takes requests."""
+    """The reaper accepts requests."""
 
 
 class Ended(NamedTuple):
-    """Ends, as requested."""
+    """The reaper ends, as requested."""
 
 
 class LedgerFailed(NamedTuple):
@@ -123,9 +123,9 @@ class LedgerFailed(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The end of a create call: a session, none because the call was ``refused``, or nobody knows.
+    """The result of a create call: a session, none because the call was ``refused``, or unknown.
 
-    ``session_id`` and ``url`` are what could be read of the session.
+    ``session_id`` and ``url`` are as far as they could be read.
     """
 
     intent: str
@@ -136,7 +136,7 @@ class Answered(NamedTuple):
 
 
 class NotSent(NamedTuple):
-    """The create call is not sent, because its intent cannot be written."""
+    """The create call was not sent, because its intent could not be written."""
 
     intent: str
     problem: str
@@ -150,7 +150,7 @@ class Stopped(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """The service has not known the session for so long that it is gone."""
+    """The service has returned 404 for the session for so long that it counts as gone."""
 
     intent: str
     answer: Reply
@@ -164,7 +164,7 @@ class Delayed(NamedTuple):
 
 
 class GaveUp(NamedTuple):
-    """The session was not stopped within its own limit, or was never known to the service."""
+    """The session was not stopped within its own limit, or the service never knew it."""
 
     intent: str
     answer: Answer
@@ -177,19 +177,19 @@ class Kept(NamedTuple):
 
 
 class NotKept(NamedTuple):
-    """The session cannot be kept warm: no run could find it."""
+    """The session could not be kept warm: no run would find it."""
 
     intent: str
 
 
 class Due(NamedTuple):
-    """A session that was kept warm is being stopped: its time is over."""
+    """A warm session is being stopped: its time is up."""
 
     intent: str
 
 
 class Claimed(NamedTuple):
-    """The session is this run's from now on."""
+    """The session now belongs to this run."""
 
     intent: str
 
@@ -208,7 +208,7 @@ Report = Ready | Ended | LedgerFailed | SessionReport
 
 
 class Call(NamedTuple):
-    """One call to the service; ``body`` is JSON text, ``seconds`` the longest it may take as a whole."""
+    """One call to the service; ``body`` is JSON text, ``seconds`` the maximum duration of the whole call."""
 
     number: int
     method: str
@@ -218,7 +218,7 @@ class Call(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """What came of a call."""
+    """The result of a call."""
 
     number: int
     answer: Answer
@@ -231,19 +231,19 @@ T = TypeVar("T", bound=Message)
 
 
 def encode(message: Message) -> bytes:
-    """Return one line."""
+    """Encode a message as one line."""
     return json.dumps(_to_json(message)).encode() + b"\n"
 
 
 class Decoder(Generic[T]):
-    """What has arrived of a stream of messages of these kinds, until its lines are whole."""
+    """Parses a stream of messages of these kinds; keeps incomplete lines."""
 
     def __init__(self, kinds: Any) -> None:
         self._kinds: tuple[Any, ...] = get_args(kinds) or (kinds,)
         self._rest = b""
 
     def feed(self, data: bytes) -> list[T]:
-        """Return the messages that these bytes complete; raises MessageError for what is none."""
+        """Return the messages that these bytes complete; raises MessageError for invalid ones."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         return [self._read(line) for line in lines]
 
@@ -276,7 +276,7 @@ def _from_json(values: dict[str, Any]) -> Any:
 
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
-    """Return a field's value as its type says: JSON has no bytes, no tuples and no messages."""
+    """Convert a field's value to its type: JSON has no bytes, tuples or messages."""
     if kind is bytes:
         value = value.encode("latin-1")
     elif isinstance(value, dict):

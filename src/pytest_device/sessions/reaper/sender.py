@@ -1,4 +1,4 @@
-"""Sends calls to the service side by side and answers each exactly once, within a bounded time."""
+"""Sends calls to the service concurrently and answers each exactly once, within a limited time."""
 
 import os
 import socket
@@ -11,9 +11,9 @@ CHUNK_BYTES: Final = 64 * 1024
 
 
 def start(endpoint: Endpoint, channel: socket.socket) -> socket.socket:
-    """Start a sender as a child that ends with its socket; what it loads does not stay with the caller.
+    """Start a sender as a child that ends with its socket, so that its modules do not occupy the caller's memory.
 
-    The child closes the caller's own channel, so that the end of the caller is seen at its other end.
+    The child closes the caller's own channel, so that its other end notices the end of the caller.
     """
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
@@ -47,7 +47,7 @@ def _serve(channel: socket.socket, endpoint: Endpoint) -> None:
 
 
 def received(channel: socket.socket) -> bytes:
-    """Return what has arrived, nothing once the other end is gone."""
+    """Return the available data, nothing once the other end is gone."""
     try:
         return channel.recv(CHUNK_BYTES)
     except OSError:
@@ -55,7 +55,7 @@ def received(channel: socket.socket) -> bytes:
 
 
 def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) -> None:
-    """Answer when the call has ended, or when it has taken too long: name lookups cannot be interrupted."""
+    """Answer when the call ends, or when its time is up: name lookups cannot be interrupted."""
     import threading
 
     from pytest_device.sessions.reaper import http
@@ -63,7 +63,7 @@ def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) 
     seen, claim = bytearray(), threading.Lock()
 
     def finish(answer: Answer) -> None:
-        if claim.acquire(blocking=False):  # the first to come answers
+        if claim.acquire(blocking=False):  # only the first one answers
             patience.cancel()
             on_answer(Returned(call.number, answer))
 
@@ -75,5 +75,5 @@ def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) 
         for thread in (patience, threading.Thread(target=lambda: finish(http.send(endpoint, call, seen)))):
             thread.daemon = True
             thread.start()
-    except RuntimeError as error:  # the system gives no more threads
+    except RuntimeError as error:  # the system allows no more threads
         finish(NoReply(str(error), sent=False))

@@ -1,6 +1,6 @@
-"""Decides what to send for which session, until all of them are done with. No I/O but the ledger's.
+"""Decides which calls to send for which session, until all sessions are done. No I/O except the ledger's.
 
-The ledger is written before anything is reported, so a report can be relied on.
+The ledger is written before each report, so that reports can be relied on.
 """
 
 import time
@@ -17,10 +17,10 @@ from pytest_device.sessions.retry_policy import ATTEMPTS, created_nothing, is_su
 
 
 class Supervisor:
-    """The sessions of one run; its driver gives it requests and answers, and sends the calls that are due.
+    """The sessions of one run; the caller passes in requests and answers, and sends the calls that are due.
 
-    Where ``leaves_tombstones`` is set, and once the run is gone, a stopped session stays in the ledger as such, for
-    the next sweep. A session page that shows the ``token`` is not reported.
+    If ``leaves_tombstones`` is set, and once the run is gone, a stopped session stays in the ledger as a tombstone for
+    the next sweep. A session page's URL that contains the ``token`` is not reported.
     """
 
     def __init__(self, start: messages.Start, report: Callable[[messages.Report], None]) -> None:
@@ -31,18 +31,18 @@ class Supervisor:
         self._warm = WarmRegistry(self._ledger)
         self._sessions: dict[str, WatchedSession] = {}
         self._calls: dict[int, tuple[str, str]] = {}
-        """The intent and the method of each call that is on its way."""
+        """Intent and method of each open call."""
         self._number = 0
         self._is_alone = self._is_ending = False
 
     @property
     def is_done(self) -> bool:
-        """Whether the run has ended, or is gone, and no session is left to stop."""
+        """Whether the run has ended or is gone, and no session is left to stop."""
         return not self._sessions and (self._is_ending or self._is_alone)
 
     @property
     def has_warm(self) -> bool:
-        """Whether sessions are kept warm."""
+        """Whether any session is kept warm."""
         return bool(self._warm)
 
     @property
@@ -50,14 +50,14 @@ class Supervisor:
         return list(self._calls)
 
     def next_due(self) -> float | None:
-        """Return when the next call is due, on the monotonic clock, None when none is planned."""
+        """Return when the next call is due, on the monotonic clock; None if none is planned."""
         times = [session.due for session in self._sessions.values() if session.due is not None]
         if self._warm:
             times.append(time.monotonic() + self._warm.pause())
         return min(times, default=None)
 
     def handle(self, request: messages.Request) -> None:
-        """Handle a request of the run; ignore those about sessions that are done."""
+        """Handle a request of the run; ignore those for finished sessions."""
         match request:
             case messages.Create(entry, body):
                 self._create(entry, body)
@@ -83,7 +83,7 @@ class Supervisor:
         self._stop_all()
 
     def end_warm(self) -> None:
-        """Stop warm sessions whose time is over."""
+        """Stop warm sessions whose time is up."""
         for entry in self._warm.over():
             self._stop_warm(entry)
 
@@ -98,7 +98,7 @@ class Supervisor:
                 call = session.call(self._number)
                 self._calls[self._number] = session.entry.intent, call.method
                 yield call
-            else:  # was never sent, and is not wanted any more
+            else:  # was never sent, and is no longer wanted
                 self._forget(session)
                 answer = messages.NoReply("it was not sent", sent=False)
                 self._report(messages.Answered(session.entry.intent, answer, refused=True))
@@ -122,7 +122,7 @@ class Supervisor:
     # Requests.
 
     def _create(self, entry: Entry, body: str) -> None:
-        """Write the intent down, and whatever somebody has removed since; without it no create call is sent."""
+        """Write the intent, and restore removed entries; without an intent no create call is sent."""
         try:
             if ledger := self._ledger:
                 ledger.write(entry)
@@ -185,7 +185,7 @@ class Supervisor:
     # Answers.
 
     def _on_create_answer(self, session: WatchedSession, answer: messages.Answer) -> None:
-        match answer:  # it certainly made no session
+        match answer:  # whether it certainly created no session
             case messages.Reply(status, body, retry_after):
                 refused = created_nothing(status, body, retry_after)
             case messages.NoReply(sent=False) if session.wanted and session.attempts < ATTEMPTS:
@@ -205,7 +205,7 @@ class Supervisor:
                 session.attempts, session.due = 0, time.monotonic()
         elif refused:
             self._forget(session)
-        else:  # the ledger goes on naming it, until its time is over
+        else:  # stays in the ledger until its time is up
             del self._sessions[session.entry.intent]
             self._record(session.entry._replace(state=LOST))
         self._report(messages.Answered(session.entry.intent, answer, session_id, url, refused))
@@ -215,12 +215,12 @@ class Supervisor:
         session.note(answer, now)
         if session.is_stopping:
             session.due = now + LOOKUP_SECONDS
-        elif session.refusal:  # else this lookup began before the answer to the stop, and another one has decided
+        elif session.refusal:  # otherwise this lookup began before the stop's answer, and another one has decided
             refusal, session.refusal = session.refusal, None
             self._on_unproven_stop(session, refusal, answer)
 
     def _on_unproven_stop(self, session: WatchedSession, refusal: messages.Answer, found: messages.Answer) -> None:
-        """Decide what follows a stop and a lookup of which neither proves the end. No refusal is final."""
+        """Decide the next step after a stop and a lookup that do not prove the end. No refusal is final."""
         intent, now = session.entry.intent, time.monotonic()
         said = found if isinstance(refusal, messages.Reply) and is_success(refusal.status) else refusal
         missing_seconds = None if session.missing_since is None else now - session.missing_since
@@ -237,19 +237,19 @@ class Supervisor:
                 self._report(messages.Delayed(intent, said))
 
     def _gone_after(self, session: WatchedSession) -> float:
-        """Return for how many seconds it has to be missing to be gone; no session is that was never seen here."""
+        """Return the seconds of 404 answers after which it counts as gone; infinite if it was never seen here."""
         return inf if self._gone_seconds is None or not session.entry.service else self._gone_seconds
 
     # The ledger.
 
     def _forget(self, session: WatchedSession, state: str = STOPPED) -> None:
-        """Remove a session that is done; leave a tombstone where its report may not be read."""
+        """Remove a finished session; leave a tombstone if its report may go unread."""
         entry, ledger = session.entry, self._ledger
         del self._sessions[entry.intent]
         leaves_tombstone = (self._is_alone or self._leaves_tombstones) and not session.is_due
         is_noted = bool(ledger and leaves_tombstone and entry.session_id and ledger.holds(entry.intent)) and (
             self._record(entry._replace(state=state)) or not self._is_alone
-        )  # where a full disk takes no tombstone, who reconciles the run stops it once more
+        )  # if a full disk takes no tombstone, the process that reconciles the run stops it once more
         if ledger and not is_noted:
             self._is_written(lambda: ledger.remove(entry.intent))
 
@@ -258,7 +258,7 @@ class Supervisor:
         return ledger is None or self._is_written(lambda: ledger.write(entry))
 
     def _is_written(self, write: Callable[[], None]) -> bool:
-        """Write to the ledger; return False, and report it, when that fails."""
+        """Write to the ledger; return False and report the problem if that fails."""
         try:
             write()
         except OSError as error:
@@ -267,7 +267,7 @@ class Supervisor:
         return True
 
     def _problem(self, error: OSError) -> str:
-        """Return an error in words, of every file alike, so that the run shows one."""
+        """Describe an error alike for all files, so that the run shows it once."""
         return f"{error.strerror or error} ({self._ledger.directory if self._ledger else ''})"
 
 

@@ -1,4 +1,4 @@
-"""A session that a reaper watches over, and its next call."""
+"""A session that a reaper supervises, and its next call."""
 
 import time
 from typing import Final
@@ -10,31 +10,31 @@ from pytest_device.sessions.retry_policy import is_missing
 from pytest_device.spec import SESSIONS_PATH
 
 STOP_SECONDS: Final = 15.0
-"""The longest that a stop or a lookup may take: both can be repeated."""
+"""Maximum seconds of a stop or lookup: both can be repeated."""
 LOOKUP_SECONDS: Final = 2.0
-"""Between the lookups of a session whose stop is not answered."""
+"""Seconds between lookups of a session whose stop call is unanswered."""
 
 
 class WatchedSession:
-    """One session from its create request until it is done with."""
+    """One session from its create request until it is finished."""
 
     def __init__(self, entry: Entry, body: str | None = None, due: float | None = None) -> None:
         self.entry, self.body, self.due = entry, body, due
-        """``due`` is when to send its next call, None while it needs none or has to be answered first."""
+        """``due`` is when to send its next call; None if it needs none or awaits a response."""
         self.deadline = time.monotonic() + entry.minutes * 60
         self.attempts = 0
         self.wanted = True
         self.is_stopping = False
-        """Whether a stop call is on its way: meanwhile the session itself is asked for."""
+        """Whether a stop call is open: meanwhile the session is looked up."""
         self.refusal: messages.Answer | None = None
-        """What a stop was answered that does not prove it: then the session itself is asked for, too."""
+        """Response to a stop call that does not prove the end; the session is then looked up, too."""
         self.missing_since: float | None = None
-        """Since when the service has said nothing but that it does not know the session."""
+        """Since when the service has only returned 404."""
         self.is_due = False
-        """Whether its stop is the end that it was to have, which needs no report to a later run."""
+        """Whether it is stopped on schedule, which needs no report to a later run."""
 
     def request_stop(self) -> None:
-        """Stop it as soon as its id is known."""
+        """Stop it as soon as its ID is known."""
         if self.wanted and self.entry.session_id:
             self.attempts, self.due = 0, time.monotonic()
         self.wanted = False
@@ -51,7 +51,7 @@ class WatchedSession:
         return messages.Call(number, "POST", f"{path}/stop", seconds=STOP_SECONDS)
 
     def note(self, answer: messages.Answer, now: float) -> None:
-        """Note an answer that does not prove its end."""
+        """Record a response that does not prove the end."""
         if not (isinstance(answer, messages.Reply) and is_missing(answer.status, answer.body)):
             self.missing_since = None
         elif self.missing_since is None:
