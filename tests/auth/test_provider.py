@@ -26,15 +26,20 @@ def test_a_person_signs_in_on_the_page(app: App, request_by_page: auth.AuthReque
     assert [one.user for one in provider.authorizations] == ["ada"]
 
 
-def test_the_page_labels_its_fields_and_announces_a_mistake(app: App, request_by_page: auth.AuthRequest) -> None:
+def test_the_page_labels_its_fields_and_announces_a_mistake(
+    app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider
+) -> None:
     answer = submit(app.http, request_by_page.url or "", user="ada", password='"><script>', decision="allow")
 
     assert answer.status_code == 400
+    assert provider.requests[-1].error == "The user name or password is wrong."
     assert 'role="alert"' in answer.text
     assert "<script>" not in answer.text
     for field in ("user", "password"):
         assert f'<label for="{field}">' in answer.text
         assert f'<input id="{field}"' in answer.text
+    for name in ("User name", "Password", "Sign in", "Deny"):  # by which drivers find them, too
+        assert f'aria-label="{name}"' in answer.text
 
 
 def test_a_person_denies_on_the_page(app: App, request_by_page: auth.AuthRequest, provider: IdentityProvider) -> None:
@@ -148,7 +153,7 @@ def test_waiting_for_a_sign_in_reports_what_was_seen_instead(app: App, provider:
     with pytest.raises(auth.TokenError):
         app.sign_in()
 
-    with pytest.raises(TimeoutError, match="authorize 303, token invalid_grant"):
+    with pytest.raises(TimeoutError, match="authorize: 303; token: invalid_grant"):
         provider.wait_for_sign_in("ada", 0.01)
 
 
@@ -171,8 +176,13 @@ def test_the_issuer_is_the_public_address() -> None:
 
 
 def test_a_mistake_in_the_providers_setup_is_refused(provider: IdentityProvider) -> None:
-    with pytest.raises(AuthConfigError, match="no failure of 'jwks'"):
+    with pytest.raises(AuthConfigError, match="failure 'deny' is unknown at 'jwks': there are delay, hang"):
         provider.fail("jwks", "deny")
+    with pytest.raises(AuthConfigError, match="endpoint 'tokens' is unknown: there are discovery, authorize"):
+        provider.fail("tokens", "deny")  # type: ignore[arg-type]  # the mistake
+    port = int(provider.local_url.rpartition(":")[2])
+    with pytest.raises(AuthConfigError, match=f"port {port} cannot be used: Address already in use"):
+        IdentityProvider(clients=[Client("app", ["myapp://r"])], port=port)
     with pytest.raises(AuthConfigError, match="'eve' is unknown"):
         provider.automatic_user = "eve"
     with pytest.raises(AuthConfigError, match="name of its own"):

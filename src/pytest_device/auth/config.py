@@ -110,13 +110,18 @@ def read(kind: type[_T], given: object) -> _T:
     if not isinstance(given, Mapping):
         raise AuthConfigError(f"{kind.__name__} must be a mapping, not {type(given).__name__}")
     pairs = cast("Mapping[object, Any]", given)
-    values = {_python_name(str(name)): value for name, value in pairs.items() if value is not None}
+    values = python_names(pairs)
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # all kinds here are dataclasses
     if unknown := sorted(values.keys() - set(known)):
         raise AuthConfigError(f"{kind.__name__} has no {', '.join(unknown)}: it has {', '.join(known)}")
     if isinstance(scopes := values.get("scopes"), str):
         raise AuthConfigError(f"scopes {scopes!r} must be a list, for example {scopes.split()}")
     return kind(**values)
+
+
+def python_names(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return values by their names in Python, without those that are None."""
+    return {_python_name(str(name)): value for name, value in given.items() if value is not None}
 
 
 def _python_name(name: str) -> str:

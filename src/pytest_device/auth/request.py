@@ -160,7 +160,8 @@ class AuthRequest:
         return {**first, **config.extra_params, **first, **{name: value for name, value in own.items() if value}}
 
     def _error(self, params: Mapping[str, str], error_code: str | None) -> AuthError | None:
-        if not hmac.compare_digest(params.get("state", "").encode(), self.state.encode()):
+        returned, own = (state.encode(errors="surrogatepass") for state in (params.get("state", ""), self.state))
+        if not hmac.compare_digest(returned, own):
             return _error("state_mismatch", _STATE_MISMATCH)
         if self._has_foreign_issuer(params):
             return _error("issuer_mismatch", "The response is from another identity provider (RFC 9207).")

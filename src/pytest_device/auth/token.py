@@ -14,9 +14,10 @@ from pytest_device.auth.config import (
     RefreshTokenRequestConfig,
     RevokeTokenRequestConfig,
     TokenRequestConfig,
+    python_names,
     read,
 )
-from pytest_device.auth.http import ACCEPT_JSON, FORM_TYPE, Reply, send
+from pytest_device.auth.http import ACCEPT_JSON, FORM_TYPE, Reply, seconds_of, send, text_of
 from pytest_device.auth.id_token import check_same_subject, require_id_tokens, verify_id_token
 from pytest_device.auth.urls import component
 from pytest_device.errors import AuthConfigError, TokenError, UnexpectedReplyError
@@ -56,16 +57,16 @@ class TokenResponse:
 
     @classmethod
     def from_query_params(cls, params: Mapping[str, Any]) -> Self:
-        """Return the tokens in a response's parameters. Raises UnexpectedReplyError for times that are no numbers."""
-        issued_at = _seconds(params, "issued_at")
+        """Return the tokens in a response's parameters. Raises UnexpectedReplyError for values of another type."""
+        issued_at = seconds_of(params, "issued_at")
         return cls(
-            access_token=params.get("access_token") or "",
-            token_type=params.get("token_type") or "bearer",
-            expires_in=_seconds(params, "expires_in"),
-            refresh_token=params.get("refresh_token"),
-            scope=params.get("scope"),
-            state=params.get("state"),
-            id_token=params.get("id_token"),
+            access_token=text_of(params, "access_token") or "",
+            token_type=text_of(params, "token_type") or "bearer",
+            expires_in=seconds_of(params, "expires_in"),
+            refresh_token=text_of(params, "refresh_token"),
+            scope=text_of(params, "scope"),
+            state=text_of(params, "state"),
+            id_token=text_of(params, "id_token"),
             issued_at=get_current_time_in_seconds() if issued_at is None else issued_at,
         )
 
@@ -82,7 +83,7 @@ class TokenResponse:
         """
         if token is None:
             return False
-        found = read(TokenResponse, token)
+        found = token if isinstance(token, TokenResponse) else TokenResponse.from_query_params(python_names(token))
         time_now = get_current_time_in_seconds() if now is None else now
         return found.expires_in is None or time_now < found.issued_at + found.expires_in + seconds_margin
 
@@ -291,15 +292,3 @@ def _tokens(reply: Reply) -> TokenResponse:
     if not isinstance(found.get("access_token"), str):
         raise UnexpectedReplyError(f"{shown(reply.url)} returned {reply.status} without an access_token")
     return replace(TokenResponse.from_query_params({**found, "state": None}), raw_response=found)
-
-
-def _seconds(params: Mapping[str, Any], name: str) -> int | None:
-    value: object = params.get(name)
-    if value is None or value == "":
-        return None
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return int(float(value))
-        except (ValueError, OverflowError):
-            pass
-    raise UnexpectedReplyError(f"{name} {value!r} of the identity provider must be a number of seconds")

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from pytest_device.auth.provider.grants import OAuthError
 from pytest_device.auth.provider.journal import Journal
 from pytest_device.auth.provider.model import Endpoint, Failure, FailureKind, SeenRequest
+from pytest_device.auth.provider.page import Page
 
 MAX_BODY_BYTES: Final = 64 * 1024
 _TRICKLE_SECONDS: Final = 0.02
@@ -51,6 +52,8 @@ class Door:
             seen = replace(seen, params=exchange.params)
             early = await _failed(self.journal.take_failure(self.endpoint, *_EVERYWHERE), request)
             response = self.respond(exchange) if early is None else early
+            if isinstance(response, Page):
+                seen = replace(seen, error=response.problem)
         except OAuthError as error:
             seen = replace(seen, error=error.code)
             response = _refusal(error)

@@ -61,7 +61,13 @@ class IdentityProvider:
             _known("user", automatic_user, named_users)
         self.clock = ProviderClock()
         self._journal = Journal()
-        self._server = AppServer(port)
+        try:
+            self._server = AppServer(port)
+        except OSError as error:
+            raise AuthConfigError(
+                f"port {port} cannot be used: {error.strerror}. Processes of a run share one provider with "
+                "--device-identity-scope=run"
+            ) from None
         self.local_url = self._server.url
         self._settings = Settings(
             issuer=issuer or self.local_url,
@@ -156,8 +162,9 @@ class IdentityProvider:
 
         tokens = self._journal.wait_until(found, timeout_seconds)
         if tokens is None:
-            seen = ", ".join(f"{one.endpoint} {one.error or one.status}" for one in self.requests[-5:]) or "nothing"
-            raise TimeoutError(f"{user} did not sign in within {timeout_seconds:g} s; the provider last saw: {seen}")
+            seen = "; ".join(f"{one.endpoint}: {one.error or one.status}" for one in self.requests[-5:])
+            problem = f"{user} did not sign in within {timeout_seconds:g} s"
+            raise TimeoutError(f"{problem}. The provider's last replies: {seen or 'none'}")
         return tokens
 
     def user(self, name: str) -> User:
