@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -15,9 +15,13 @@ from pytest_device.sharing import ServiceHost, shared
 MAKE = partial(IdentityProvider, users=[User("ada", {"name": "Ada"}), User("bob")], clients=[Client("app", ["my://r"])])
 
 
+SEEN: Final = set[str]()
+"""The secrets that services have reported."""
+
+
 @pytest.fixture
 def host() -> Iterator[ServiceHost]:
-    running = ServiceHost()
+    running = ServiceHost(lambda *secrets: SEEN.update(secrets))
     yield running
     running.close()
 
@@ -31,7 +35,8 @@ def provider(host: ServiceHost) -> Iterator[Any]:
 def test_all_callers_have_the_same_service(host: ServiceHost, provider: Any) -> None:
     with shared(host.ticket, "identity", MAKE) as other:
         assert other.issuer == provider.issuer
-        assert other.sign_in("ada") == provider.sign_in("ada")
+        assert (tokens := other.sign_in("ada")) == provider.sign_in("ada")
+        assert {tokens.access_token, tokens.refresh_token, tokens.id_token} <= SEEN
         assert [one.user for one in provider.tokens] == ["ada"]
 
 

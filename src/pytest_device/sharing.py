@@ -38,9 +38,13 @@ class _Reply:
 
 
 class ServiceHost:
-    """Holds services from the first call on until `close`; `ticket` lets other processes in."""
+    """Holds services from the first call on until `close`; `ticket` lets other processes in.
 
-    def __init__(self) -> None:
+    ``on_secret`` receives the secrets of services, which have a method ``hide_with`` for that.
+    """
+
+    def __init__(self, on_secret: Callable[..., Any]) -> None:
+        self._on_secret = on_secret
         self._key = secrets.token_urlsafe(32)
         self._services: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -81,7 +85,9 @@ class ServiceHost:
         if call.make:
             with self._lock:
                 if call.service not in self._services:
-                    self._services[call.service] = self._open.enter_context(call.make())
+                    made = self._open.enter_context(call.make())
+                    made.hide_with(self._on_secret)
+                    self._services[call.service] = made
             return _Reply()
         if call.assigned:
             owner: object = reduce(getattr, call.path[:-1], self._services[call.service])

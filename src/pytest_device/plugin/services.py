@@ -1,8 +1,9 @@
 """The fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pytest
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from pytest_device.auth.provider import IdentityProvider
     from pytest_device.auth.token import TokenResponse
 
-S = TypeVar("S")
+
+class _Service(Protocol):
+    def hide_with(self, on_secret: Callable[..., Any]) -> None: ...
+
+
+S = TypeVar("S", bound=_Service)
 
 
 @pytest.fixture(scope="session")
@@ -75,18 +81,24 @@ def device_sign_in(
     return sign_in
 
 
+@contextmanager
 def _service(
     config: pytest.Config, breadth: Option[str], make: "Callable[[], AbstractContextManager[S]]"
-) -> "AbstractContextManager[S]":
-    """Return a service of this process, or that of the run, which the coordinator of pytest-xdist holds."""
+) -> "Generator[S]":
+    """Provide a service of this process, or that of the run, which the coordinator of pytest-xdist holds."""
     from pytest_device.errors import ConfigError
     from pytest_device.plugin.options import settings_of
+    from pytest_device.plugin.output.secrets import redactor_of
     from pytest_device.plugin.state import SERVICES
     from pytest_device.sharing import shared
 
     given: Mapping[str, Any] | None = getattr(config, "workerinput", None)
     if given is None or settings_of(config).values.get(breadth.word) != "run":
-        return make()
+        with make() as service:
+            service.hide_with(redactor_of(config).add)
+            yield service
+        return
     if SERVICES not in given:
         raise ConfigError(f"{breadth.ini}=run serves this machine only, but this worker is on another: use worker")
-    return shared(given[SERVICES], breadth.word, make)
+    with shared(given[SERVICES], breadth.word, make) as service:
+        yield service

@@ -120,6 +120,7 @@ class Authorize:
         )
         self.journal.add(Authorization(asked.client.client_id, user, asked.scopes))
         code = self.settings.grants.issue_code(grant, is_expired=kind == "expired_code")
+        self.journal.on_secret(code)
         return self._redirect(asked, {"code": code}, kind)
 
     def _redirect(self, asked: _Asked, answer: Mapping[str, str], failure: FailureKind | None = None) -> Response:

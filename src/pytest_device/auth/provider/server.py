@@ -1,8 +1,8 @@
 """The identity provider: a real OpenID Connect provider on this machine, whose every answer a test decides."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pytest_device.auth.provider.authorize import Authorize
 from pytest_device.auth.provider.endpoints import Endpoints
@@ -100,6 +100,11 @@ class IdentityProvider:
         the errors of the code flow.
         """
         return self._sign_in.tokens(self.user(user), self.client(client_id), scopes)
+
+    def hide_with(self, on_secret: Callable[..., Any]) -> None:
+        """Report client secrets now, and each code, verifier and token before a client has it."""
+        on_secret(*(client.secret or "" for client in self._settings.clients.values()))
+        self._journal.on_secret = on_secret
 
     @property
     def issuer(self) -> str:

@@ -59,10 +59,10 @@ def _new_run() -> str:
     return new_run()
 
 
-def _host() -> "ServiceHost":
+def _host(config: pytest.Config) -> "ServiceHost":
     from pytest_device.sharing import ServiceHost
 
-    return ServiceHost()
+    return ServiceHost(redactor_of(config).add)
 
 
 class Coordinator:
@@ -97,7 +97,7 @@ class Coordinator:
             name = str(node.workerinput["workerid"])
             self._channels[node] = WorkerChannel(channel, self._terminal, name, self._breaker)
             if settings.identity_scope == "run" and _is_here(node):
-                self._services = self._services or _host()
+                self._services = self._services or _host(self._config)
                 node.workerinput[SERVICES] = self._services.ticket
             if not (settings.local or settings.url):
                 return
