@@ -40,12 +40,22 @@ SLOW_TO_LOAD: Final = ("allure_pytest", "anyio", "html", "metadata", "pytest_jso
 """Plugins that take every process of a run half of its start, and part in hardly any test."""
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import what ``-m programs`` would deselect: that takes each worker ten seconds."""
+    if config.option.markexpr != "programs" or collection_path.is_dir() or has_programs(collection_path):
+        return None
+    return True
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests with real programs, which run in an environment of their own."""
-    places = [HERE / name for name in PROGRAMS]
     for item in items:
-        if any(item.path == place or place in item.path.parents for place in places):
+        if has_programs(item.path):
             item.add_marker(pytest.mark.programs)
+
+
+def has_programs(path: Path) -> bool:
+    return any(path.is_relative_to(HERE / name) for name in PROGRAMS)
 
 
 @pytest.fixture(autouse=True, scope="session")

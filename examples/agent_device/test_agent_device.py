@@ -1,4 +1,4 @@
-"""The app of a build, driven by agent-device. The service installs it; each test starts with cleared app data."""
+"""An app from a build, driven by agent-device. The service installs it; each test starts with cleared app data."""
 
 import pytest
 

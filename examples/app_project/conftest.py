@@ -1,4 +1,4 @@
-"""The app under test and its project; with ``device_app_root`` in the ini file, ``device_app`` is not needed."""
+"""The app under test and its project. With ``device_app_root`` in the ini file, you don't need ``device_app``."""
 
 from pathlib import Path
 

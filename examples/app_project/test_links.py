@@ -1,4 +1,4 @@
-"""Links of an app, by the names of its routes: a misspelt one fails here, not on a device."""
+"""Links to an app's routes, by name: a misspelled name fails here, not on the device."""
 
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy

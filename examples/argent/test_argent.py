@@ -1,4 +1,4 @@
-"""The app of a build, driven by argent's tools."""
+"""An app from a build, driven by argent's tools."""
 
 import time
 from typing import Any
@@ -29,8 +29,8 @@ def test_shows_the_app(device_argent: Argent) -> None:
 
 def test_adds_a_note(device_argent: Argent) -> None:
     device = device_argent.device_id
-    wait_for(device_argent, "Notes: 0")  # argent measures the screen with each description, taps are parts of it
+    wait_for(device_argent, "Notes: 0")  # describe also measures the screen: taps are fractions of it
     device_argent.call("gesture-tap", udid=device, x=0.5, y=0.15)
     device_argent.call("keyboard", udid=device, text="buy milk")
     device_argent.call("gesture-tap", udid=device, x=0.5, y=0.21)
-    wait_for(device_argent, "Notes: 1")  # a tap is answered before the app has handled it
+    wait_for(device_argent, "Notes: 1")  # a tap returns before the app has handled it

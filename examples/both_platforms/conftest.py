@@ -1,4 +1,4 @@
-"""Each platform has its own build: the Appium options may depend on the platform."""
+"""Each platform has its own build: Appium options can depend on the platform."""
 
 from pathlib import Path
 

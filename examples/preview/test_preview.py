@@ -1,4 +1,4 @@
-"""A device with a live preview and no controller, for a person or a screenshot tool."""
+"""A device with a live preview but no controller, to watch it or to take screenshots."""
 
 import httpx
 import pytest

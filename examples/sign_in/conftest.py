@@ -1,4 +1,4 @@
-"""The app under test, and the identity provider at which it signs users in."""
+"""The app under test, and the identity provider that signs its users in."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from pytest_device import Platform
 
 pytest.importorskip("joserfc", reason="needs the extra services: pip install 'pytest-device[services]'")
 
-from pytest_device.auth.provider import Client, IdentityProvider, User  # where it is installed
+from pytest_device.auth.provider import Client, IdentityProvider, User  # requires joserfc
 
 APP = Path(__file__).with_name("app")
 
@@ -28,7 +28,7 @@ def device_identity_settings() -> Mapping[str, Any]:
 
 @pytest.fixture
 def app_arguments(device_identity_provider: IdentityProvider) -> list[str]:
-    """Return the launch arguments of the app; a test that begins signed in adds its tokens."""
+    """Return the launch arguments of the app. Tests that start signed in override this to add tokens."""
     return [f"--issuer={device_identity_provider.issuer}"]
 
 

@@ -1,4 +1,4 @@
-"""The same app, whose user is signed in already: by launch arguments, or by a link."""
+"""The same app with a user who is already signed in, by launch arguments or a link."""
 
 from collections.abc import Callable
 

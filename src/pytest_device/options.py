@@ -66,10 +66,13 @@ class Options:
         False, "with the local service, use real emulators and simulators only, never a browser", "switch"
     )
     avd: Option[str | None] = Option(
-        None, "Android Virtual Device that the local service uses, and starts if it is not up", "text", metavar="NAME"
+        None,
+        "Android Virtual Device that the local service uses, and starts if it is not running",
+        "text",
+        metavar="NAME",
     )
     simulator: Option[str | None] = Option(
-        None, "iOS Simulator that the local service uses, and boots if it is not up", "text", metavar="NAME"
+        None, "iOS Simulator that the local service uses, and boots if it is not running", "text", metavar="NAME"
     )
     appium_allow_insecure: Option[tuple[str, ...]] = Option(
         (), "features for --allow-insecure of the local service's Appium", "words", metavar="FEATURES"
@@ -94,12 +97,12 @@ class Options:
     )
     max_duration_minutes: Option[int | str] = Option(
         30,
-        "maximum duration of a session, unless the marker sets it; 'account' leaves it to the account",
+        "maximum duration of a session, unless the marker sets it; 'account' uses the account's default",
         "duration",
     )
     max_idle_time_minutes: Option[int | str] = Option(
         10,
-        "idle timeout of a session, unless the marker sets it or its type has none; 'none' or 'account' sends none",
+        "idle limit of a session, unless the marker sets it or its type has none; 'none' or 'account' sends none",
         "idle_time",
     )
 
@@ -112,11 +115,11 @@ class Options:
     shard: Option[str | None] = Option(
         None, "run one part of the suite, balanced by devices and durations", "shard", metavar="INDEX/TOTAL"
     )
-    size_durations = Option(False, "request sessions only as long as earlier runs needed, plus a margin", "switch")
+    size_durations = Option(False, "request sessions only as long as earlier runs needed them, plus a margin", "switch")
 
     attach: Option[str | None] = Option(
         None,
-        "session that exists, for the tests to run on one after the other; it is not stopped",
+        "existing session to run the tests on, one at a time; it is not stopped",
         "uuid",
         "the UUID of a session",
         metavar="ID",
@@ -130,7 +133,7 @@ class Options:
         "slots_address",
     )
     prefetch = Option(
-        0, "number of tests to boot devices ahead for, with --device-share=test", "number", 0, 20, " of tests"
+        0, "number of upcoming tests to boot devices for, with --device-share=test", "number", 0, 20, " of tests"
     )
     start_attempts = Option(2, "maximum number of sessions to try if one fails to start", "number", 1, 10)
     wait_timeout_seconds = Option(900.0, "timeout for a session to become ready, including queueing", "seconds")

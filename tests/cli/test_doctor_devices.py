@@ -64,7 +64,7 @@ def test_a_browser_serves_sessions_of_every_type(tmp_path: Path, script: Script)
 
     programs = f"{tmp_path}/bin/chromium, {tmp_path}/bin/chromedriver"
     assert findings["ios: chromium"] == ("ok", f"for sessions of every type, {programs}", "")
-    assert findings["ios: fake"][1] == "for appium sessions that ask for it by name: device_identifier='fake'"
+    assert findings["ios: fake"][1] == "only for appium sessions with device_identifier='fake'"
 
 
 @pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
@@ -74,9 +74,9 @@ def test_without_a_browser_it_is_said_what_the_first_session_installs(tmp_path: 
     assert status == "warn"
     assert text == (
         "for sessions of every type: the first session that needs a browser installs "
-        "Chromium 153.0.0 and chromedriver 153.0.8010.52 (at most 120 MB to download, 240 MB on the disk)"
+        "Chromium 153.0.0 and chromedriver 153.0.8010.52 (at most 120 MB to download, 240 MB on disk)"
     )
-    assert fix.startswith("run a session while the network is there, or ")
+    assert fix.startswith("run a session once with network access, or ")
     assert not (tmp_path / ".cache").exists()
 
 

@@ -57,7 +57,7 @@ def test_a_session_of_a_minute_is_created_reached_and_stopped(here: Mapping[str,
         known = client.get(session["id"])
     assert (known.max_duration_minutes, known.status) == (1, "stopped")
     assert (status, finding["status"]) == (0, "ok")
-    assert finding["text"].startswith(f"android appium session {session['id']} was created, reached after ")
+    assert finding["text"].startswith(f"android appium session {session['id']} was created, was ready after ")
     assert "session page:\n    http://" in said
     assert report["not_checked"] == (
         "not checked: whether the account allows the limits of the runs (duration, idle: 30 and 10)"
@@ -87,7 +87,7 @@ def test_an_account_without_access_is_reported_by_the_service_s_own_words(
 def test_a_project_that_is_not_there_is_reported(here: Mapping[str, str]) -> None:
     _, finding, _, _ = rent(here, DEVICE_APP_ID="11111111-1111-4111-8111-111111111111")
 
-    assert "there is no such project" in finding["text"]
+    assert "unknown project" in finding["text"]
     assert finding["fix"].startswith("set the ID of a project")
 
 

@@ -96,7 +96,7 @@ def test_sessions_lists_a_session_without_an_id(ledgers: Ledgers) -> None:
 
     shown = call("sessions", "--state-dir", str(ledgers.state_dir)).stdout
 
-    assert shown.startswith("id unknown  asked (run finished): android appium 'lost one'")
+    assert shown.startswith("ID unknown  asked (run finished): android appium 'lost one'")
 
 
 def test_sessions_says_that_there_is_none(tmp_path: Path) -> None:

@@ -73,9 +73,9 @@ def test_a_refused_default_is_named_with_what_changes_it(pytester: pytest.Pytest
         [
             "config: create: *maxDurationMinutes 30 * 20*",
             (
-                "max_duration_minutes=30 is the default of pytest-device: set --device-max-duration-minutes, "
+                "max_duration_minutes=30 is pytest-device's default: to change it, set --device-max-duration-minutes, "
                 "DEVICE_MAX_DURATION_MINUTES or device_max_duration_minutes in the ini file, or the marker's "
-                "max_duration_minutes; 'account' leaves it to the account"
+                "max_duration_minutes; 'account' uses the account's default"
             ),
         ]
     )
@@ -92,7 +92,7 @@ def test_a_refused_choice_of_the_suite_is_not_called_a_default(
     result = pytester.runpytest(*([f"--device-max-duration-minutes={option}"] if option else []))
 
     result.assert_outcomes(errors=1)
-    result.stdout.no_fnmatch_line("*default of pytest-device*")
+    result.stdout.no_fnmatch_line("*pytest-device's default*")
 
 
 @pytest.mark.parametrize(("arguments", "option"), [(", max_idle_time_minutes=114", ""), ("", "114")])

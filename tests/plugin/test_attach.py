@@ -54,7 +54,7 @@ def test_the_tests_run_on_it_and_it_is_left_as_it_was(
     result.assert_outcomes(passed=2)
     assert result.stdout.str().count(f"on {session_id}") == 2
     result.stdout.fnmatch_lines(
-        ["*android agent-device: attached, not to be stopped", "devices: 0 created, 1 attached, 0 stopped *"]
+        ["*android agent-device: attached to an existing session", "devices: 0 created, 1 attached, 0 stopped *"]
     )
     assert service.statuses() == ["in-progress"]
     assert (calls(service, "create"), calls(service, "stop")) == (1, 0)

@@ -62,8 +62,8 @@ NO_DEVICE: Final[Fault] = "boot", "fail", {"reason": "no booted device"}
         (refusal(400, "no simulator access"), "no simulator access", []),
         (refusal(400, "no simulator access"), "no simulator access", ["-n2"]),
         (refusal(401), "the access token is not valid", []),
-        (refusal(403), "the access token may not", []),
-        (refusal(404), "there is no such project", []),
+        (refusal(403), "the access token lacks permission", []),
+        (refusal(404), "unknown project", []),
         (refusal(422, "no such build"), "no such build", []),
         (BUG, "a bug", []),
         (BUG, "a bug", ["-n2"]),
@@ -93,7 +93,7 @@ def test_a_page_of_a_firewall_is_not_the_service_s_word_and_the_next_test_has_it
     result = pytester.runpytest()
 
     result.assert_outcomes(errors=1, passed=1)
-    result.stdout.fnmatch_lines(["infrastructure: create: refused by something on the way to the service, *"])
+    result.stdout.fnmatch_lines(["infrastructure: create: refused by a firewall, a proxy or a login page *"])
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n2"]])

@@ -288,3 +288,22 @@ def test_a_misspelled_key_of_the_ini_file_is_reported_with_the_one_that_was_mean
     lines = [line for line in (*result.outlines, *result.errlines) if line.startswith("ERROR: ")]
     assert lines[0] == "ERROR: device_paltform in the ini file is not an option: did you mean device_platform?"
     assert [line for line in lines if "device_own" in line] == []
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize(
+    "table",
+    [
+        "tool.pytest.ini_options",
+        pytest.param(
+            "tool.pytest", marks=pytest.mark.skipif(pytest.version_tuple < (9,), reason="reads no such table")
+        ),
+    ],
+)
+def test_values_in_toml_may_be_lists_numbers_and_switches(pytester: pytest.Pytester, table: str) -> None:
+    pytester.makepyprojecttoml(
+        f"[{table}]\ndevice_platform = ['android', 'ios']\ndevice_max_duration_minutes = 20\ndevice_reorder = false\n"
+    )
+    pytester.makepyfile("def test_driven(device_session): assert device_session.max_duration_minutes == 20")
+
+    pytester.runpytest("-W", "error::pytest.PytestDeprecationWarning").assert_outcomes(passed=2)

@@ -140,7 +140,7 @@ def test_a_server_that_does_not_answer_is_an_error_of_the_configuration(
 ) -> None:
     result = pytester.runpytest(workers, "--device-slots-url=redis://localhost:1")
 
-    reported = "*--device-max-sessions cannot be enforced: the Redis server of --device-slots-url does not answer*"
+    reported = "*--device-max-sessions cannot be enforced: the Redis server of --device-slots-url does not respond*"
     (result.stderr if workers == "-n0" else result.stdout).fnmatch_lines([reported])
     assert limited.sessions() == []
 

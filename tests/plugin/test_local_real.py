@@ -104,9 +104,7 @@ def test_an_unknown_device_is_an_error_of_the_configuration_and_asked_for_once(
     result = pytester.runpytest("--device-local-real", "--device-identifier=pixel_9")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(
-        ["config: create: *'pixel_9' is not one of the android devices that are up: emulator-*"]
-    )
+    result.stdout.fnmatch_lines(["config: create: *'pixel_9' is not a running android device: emulator-*"])
 
 
 def test_an_emulator_to_start_is_not_for_another_service(pytester: pytest.Pytester) -> None:

@@ -227,10 +227,18 @@ def test_a_class_is_closer_than_its_bases_and_a_later_mark_of_a_list_closer_than
         @pytest.mark.device(max_duration_minutes=20)
         class TestDerived(Base):
             minutes = 20
+
+        class TestWritten(Base):
+            pytestmark = pytest.mark.device(max_duration_minutes=21)
+            minutes = 21
+
+        class TestListed(TestWritten):
+            pytestmark = [pytest.mark.device(max_duration_minutes=22)]
+            minutes = 22
         """
     )
 
-    pytester.runpytest().assert_outcomes(passed=2)
+    pytester.runpytest().assert_outcomes(passed=4)
 
 
 def test_a_closer_marker_takes_back_what_its_arguments_cannot_go_with(pytester: pytest.Pytester) -> None:

@@ -321,13 +321,13 @@ def test_a_boot_that_never_ends_is_given_up_and_stopped(pytester: pytest.Pyteste
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ({"status": 200, "body": "<html><body>Welcome"}, "infrastructure: create: the answer is not JSON*Welcome*"),
-        ({"status": 200, "body": '{"data": '}, "infrastructure: create: the answer is not JSON*"),
-        ({"status": 200, "body": '{"data": 1}'}, "infrastructure: *is not as the document says*"),
+        ({"status": 200, "body": "<html><body>Welcome"}, "infrastructure: create: the response is not JSON*Welcome*"),
+        ({"status": 200, "body": '{"data": '}, "infrastructure: create: the response is not JSON*"),
+        ({"status": 200, "body": '{"data": 1}'}, "infrastructure: *returned an invalid session*"),
         ({"status": 400, "body": '{"x": ["simulator access is off"]}'}, "config: create: *simulator access is off*"),
         ({"status": 401, "body": "{}"}, "config: create: the access token is not valid: check DEVICE_TOKEN*"),
-        ({"status": 403}, "config: create: the access token may not do this*"),
-        ({"status": 404}, "config: create: there is no such project: check the app id*"),
+        ({"status": 403}, "config: create: the access token lacks permission*"),
+        ({"status": 404}, "config: create: unknown project: check the app ID*"),
         ({"status": 503, "body": "busy"}, "infrastructure: create: the service failed (status 503): busy"),
         ({"status": 302, "headers": {"location": "/"}}, "infrastructure: create: the service redirects*"),
     ],
@@ -394,7 +394,7 @@ def test_an_unknown_project_is_reported(pytester: pytest.Pytester) -> None:
 
     result = pytester.runpytest("--device-app-id=7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
 
-    result.stdout.fnmatch_lines(["config: create: there is no such project: check the app id*"])
+    result.stdout.fnmatch_lines(["config: create: unknown project: check the app ID*"])
 
 
 @pytest.mark.parametrize("effect", ["lose-answer", "reset-answer"])
@@ -409,7 +409,7 @@ def test_a_lost_answer_to_create_is_said_to_be_unknown_and_not_repeated(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            "infrastructure: create: no complete answer from *",
+            "infrastructure: create: no complete response from *",
             "The service may have created a session named 'test_driven · *. It can't be found, *",
             "devices: 0 created, 0 stopped (confirmed), 1 unknown; *",
         ]
@@ -427,7 +427,7 @@ def test_a_create_answer_that_is_cut_off_still_reports_which_session_to_stop(
 
     result.stdout.fnmatch_lines(
         [
-            "infrastructure: create: no complete answer from * (the answer was cut off, * bytes are missing)",
+            "infrastructure: create: no complete response from * (the response was cut off, * bytes are missing)",
             "devices: 1 created, 1 stopped (confirmed); *",
         ]
     )
@@ -765,3 +765,14 @@ def test_secrets_of_a_repr_are_masked() -> None:
 
     with DeviceClient("http://127.0.0.1:9", "open-sesame-open") as client:
         assert "open-sesame" not in repr(vars(client))
+
+
+def test_a_test_fails_in_order_where_pytest_shows_nothing(pytester: pytest.Pytester, service: FaultyService) -> None:
+    pytester.makepyfile(
+        "import pytest\n@pytest.mark.device(platform='ios')\ndef test_fails(device_session): assert False\n"
+    )
+
+    result = pytester.runpytest("-p", "no:terminal")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert service.statuses() == ["stopped"]

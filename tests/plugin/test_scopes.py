@@ -327,7 +327,7 @@ class TestIt:
 """,
         (
             "test_two: its marker differs from that of test_it.py::TestIt::test_one in max_duration_minutes, "
-            "max_idle_time_minutes, but class_device_driver gives both the same device: mark them alike, or use "
+            "max_idle_time_minutes, but class_device_driver shares one device between them: use the same marker, or "
             "device_driver"
         ),
     ),
@@ -369,7 +369,7 @@ def test_one(page): pass
 @pytest.mark.device(share="test")
 def test_one(module_device_driver): pass
 """,
-        ("test_one: share='test' gives the device back before module_device_driver does: it must be 'module' or 'run'"),
+        ("test_one: share='test' is too narrow for module_device_driver: it must be 'module' or 'run'"),
     ),
     "two": (
         "def test_one(module_device_driver, device_driver): pass",

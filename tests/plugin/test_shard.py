@@ -139,7 +139,7 @@ def test_durations_that_cannot_be_read_end_the_run_lest_one_machine_reads_them(
     result = pytester.runpytest("--device-shard=1/2")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: .test_durations, which shards are balanced by, *"])
+    result.stderr.fnmatch_lines(["ERROR: cannot read the durations for balancing shards in .test_durations: *"])
 
 
 @pytest.mark.usefixtures("shared")
@@ -151,7 +151,7 @@ def test_what_this_machine_alone_leaves_out_does_not_go_with_shards(pytester: py
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --device-shard=1/2 can't be used with --*, which selects other tests on each machine"]
+        ["ERROR: --device-shard=1/2 can't be used with --*, which selects different tests on each machine"]
     )
 
 

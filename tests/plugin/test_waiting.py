@@ -42,7 +42,9 @@ def test_a_service_that_never_has_capacity_is_reported_by_its_last_answer(
     result = pytester.runpytest("--device-wait-timeout-seconds=0.3")
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["infrastructure: the service had no capacity for ? s. Last answer: create: *in use*"])
+    result.stdout.fnmatch_lines(
+        ["infrastructure: the service had no capacity for ? s. Last response: create: *in use*"]
+    )
     result.stdout.no_fnmatch_line("*1 unknown*")
     assert service.sessions() == []
 

@@ -226,7 +226,7 @@ def test_a_program_that_does_not_answer_is_a_bad_gateway_that_names_it(tmp_path:
     reply = Stage(tmp_path / "gone").ask("POST", "/rpc", json={})
 
     assert reply.status_code == 502
-    assert reply.json()["errors"][0]["message"] == "agent-device does not answer: ConnectError"
+    assert reply.json()["errors"][0]["message"] == "agent-device does not respond: ConnectError"
 
 
 def test_commands_are_use_and_looks_at_the_health_are_not(stage: Stage) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession, unasked
+from pytest_device.sessions.breaker import Gate, Judge
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Event
@@ -43,6 +44,7 @@ class House(Recorder):
         world: World,
         *,
         attempts: int = 1,
+        judge: Judge | None = None,
         slots: Slots | None = None,
         claim: Callable[[DeviceRequirement], WarmSession | None] = lambda _requirement: None,
         hand_over: Callable[[DeviceSession], str | None] = lambda _session: None,
@@ -56,7 +58,8 @@ class House(Recorder):
         """Those in which events were reported."""
         self.hand_over, self._claim = hand_over, claim
         relay = Relay(self, clock=world.clock)
-        self._config = SessionConfig(client, world.clock, relay, self._problem_of, attempts=attempts)
+        gate = Gate(judge)
+        self._config = SessionConfig(client, world.clock, relay, self._problem_of, attempts=attempts, gate=gate)
         self.pool = Pool(self, self, clock=world.clock, sleep=world.clock.sleep, slots=slots, relay=relay)
 
     def new_session(

@@ -75,7 +75,7 @@ def test_an_answer_without_end_is_bounded_in_time(kind: str) -> None:
         error = outcome(client)
 
     assert isinstance(error, TransportError)
-    assert str(error) == "create: the answer took longer than 0.3 s"
+    assert str(error) == "create: the response took longer than 0.3 s"
     assert error.sent
 
 
@@ -86,7 +86,7 @@ def test_an_answer_without_end_is_bounded_in_time_on_a_connection_that_was_kept(
         first, second = outcome(client), outcome(client)
 
     assert isinstance(first, StatusError)
-    assert str(second) == "create: the answer took longer than 0.5 s"
+    assert str(second) == "create: the response took longer than 0.5 s"
 
 
 def answering(body: str, status: int = 400) -> DeviceClient:

@@ -126,11 +126,11 @@ def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
         ("[]", "not an entry"),
         ("{}", "not an entry"),
         (json.dumps({**json.loads(ENTRY.to_json()), "more": 1}), "not an entry"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "version": 1}), "its version is 1"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "another kind"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "version": 1}), "its version 1 is not supported"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "minutes": "35"}), "the wrong type"),
         (json.dumps({**json.loads(ENTRY.to_json()), "state": "odd"}), "'odd' is unknown"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' with the session id ''"),
-        (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session id '../1'"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "live"}), "'live' contradicts the session ID ''"),
+        (json.dumps({**json.loads(ENTRY.to_json()), "state": "kept", "session_id": "../1"}), "the session ID '../1'"),
     ],
 )
 def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path: Path, text: str, reason: str) -> None:
@@ -149,7 +149,7 @@ def test_a_damaged_file_is_named_beside_the_whole_ones(ledger: Ledger, tmp_path:
     ("field", "value"), [("intent", "../../etc/passwd"), ("intent", "1" * 31), ("owner", "../main"), ("owner", "")]
 )
 def test_what_becomes_a_part_of_a_path_has_a_pattern(field: str, value: str) -> None:
-    with pytest.raises(DamagedEntryError, match="no name of this ledger"):
+    with pytest.raises(DamagedEntryError, match="not a valid name"):
         Entry.from_json(json.dumps({**json.loads(ENTRY.to_json()), field: value}))
 
 

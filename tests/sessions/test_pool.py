@@ -7,7 +7,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pytest_device.errors import LeaseTimeoutError, SessionFailedError, SessionTimeoutError, StopFailedError
+from pytest_device.errors import (
+    LeaseTimeoutError,
+    NotAttemptedError,
+    SessionFailedError,
+    SessionTimeoutError,
+    StopFailedError,
+)
+from pytest_device.sessions.breaker import Breaker
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Created, Kept, Ready, StartFailed, StateChanged, Stopped, detail_of
 from pytest_device.sessions.models import Session
@@ -174,6 +181,23 @@ def test_a_session_that_is_not_ready_in_time_is_not_tried_again(client: DeviceCl
 
     house.pool.close()
     assert world.statuses() == ["stopped"]
+
+
+def test_boots_that_are_waited_for_in_vain_side_by_side_are_given_up_together(
+    client: DeviceClient, world: World
+) -> None:
+    breaker = Breaker(2, world.clock)
+    first, second = House(client, world, judge=breaker), House(client, world, judge=breaker)
+
+    for house in (first, second):
+        with pytest.raises(SessionTimeoutError):
+            house.take(ANDROID, timeout_seconds=5)
+    assert world.statuses()[1] == "stopped"
+    with pytest.raises(NotAttemptedError, match="not ready after 5 s"):
+        first.take(ANDROID, timeout_seconds=5)
+
+    assert world.statuses() == ["stopped", "stopped"]
+    assert world.requests.count("create") == 2
 
 
 @pytest.mark.parametrize("at", ["create", "get", "stop"])

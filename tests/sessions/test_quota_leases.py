@@ -334,7 +334,7 @@ def test_a_server_that_goes_away_is_waited_for_and_then_named(own_server: RedisS
     give_back(here.slots().take(1))
     own_server.stop()
 
-    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by unknown, because .* DEVICE_SLOTS_URL does not answer"):
+    with pytest.raises(LeaseTimeoutError, match=r"in use: 1 by unknown, because .* DEVICE_SLOTS_URL does not respond"):
         here.slots().take(1)
 
 
@@ -383,7 +383,7 @@ def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> N
 
     assert eventually(lambda: here.warnings != [])
     assert here.warnings[0].startswith(
-        "--device-max-sessions is not enforced for now: for 30 s the Redis server of DEVICE_SLOTS_URL does not answer ("
+        "--device-max-sessions is not enforced for now: for 30 s the Redis server of DEVICE_SLOTS_URL does not respond"
     )
     own_server.start()
     here.beat()

@@ -293,7 +293,7 @@ def test_a_session_that_no_poll_has_seen_is_never_gone(
         (event,) = client.close(5)
 
     assert isinstance(event, StopFailed)
-    assert "under another id" in event.reason
+    assert "under another ID" in event.reason
 
 
 @either_way
@@ -380,7 +380,7 @@ def test_a_reaper_that_was_killed_twice_is_done_without_and_that_is_said(
         assert [type(event) for event in client.close(10)] == [Stopped] * 2
     assert service.statuses() == ["stopped"] * 2
     assert len(recorder.notes) == 1
-    assert "left to their limits if it is killed" in recorder.notes[0]
+    assert "they run until their limits" in recorder.notes[0]
 
 
 def test_a_reaper_killed_during_a_create_leaves_its_answer_unknown(

@@ -40,6 +40,7 @@ class Far(ThreadingHTTPServer):
         self.socket = context.wrap_socket(self.socket, server_side=True)
         self.asked: list[tuple[str, str, str]] = []
         self.status, self.headers, self.body = 200, {"Content-Length": "2"}, b"{}"
+        self.first = b""
 
     @property
     def url(self) -> str:
@@ -52,6 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
         self.server.asked.append((self.path, self.headers["Authorization"], self.rfile.read(length).decode()))
+        self.wfile.write(self.server.first)
         self.send_response(self.server.status)
         for name, value in self.server.headers.items():
             self.send_header(name, value)
@@ -183,6 +185,12 @@ def test_a_redirect_is_not_followed(far: Far, cafile: str) -> None:
     assert len(far.asked) == 1
 
 
+def test_what_comes_before_the_final_response_is_skipped(far: Far, cafile: str) -> None:
+    far.first = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
+
+    assert send(Endpoint(far.url, TOKEN, cafile=cafile), CALL, bytearray()) == Reply(200, b"{}")
+
+
 @pytest.mark.parametrize(
     ("encoding", "packed"),
     [("gzip", GZIPPED), ("X-GZip", GZIPPED), ("deflate", DEFLATED), ("deflate", BARE)],
@@ -199,12 +207,12 @@ def test_what_a_proxy_has_compressed_is_unpacked(far: Far, cafile: str, encoding
         ({"Content-Length": str(MAX_BYTES + 1)}, b" " * (MAX_BYTES + 1), "larger than"),
         ({"Content-Length": "9"}, b'{"id"', "4 bytes are missing"),
         ({"Content-Length": "2", "Content-Encoding": "br"}, b"{}", "compressed ('br')"),
-        ({"Content-Encoding": "gzip"}, GZIPPED[:-9], "the compressed answer was cut off"),
-        ({"Content-Encoding": "deflate"}, BODY, "compressed as deflate, but cannot be unpacked"),
+        ({"Content-Encoding": "gzip"}, GZIPPED[:-9], "the compressed response is truncated"),
+        ({"Content-Encoding": "deflate"}, BODY, "compressed as deflate, but cannot be decompressed"),
         (
             {"Content-Encoding": "gzip"},
             gzip.compress(bytes(2 * MAX_BYTES), mtime=0),
-            f"larger than {MAX_BYTES} bytes when",
+            f"the decompressed response is larger than {MAX_BYTES} bytes",
         ),
     ],
 )

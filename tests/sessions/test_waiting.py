@@ -161,7 +161,9 @@ def test_a_service_without_capacity_until_the_wait_limit_is_reported_by_its_last
         watched.lease(timeout_seconds=50)
 
     message = str(caught.value)
-    assert message.startswith("the service had no capacity for 50 s. Last answer: create: the service has no capacity")
+    assert message.startswith(
+        "the service had no capacity for 50 s. Last response: create: the service has no capacity"
+    )
     assert "(status 503): all devices are in use" in message
     assert "--device-wait-timeout-seconds" in message
     assert watched.times["create"] == [0, 20, 40]

@@ -412,7 +412,7 @@ def test_the_run_that_left_it_reports_what_came_of_it_when_its_time_was_over_bef
     runs.at.add_fault("stop", **fault)
     session_id = runs.keep(run, need, SOON)
     assert eventually(lambda: "stop" in [operation for operation, _ in runs.at.requests()])
-    assert eventually(run.owner.pending)
+    assert eventually(lambda: run.owner.pending() == 1)
 
     assert [(type(event), session_id_of(event)) for event in run.close()] == [(kind, session_id)]
 

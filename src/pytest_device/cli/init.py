@@ -19,7 +19,7 @@ FILES: Final = (
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "directory", nargs="?", default=".", metavar="DIR", help="where to write it; made if missing (default: .)"
+        "directory", nargs="?", default=".", metavar="DIR", help="target directory, created if missing (default: .)"
     )
 
 
@@ -62,7 +62,7 @@ Write two tests, a small app, an ini file, and a job for GitHub and for GitLab. 
 tests run on this machine; comments say which lines to change for an account and
 for a native app. No file is overwritten.""",
     examples={"init": "in this directory", "init e2e": "in a directory of its own"},
-    statuses={0: "the suite was written", 2: "it could not be, or a usage error: nothing was written"},
+    statuses={0: "the suite was written", 2: "nothing was written: a file exists or can't be written, or usage error"},
     add_options=_add_options,
     run=_run,
 )

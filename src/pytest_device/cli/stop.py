@@ -34,7 +34,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--timeout-seconds",
         type=_seconds,
         metavar="SECONDS",
-        help="time to retry stops that fail "
+        help="how long to retry failed stops "
         f"(default: {Options.stop_timeout_seconds.variable}, else {Options.stop_timeout_seconds.default:g})",
     )
     add_state_dir(parser, "directory where the runs recorded their sessions")
@@ -45,7 +45,7 @@ def _session_id(text: str) -> SessionId:
     try:
         return SessionId(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"session id {text!r} must be a UUID") from None
+        raise argparse.ArgumentTypeError(f"session ID {text!r} must be a UUID") from None
 
 
 def _seconds(text: str) -> float:
@@ -135,7 +135,7 @@ The access token is read from {TOKEN_VARIABLE} and sent to this service only."""
     },
     statuses={
         0: "all requested sessions are confirmed stopped",
-        1: "some are not; they are listed",
+        1: "some sessions are not; they are listed",
         2: "usage error, nothing was sent",
     },
     add_options=_add_options,

@@ -207,7 +207,7 @@ def _wrong_fixtures(
     item: pytest.Item, devices: Collection[str], needs: Mapping[str, "DeviceRequirement"]
 ) -> Iterator[str]:
     if not isinstance(item, pytest.Function):
-        yield "device() needs a test function, since this kind of test has no fixtures"
+        yield "device() requires a test function: tests of this kind have no fixtures"
         return
     yield from too_narrow(item)
     asked = set(item.fixturenames)

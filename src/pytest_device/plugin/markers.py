@@ -50,10 +50,9 @@ def marks_of(node: pytest.Item) -> list[pytest.Mark]:
 def _own_marks(node: object) -> list[pytest.Mark]:
     """Return the markers of a node, closest first; pytest lists those of a class's bases before its own."""
     marks: list[pytest.Mark] = [mark for mark in getattr(node, "own_markers", ()) if mark.name == "device"]
-    if not isinstance(node, pytest.Class):
-        return marks
-    written: list[list[pytest.Mark]] = [vars(kind).get("pytestmark", []) for kind in cast("type", node.obj).__mro__]
-    places = {id(mark): place for place, of_class in enumerate(written) for mark in of_class}
+    bases: tuple[type, ...] = cast("type", node.obj).__mro__ if isinstance(node, pytest.Class) else ()
+    written = [[one] if hasattr(one := vars(kind).get("pytestmark", []), "name") else one for kind in bases]
+    places = {id(getattr(mark, "mark", mark)): place for place, of_class in enumerate(written) for mark in of_class}
     return sorted(marks, key=lambda mark: places.get(id(mark), -1))
 
 

@@ -55,7 +55,7 @@ def settings_of(config: pytest.Config) -> "Settings":
 
 def _from_ini(config: pytest.Config, name: str) -> str | None:
     """Return a value of the ini file; paths are relative to the rootdir, as pytest's own."""
-    text = _text(config.getini(name))
+    text = _ini(config, name)
     return str(config.rootpath / text) if text and name in (Options.builds_dir.ini, Options.app_root.ini) else text
 
 
@@ -66,7 +66,7 @@ def misspelled(config: pytest.Config) -> Iterator[str]:
     given: Mapping[str, object] = vars(config).get("_inicfg") or vars(config).get("inicfg", {})  # the old name warns
     for key in given:
         near = get_close_matches(key, [option.ini for option in OPTIONS], n=1, cutoff=0.8)
-        if near and not _is_declared(config, key):
+        if near and near[0] != key and not _is_declared(config, key):
             yield f"{key} in the ini file is not an option: did you mean {near[0]}?"
 
 
@@ -181,9 +181,15 @@ def usage_error(problems: Iterable[str]) -> pytest.UsageError:
 def _is_set(config: pytest.Config, *options: Option[Any]) -> bool:
     """Return whether any of the options is set, without loading the settings, which most runs never need."""
     return any(
-        config.getoption(option.ini) or os.environ.get(option.variable) or config.getini(option.ini)
+        config.getoption(option.ini) or os.environ.get(option.variable) or _ini(config, option.ini)
         for option in options
     )
+
+
+def _ini(config: pytest.Config, name: str) -> str | None:
+    """Return a value of the ini file as text, also a number, a switch or a list in TOML: pytest refuses those."""
+    value = getattr(vars(config).get("_inicfg", {}).get(name), "value", None)
+    return _text(config.getini(name) if value is None or isinstance(value, str) else value)
 
 
 def _text(value: object) -> str | None:

@@ -126,7 +126,7 @@ class DeviceTests(TimerNotes):
     def _shorten(self, item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException] | None) -> None:
         if excinfo and isinstance(excinfo.value, NotAttemptedError):
             excinfo.traceback = excinfo.traceback[-1:]  # pytest reads the source for each entry, for many tests
-        elif excinfo and not item.config.getoption("fulltrace"):
+        elif excinfo and not item.config.getoption("fulltrace", default=False):  # which -p no:terminal removes
             shorten(excinfo.value)
 
     def _blame(

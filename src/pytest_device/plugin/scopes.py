@@ -66,7 +66,7 @@ class DriverSharing:
         shares, share = _SHARES.get(OF_SCOPE[fixture], (Share.RUN,)), need.share
         if share not in shares:
             rule = " or ".join(repr(str(one)) for one in shares)
-            yield f"share={str(share)!r} gives the device back before {fixture} does: it must be {rule}"
+            yield f"share={str(share)!r} is too narrow for {fixture}: it must be {rule}"
             return
         scope = _NODES.get(OF_SCOPE[fixture], pytest.Session)
         node = item.getparent(scope) or item
@@ -76,8 +76,8 @@ class DriverSharing:
             pairs = zip(first.request, need.request, strict=True)
             fields = [name for (name, one), (_, another) in pairs if one != another] or ["share"]
             yield (
-                f"its marker differs from that of {other} in {', '.join(fields)}, but {fixture} gives both the same "
-                "device: mark them alike, or use device_driver"
+                f"its marker differs from that of {other} in {', '.join(fields)}, but {fixture} shares one device "
+                "between them: use the same marker, or device_driver"
             )
 
 

@@ -23,9 +23,9 @@ UNKNOWN_WITH_DEVICE: Final = 10_000
 UNKNOWN_WITHOUT: Final = 1_000
 _LONGEST_SECONDS: Final = 86_400.0
 _LOSES_TESTS: Final = {
-    "lf": "--lf, which selects other tests on each machine",
-    "stepwise": "--stepwise, which selects other tests on each machine",
-    "splits": "--splits, which splits the suite, too",
+    "lf": "--lf, which selects different tests on each machine",
+    "stepwise": "--stepwise, which selects different tests on each machine",
+    "splits": "--splits, which also splits the suite",
 }
 """Options that can't be used with shards, with the reason."""
 
@@ -72,9 +72,9 @@ def read_durations(path: Path) -> Mapping[str, int]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path.name}, which shards are balanced by, cannot be read: {error}") from None
+        raise ConfigError(f"cannot read the durations for balancing shards in {path.name}: {error}") from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path.name}, which shards are balanced by, must be an object of durations by node ID")
+        raise ConfigError(f"cannot read the durations for balancing shards in {path.name}: not seconds by node ID")
     known = cast("dict[str, object]", values)
     return {
         nodeid: round(seconds * 1000)

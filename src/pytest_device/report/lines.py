@@ -73,7 +73,7 @@ def _start_line(event: SessionEvent) -> str:
     match event:
         case Created() | Attached():
             done = "session page:" if of.url else "created"
-            return with_pages(done if isinstance(event, Created) else "attached, not to be stopped", [_where(of)])
+            return with_pages(done if isinstance(event, Created) else "attached to an existing session", [_where(of)])
         case StateChanged():
             return f"after {of.waited_seconds:.0f} s: {STATES.get(event.state, event.state)}"
         case Ready():
@@ -100,7 +100,7 @@ def _end_line(event: StopEvent | Kept | KeptWarm | Unused | CreateUnknown) -> st
             how = f"warm until {event.until}" if isinstance(event, KeptWarm) else f"for up to {of.minutes} minutes"
             return with_pages(f"kept {how}", [of.url, f"pytest-device stop {of.session_id}"])
         case Unused():
-            return "booted ahead, but no test used it"
+            return "booted in advance, but not used by any test"
         case CreateUnknown():
             what = f"a session named {event.name!r} may be running for up to {of.minutes} minutes"
             return f"the response to the create call was lost: {what}"

@@ -143,7 +143,7 @@ class _Api:
     def session(self, session_id: str) -> Session:
         """Return a session's current state, for every caller that knows its ID."""
         if not is_uuid(session_id):
-            raise replies.invalid(f"the session id must be a UUID, not {session_id[:80]!r}")
+            raise replies.invalid(f"the session ID must be a UUID, not {session_id[:80]!r}")
         session = self._sessions.get(session_id.lower())
         if session is None:
             raise RefusalError(404, replies.NOT_FOUND, f"no session {session_id}")

@@ -165,7 +165,7 @@ class _Gateway:
             if self._purpose == "appium":
                 raise ConnectionLostError from error  # Appium's clients recognize this as a dead server
             return self._refusal(
-                502, UNREACHABLE, f"{controller.program.title} does not answer: {type(error).__name__}"
+                502, UNREACHABLE, f"{controller.program.title} does not respond: {type(error).__name__}"
             )
         answer = StreamingResponse(reply.aiter_raw(), reply.status_code)
         answer.raw_headers = [

@@ -175,13 +175,13 @@ _REFUSED_EVERYWHERE: Final[Mapping[str, _Schema]] = {
     "400": _refusal(f"The id is not a UUID, or {_NO_HEADER}.", replies.VALIDATION_ERROR, UNAUTHORIZED_ERROR),
     "401": _refusal("The access token is not valid.", replies.INVALID_TOKEN)
     | {"headers": {"WWW-Authenticate": _header("Bearer")}},
-    "403": _refusal("The access token may not do this.", replies.FORBIDDEN),
+    "403": _refusal("The access token lacks permission.", replies.FORBIDDEN),
     "404": _refusal("No such project or session.", replies.NOT_FOUND),
     "421": _refusal("The Host header does not name this machine.", replies.FOREIGN_HOST),
 }
 _REFUSED_ON_CREATE: Final[Mapping[str, _Schema]] = {
     "400": _refusal(
-        f"The body breaks a rule, the account has no simulator access, there is no such device, or {_NO_HEADER}.",
+        f"The body is invalid, the account has no simulator access, there is no such device, or {_NO_HEADER}.",
         replies.VALIDATION_ERROR,
         replies.SIMULATOR_ACCESS_ERROR,
         replies.NO_DEVICE,

@@ -27,7 +27,7 @@ class NoOtherUsers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer, here = scope.get("client"), scope.get("server")
         if peer and here and here[1] and user_of(tuple(peer), tuple(here)) not in {None, 0, os.geteuid()}:
-            raise RefusalError(403, FORBIDDEN, "the pages of a local service are open to the user who started it only")
+            raise RefusalError(403, FORBIDDEN, "only the user who started the local service can open its pages")
         await self._app(scope, receive, send)
 
 

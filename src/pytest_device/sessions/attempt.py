@@ -199,7 +199,7 @@ class Attempt:
     def _as_requested(self, session: Session) -> Session:
         """Fill in fields missing from the service's response with the requested values; report them once per run."""
         if odd := [name for name in session.odd_fields if session.remote_config or not name.startswith("remoteConfig")]:
-            text = f"the service's sessions have no usable {', '.join(odd)}: done without"
+            text = f"ignored unusable fields in the service's sessions: {', '.join(odd)}"
             self._config.relay.event(Note(text))
         asked = {name: getattr(self._request, name) for name in _REQUESTED if getattr(session, name) is None}
         return session.model_copy(update=asked)
@@ -213,7 +213,7 @@ class Attempt:
     def _tolerate(self, error: ServiceError, known: Session) -> None:
         """Delay the next poll as the service asks, but not beyond the wait's timeout."""
         if self.waited >= self._policy.timeout_seconds:
-            raise timed_out(known, self.waited, f" ({known.page}). Last answer: {error}") from error
+            raise timed_out(known, self.waited, f" ({known.page}). Last response: {error}") from error
         until = self._config.clock() + min(retry_after_of(error), RETRY_AFTER_MOST_SECONDS)
         self._not_before = min(until, self.started + self._policy.timeout_seconds)
         self._is_answered = False

@@ -256,7 +256,7 @@ class Attempted:
         self._is_under_way |= answer is Turn.GO
         if not self._is_under_way and waited_seconds >= limit_seconds:
             raise LeaseTimeoutError(
-                f"equal attempts of other workers have neither succeeded nor failed for {waited_seconds:.0f} s"
+                f"identical attempts by other workers have neither succeeded nor failed for {waited_seconds:.0f} s"
             )
         return self._is_under_way
 

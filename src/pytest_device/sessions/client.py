@@ -230,7 +230,7 @@ class DeviceClient:
             yield
         except httpx.HTTPError as error:
             if late.is_set():
-                message = f"{operation}: the answer took longer than {self._reply_seconds:g} s"
+                message = f"{operation}: the response took longer than {self._reply_seconds:g} s"
                 raise TransportError(message, sent=True) from None
             raise self._no_answer(operation, error) from None
         finally:
@@ -271,7 +271,7 @@ def _path(session_id: UUID | str) -> str:
     try:
         return path_of(str(SessionId(str(session_id))))
     except ValueError:
-        raise ConfigError(f"session id {str(session_id)!r} must be a UUID") from None
+        raise ConfigError(f"session ID {str(session_id)!r} must be a UUID") from None
 
 
 def _has_ended(answer: Session | ServiceError, session_id: UUID | str) -> bool:

@@ -68,7 +68,8 @@ class DeviceSession:
         self._attempts_left = 0 if requirement.attach else config.attempts - 1
         self._count_from: float | None = None
         self._attempt = Attempt(requirement.request, policy, config)
-        self._start = config.gate.attempt(key_of(requirement.request, requirement.attach or None))
+        self._key = key_of(requirement.request, requirement.attach or None)
+        self._start = config.gate.attempt(self._key)
 
     @property
     def session(self) -> Session:
@@ -121,7 +122,7 @@ class DeviceSession:
     def outlives(self, error: BaseException) -> bool:
         """Return whether it may become ready after a test has given up on it.
 
-        A session gets a second full timeout, but no third.
+        A session gets a second full timeout, but no third, and no second one if equal sessions fail, too.
         """
         is_timed_out, was_outwaited = isinstance(error, SessionTimeoutError), self._is_outwaited
         if self.state not in {State.STARTING, State.READY} or (is_timed_out and was_outwaited):
@@ -129,7 +130,8 @@ class DeviceSession:
         self._is_outwaited = is_timed_out or bool(was_outwaited)
         if is_timed_out:
             self.count_from()
-        return True
+            self._start = self._config.gate.attempt(self._key)  # the next wait
+        return not (is_timed_out and self._start.is_refused)
 
     def advance(self) -> None:
         """Take one step: create it or poll it once; ``due`` is the time of the next step.
@@ -139,6 +141,9 @@ class DeviceSession:
         if self.state is State.REQUESTED and not self._may_begin():
             self.due = self._config.clock() + ASK_AGAIN_SECONDS
             return
+        if self._is_outwaited and self.state is State.STARTING:
+            self._start.may_begin()  # raises where others have timed out as well since
+            self._start.release()
         try:
             self._step()
             delay = 0.0 if self.is_ready else self._attempt.next_delay()
@@ -155,7 +160,8 @@ class DeviceSession:
 
     def _may_begin(self) -> bool:
         """Take over a warm session, or return whether one may be created now."""
-        if warm := self._warm():
+        find, self._find_warm = self._find_warm, None  # only once
+        if find and (warm := find()):
             self._move(self._attempt.take_over(warm))
             return True
         return self._start.may_begin(self._attempt.waited, self._policy.timeout_seconds)
@@ -170,11 +176,6 @@ class DeviceSession:
                 self._attempt.refresh()
             case State.READY | State.ENDED:
                 pass
-
-    def _warm(self) -> WarmSession | None:
-        """Return a session that an earlier run kept warm; searches only once."""
-        find, self._find_warm = self._find_warm, None
-        return find() if find else None
 
     def _retry(self, error: SessionFailedError) -> None:
         """Stop a session that failed to start, and request another one."""
@@ -230,11 +231,8 @@ class DeviceSession:
         """Defer events, and end the session in any case: only then is its slot free."""
         try:
             with self._config.relay.aside(self.deferred):
-                if (
-                    self.is_unused
-                    and self.is_created
-                    and not (self._is_outwaited is not None or self.is_over or self.error)
-                ):
+                is_wasted = self.is_unused and self.is_created and self._is_outwaited is None
+                if is_wasted and not (self.is_over or self.error):
                     self._config.relay.event(events.Unused(self.ref()))
                 yield
         finally:

@@ -35,7 +35,7 @@ class Known(NamedTuple):
         entry = self.entry
         run = "active" if self.is_alive else "finished"
         state = f"kept warm until {time_of_day(time_of(entry.until))}" if entry.state == WARM else entry.state
-        yield f"{entry.session_id or 'id unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
+        yield f"{entry.session_id or 'ID unknown'}  {state} (run {run}): {entry.label} {entry.name!r}"
         page = f", session page: {entry.url}" if entry.url else ""
         limit = f"max. duration {entry.minutes - CLEANUP_MINUTES} min (+{CLEANUP_MINUTES} min cleanup)"
         yield f"    created {date_and_time(entry.asked_at)}, {limit}, at {entry.service}{page}"

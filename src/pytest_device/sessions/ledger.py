@@ -107,15 +107,15 @@ class Entry(NamedTuple):
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise DamagedEntryError("it is not an entry of this ledger") from None
         if version != _VERSION:
-            raise DamagedEntryError(f"its version is {version!r}, known is {_VERSION}")
+            raise DamagedEntryError(f"its version {version!r} is not supported (only {_VERSION})")
         if any(type(value) is not kind for value, kind in zip(entry, cls.__annotations__.values(), strict=True)):
-            raise DamagedEntryError("a value is of another kind")
+            raise DamagedEntryError("a value has the wrong type")
         if entry.state not in STATES:
             raise DamagedEntryError(f"its state {entry.state!r} is unknown")
         if bool(entry.session_id) == (entry.state in UNKNOWN) or not _is_id(entry.session_id):
-            raise DamagedEntryError(f"state {entry.state!r} with the session id {entry.session_id!r}")
+            raise DamagedEntryError(f"its state {entry.state!r} contradicts the session ID {entry.session_id!r}")
         if not (_INTENT.fullmatch(entry.intent) and _OWNER.fullmatch(entry.owner)):
-            raise DamagedEntryError(f"its intent {entry.intent!r} or owner {entry.owner!r} is no name of this ledger")
+            raise DamagedEntryError(f"its intent {entry.intent!r} or owner {entry.owner!r} is not a valid name")
         return entry
 
     def to_json(self) -> str:

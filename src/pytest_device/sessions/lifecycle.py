@@ -24,7 +24,7 @@ from pytest_device.sessions.polling import schedule_of
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import CLEANUP_MINUTES, POLL_INTERVAL_SECONDS, STATES, Status
 
-NEVER_THERE: Final = "the service does not know it: what it created may be running under another id"
+NEVER_THERE: Final = "the service doesn't know this ID: the session may be running under another ID"
 RETRY_AFTER_MOST_SECONDS: Final = 300.0
 """Maximum delay, whatever the service asks for: capacity returns when a session ends, which it cannot foresee."""
 
@@ -187,7 +187,7 @@ class CapacityBackoff:
         left = self._policy.timeout_seconds - waited_seconds
         if left <= 0:
             raise LeaseTimeoutError(
-                f"the service had no capacity for {waited_seconds:.0f} s. Last answer: {self._last}. Increase "
+                f"the service had no capacity for {waited_seconds:.0f} s. Last response: {self._last}. Increase "
                 f"{Options.wait_timeout_seconds.flag}, or lower {Options.max_sessions.flag}"
             )
         return max(min(self._due - waited_seconds, left), _SOON_SECONDS)

@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 
 from pytest_device.errors import UnexpectedReplyError
 from pytest_device.redact import Redactor
-from pytest_device.sessions.partial import nodes_of, session_id_of
+from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_of
 from pytest_device.sessions.remote_config import WIRE, AppiumConfig, RemoteConfig, config_class, without_member
 from pytest_device.sessions.session_id import SessionId
 from pytest_device.spec import DURATION_MAX_MINUTES, Platform, SessionType, Status
@@ -133,7 +133,7 @@ class Session(BaseModel, frozen=True):
     @property
     def page(self) -> str:
         """Return the session page's URL, or a text if the service gave none."""
-        return self.url or "the service gave no session page"
+        return self.url or "the service returned no session page"
 
     @property
     def limit_minutes(self) -> int:
@@ -150,8 +150,10 @@ class Session(BaseModel, frozen=True):
     def reason(self) -> str:
         """Return why it errored, from whichever field holds the reason; empty if none does."""
         extra = self.model_extra or {}
-        texts = (text for name in _REASONS for _, text in nodes_of(extra.get(name)) if isinstance(text, str))
-        line = " ".join(Redactor().text(next(texts, "")).split())
+        nodes = [node for name in _REASONS for node in nodes_of(extra.get(name), name)]
+        texts = [(name, text) for name, text in nodes if isinstance(text, str) and text.strip()]
+        for_people = [text for name, text in texts if MESSAGE.search(name)]  # beside codes and the like
+        line = " ".join(Redactor().text(next(iter([*for_people, *(text for _, text in texts)]), "")).split())
         return "".join(char if char.isprintable() else "?" for char in line)[:_REASON_MAX_LENGTH]
 
     @property
@@ -169,7 +171,7 @@ class Session(BaseModel, frozen=True):
             missing = [name for name in self._dropped if name.startswith("remoteConfig.")]
             return f"in-progress without {', '.join(missing) or 'connection details'}"
         known = isinstance(self.status, Status)
-        return str(self.status) if known else f"{self.status!r}, which the document does not know"
+        return str(self.status) if known else f"{self.status!r} (unknown)"
 
     @property
     def boot_seconds(self) -> float | None:
@@ -214,5 +216,5 @@ class Session(BaseModel, frozen=True):
                 for detail in error.errors(include_url=False, include_input=False, include_context=False)
             )
             plain = "".join(char if char.isprintable() else "?" for char in faults)  # an error may quote a character
-            message = f"the service's session is not as the document says: {plain}"
+            message = f"the service returned an invalid session: {plain}"
             raise UnexpectedReplyError(message, session_id=session_id_of(data)) from None

@@ -12,6 +12,8 @@ SPELLING: Final = re.compile(
     r"(?:urn:uuid:)?\{?([0-9a-fA-F]{8})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{4})-?([0-9a-fA-F]{12})\}?"
 )
 """All spellings of a UUID."""
+MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error")
+"""Matches the names of texts for people."""
 _NAMED_ID: Final = re.compile(rf'"id"\s*:\s*"({SPELLING.pattern})"')
 _URL: Final = re.compile(r"https?://[!-~]{1,2000}")
 

@@ -69,9 +69,8 @@ class ReaperClient:
         self._stop_seconds = config.stop_seconds
         self._client, self._vendor, self._run, self._reporter = client, vendor, run, reporter
         self._sessions: dict[str, PendingSession] = {}
-        self._is_damage_reported = False
+        self._is_damage_reported = self._is_ending = False
         self._change = threading.Condition()
-        self._is_ending = False
         ledger = run.ledger.directory if run else None
         self._channel = ReaperChannel(
             messages.Start(endpoint, ledger, (self.pid, *config.follow), config.leaves_tombstones, config.gone_seconds),
@@ -96,7 +95,7 @@ class ReaperClient:
         create = messages.Create(pending.entry, json.dumps(request.to_wire(self._vendor)))
         report = self._answer(pending, create, CREATE_SECONDS, messages.Answered, messages.NotSent)
         if not isinstance(report, messages.Answered | messages.NotSent):
-            raise TransportError(f"create: no answer within {CREATE_SECONDS:.0f} s", sent=True)
+            raise TransportError(f"create: no response within {CREATE_SECONDS:.0f} s", sent=True)
         pending.is_reported = pending.is_done
         if isinstance(report, messages.NotSent) or report.refused:  # nothing to keep track of
             del self._sessions[pending.entry.intent]
@@ -194,7 +193,7 @@ class ReaperClient:
                 with suppress(KeyboardInterrupt):  # ends the wait only: the reaper continues
                     self._change.wait_for(lambda: not self.pending(), timeout_seconds)
                 unreported = [pending for pending in list(self._sessions.values()) if not pending.is_reported]
-                return [event for pending in unreported for event in pending.end_events()]
+            return [event for pending in unreported for event in pending.end_events()]
         finally:
             self._channel.close()
             self._client.close()
@@ -295,7 +294,7 @@ class ReaperClient:
             yield messages.Stop(entry.intent)
 
     def _report_damage(self, problem: str) -> None:
-        text = f"the ledger cannot be written ({problem}): a later run cannot stop what this one leaves"
+        text = f"the ledger cannot be written ({problem}): later runs cannot stop sessions that this run leaves running"
         if not self._is_damage_reported:
             self._is_damage_reported = True
             self._reporter.note(text)

@@ -17,7 +17,7 @@ from pytest_device.errors import (
     UnexpectedReplyError,
 )
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.partial import nodes_of, session_id_in, url_in
+from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
 from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_passing_status, is_success
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
@@ -25,23 +25,25 @@ DETAIL_MAX_LENGTH: Final = 500
 _DETAILS: Final = re.compile(rb"(?i)remoteConfig|AuthToken|SessionToken|capabilities")
 _MEMBER: Final = re.compile(rb'"\s*:')
 """Matches a key in malformed or partial JSON."""
-_MESSAGE: Final = re.compile(r"(?i)message|detail|description|reason|title|error")
 
 _REDIRECT: Final = range(300, 400)
 _REFUSED: Final = range(300, 600)
 _CLIENT_ERRORS: Final = range(400, 500)
 _REFUSALS: Final[dict[int, tuple[type[StatusError], str]]] = {
-    400: (InvalidRequestError, "the request breaks a rule, or the account has no simulator access"),
+    400: (InvalidRequestError, "the request is invalid, or the account has no simulator access"),
     401: (UnauthorizedError, "the access token is not valid: check DEVICE_TOKEN"),
-    403: (ForbiddenError, "the access token may not do this on the project: a robot needs the Developer role at least"),
-    404: (NotFoundError, "the service knows no such project or session"),
-    422: (InvalidRequestError, "the request breaks a rule"),
+    403: (
+        ForbiddenError,
+        "the access token lacks permission on the project: its user needs at least the Developer role",
+    ),
+    404: (NotFoundError, "the service doesn't know this project or session"),
+    422: (InvalidRequestError, "the request is invalid"),
 }
 
 
 _REDIRECTS: Final = (
-    "the service redirects. Redirects are not followed, since the access token would go with them: set the service's "
-    "final address"
+    "the service redirects. Redirects are not followed, because they would receive the access token: set the service's "
+    "final URL"
 )
 
 
@@ -51,14 +53,12 @@ def read_session(operation: str, status: int, body: bytes, retry_after_seconds: 
     Raises StatusError or a subclass for a refusal, UnexpectedReplyError for anything that the document does not show.
     """
     if operation == "create" and status in _REFUSED and url_in(body):
-        message = f"{operation}: status {status}, yet the answer is a session"
+        message = f"{operation}: status {status}, but the response is a session"
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
     if status in _REFUSED:
         raise _refusal(operation, status, body, retry_after_seconds)
     if not is_success(status):
-        raise UnexpectedReplyError(
-            f"{operation}: status {status} is not in the document", session_id=session_id_in(body)
-        )
+        raise UnexpectedReplyError(f"{operation}: unexpected status {status}", session_id=session_id_in(body))
     try:
         return Session.from_wire(_data_of(operation, body))
     except UnexpectedReplyError as error:
@@ -69,7 +69,7 @@ def read_session(operation: str, status: int, body: bytes, retry_after_seconds: 
 def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> TransportError:
     """Return the error for a call without a complete response, or one that was never sent."""
     if sent:
-        return TransportError(f"{operation}: no complete answer from {base_url} ({reason})", sent=True)
+        return TransportError(f"{operation}: no complete response from {base_url} ({reason})", sent=True)
     message = f"{operation}: no connection to {base_url} ({reason}): check the address and the network"
     return TransportError(message, sent=False)
 
@@ -86,9 +86,9 @@ def is_passing(error: ServiceError) -> bool:
 
 
 def is_odd(error: ServiceError) -> bool:
-    """Return whether a response may not come from the service, or came too early: an HTML page, or a 404."""
+    """Return whether a response may not come from the service, or came too early: HTML, a redirect, or a 404."""
     if isinstance(error, StatusError):
-        return isinstance(error, NotFoundError) or (error.status >= 400 and error.is_page)  # noqa: PLR2004
+        return isinstance(error, NotFoundError) or error.status in _REDIRECT or error.is_page
     return isinstance(error, UnexpectedReplyError)
 
 
@@ -101,10 +101,10 @@ def _data_of(operation: str, body: bytes) -> object:
     try:
         reply: object = json.loads(body)
     except (ValueError, RecursionError):
-        message = f"{operation}: the answer is not JSON, so this may not be the service's address: {_kind(body)}"
+        message = f"{operation}: the response is not JSON, so this may not be the service's URL: {_kind(body)}"
         raise UnexpectedReplyError(message, session_id=session_id_in(body)) from None
     if not isinstance(reply, dict) or "data" not in reply:
-        message = f"{operation}: the answer has no 'data', so this may not be the service's address: {_kind(body)}"
+        message = f"{operation}: the response has no 'data', so this may not be the service's URL: {_kind(body)}"
         raise UnexpectedReplyError(message, session_id=session_id_in(body))
     return cast("dict[str, object]", reply)["data"]
 
@@ -120,13 +120,13 @@ def _refusal(operation: str, status: int, body: bytes, retry_after_seconds: floa
     if status in _REDIRECT:
         meaning = _REDIRECTS
     if status == 404 and operation == "create":  # noqa: PLR2004
-        meaning = "there is no such project: check the app id (--device-app-id)"
+        meaning = "unknown project: check the app ID (--device-app-id)"
     if status == 400 and UNAUTHORIZED_ERROR.encode() in body:  # noqa: PLR2004
         kind, meaning = UnauthorizedError, "the access token did not reach the service: check DEVICE_TOKEN"
     if operation == "create" and has_no_capacity(status, body, retry_after_seconds):
         kind, meaning = NoCapacityError, "the service has no capacity"
     if status in _CLIENT_ERRORS and is_page(body):
-        meaning = "refused by something on the way to the service, such as a firewall or a login page"
+        meaning = "refused by a firewall, a proxy or a login page in front of the service"
     message = f"{operation}: {meaning} (status {status}): {detail}"
     return kind(message, status=status, detail=detail, retry_after_seconds=retry_after_seconds, is_page=is_page(body))
 
@@ -151,7 +151,7 @@ def _messages(body: bytes) -> str | None:
         nodes = nodes_of(json.loads(body), name="message")  # a bare string counts as a message
     except (ValueError, RecursionError):
         return None
-    return "; ".join(dict.fromkeys(node for key, node in nodes if isinstance(node, str) and _MESSAGE.search(key)))
+    return "; ".join(dict.fromkeys(node for key, node in nodes if isinstance(node, str) and MESSAGE.search(key)))
 
 
 def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
@@ -161,5 +161,5 @@ def _raw(body: bytes, *, hides: re.Pattern[bytes]) -> str:
     text = body.decode("utf-8", errors="replace")
     if text.lstrip()[:1] == "<":
         words = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text[: DETAIL_MAX_LENGTH * 20])
-        return f"a page of HTML: {unescape(words)}"
+        return f"an HTML page: {unescape(words)}"
     return text

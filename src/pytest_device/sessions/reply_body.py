@@ -26,13 +26,13 @@ def body_of(operation: str, reply: httpx.Response) -> Body:
         for chunk in reply.iter_bytes():
             body += chunk
             if len(body) > MAX_REPLY_BYTES:
-                message = f"{operation}: the answer is larger than {MAX_REPLY_BYTES} bytes"
+                message = f"{operation}: the response is larger than {MAX_REPLY_BYTES} bytes"
                 raise UnexpectedReplyError(message, session_id=session_id_in(bytes(body)))
     except httpx.HTTPError as error:
         session_id = session_id_in(bytes(body))
         if operation == "create" and session_id:  # other calls can be repeated
             raise UnexpectedReplyError(
-                f"{operation}: the answer was cut off ({error})", session_id=session_id
+                f"{operation}: the response was cut off ({error})", session_id=session_id
             ) from None
         raise
     try:
@@ -45,4 +45,4 @@ def check_whole(operation: str, reply: httpx.Response, arrived: int) -> None:
     """Raise TransportError for a partial response that the transport took for complete."""
     length = reply.headers.get("content-length", "")
     if length not in {"", str(arrived)}:
-        raise TransportError(f"{operation}: {arrived} of {length} bytes arrived of a refusal", sent=True)
+        raise TransportError(f"{operation}: only {arrived} of {length} bytes of the error response arrived", sent=True)

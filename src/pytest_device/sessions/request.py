@@ -231,12 +231,12 @@ def _broken_combinations(arguments: Mapping[str, Any]) -> Iterator[str]:
     given = {name: value for name, value in arguments.items() if value is not None and value is not False}
     sources = [name for name in SOURCES if name in given]
     if len(sources) > 1:
-        yield f"{' and '.join(sources)} exclude each other: give at most one application source"
+        yield f"{' and '.join(sources)} are mutually exclusive: set at most one application source"
     if "sdk_version" in given and "vendor_go" not in given:
         yield f"sdk_version={_shown(given['sdk_version'])} is valid only with vendor_go=True"
     for name in ("launch_args", "open_url"):
         if name in given and not sources:
-            yield f"{name}={_shown(given[name])} needs an application source: give one of {', '.join(SOURCES)}"
+            yield f"{name}={_shown(given[name])} needs an application source: set one of {', '.join(SOURCES)}"
     yield from _broken_idle_time(given)
 
 

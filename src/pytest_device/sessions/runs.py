@@ -125,7 +125,7 @@ class OwnRun(PastRun):
 
         Raises OSError if the state directory cannot hold it, ConfigError if other users can write to it.
         """
-        problem: OSError = FileNotFoundError(f"the directory is taken away again and again ({state_dir})")
+        problem: OSError = FileNotFoundError(f"the directory is deleted as soon as it is created ({state_dir})")
         for _ in range(ATTEMPTS):
             name = f"{re.sub(r'[^A-Za-z0-9]', '-', owner)}-{os.getpid()}-{secrets.token_hex(2)}"
             try:

@@ -95,7 +95,7 @@ def test_a_refusal_is_reported_with_its_reason() -> None:
 def test_an_answer_is_not_waited_for_without_end() -> None:
     async def scenario() -> None:
         async with browser(silent) as connection:
-            with pytest.raises(ControllerError, match=r"did not answer Page\.enable within 0\.1 s"):
+            with pytest.raises(ControllerError, match=r"did not respond to Page\.enable within 0\.1 s"):
                 await connection.call("Page.enable", limit_seconds=0.1)
 
     within(scenario())

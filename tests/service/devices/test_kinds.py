@@ -98,7 +98,7 @@ def test_a_session_gets_a_free_device_that_is_called_so(
 @pytest.mark.parametrize(
     ("identifier", "taken", "message"),
     [
-        ("pixel_9", (), r"'pixel_9' is not one of the android devices that are up: 2B131FDH2000ST, emulator-5554"),
+        ("pixel_9", (), r"'pixel_9' is not a running android device: 2B131FDH2000ST, emulator-5554"),
         ("pixel_7", ("2B131FDH2000ST",), "in use by another session: 2B131FDH2000ST"),
         (None, ("2B131FDH2000ST", "emulator-5554"), "in use by another session: emulator-5554, 2B131FDH2000ST"),
     ],

@@ -75,7 +75,9 @@ def _has_failed(findings: Sequence[Finding]) -> bool:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--rent", action="store_true", help="also create a session of one minute, wait until it is reached, stop it"
+        "--rent",
+        action="store_true",
+        help="create a session of one minute, wait until its controller responds, stop it",
     )
     add_json(parser)
 
@@ -106,7 +108,7 @@ and creates one with --rent only. Every finding that is not ok has a fix.""",
         "doctor --rent": "also try the account with a session of one minute",
         "doctor --json": "for scripts and CI",
     },
-    statuses={0: "no check failed, warnings are possible", 1: "a check failed", 2: "usage error"},
+    statuses={0: "no check failed; there may be warnings", 1: "a check failed", 2: "usage error"},
     add_options=_add_options,
     run=_run,
 )

@@ -42,7 +42,7 @@ def _finding(platform: Platform, kind: str, founds: Mapping[SessionType, Sequenc
 
     name = f"{platform}: {kind}"
     if kind == fake.KIND:
-        return ok(name, f"for appium sessions that ask for it by name: device_identifier={kind!r}")
+        return ok(name, f"only for appium sessions with device_identifier={kind!r}")
     rows = [found for one in _TYPES for found in founds[one] if found.kind == kind]
     lacking = next((found for found in rows if found.missing), None)
     text = _users([title for one, title in _TYPES.items() if _used(founds[one]) == kind], rows)
@@ -61,9 +61,9 @@ def _later(name: str, text: str, rows: Sequence["Found"]) -> Finding:
         return ok(name, text)
     from pytest_device.service.devices.browsers import DISK_MB, DOWNLOAD_MB
 
-    size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on the disk"
+    size = f"at most {DOWNLOAD_MB} MB to download, {DISK_MB} MB on disk"
     later = f"the first session that needs a browser installs {to_install.to_install} ({size})"
-    return warn(name, f"{text}: {later}", f"run a session while the network is there, or {to_install.fix}")
+    return warn(name, f"{text}: {later}", f"run a session once with network access, or {to_install.fix}")
 
 
 def _used(founds: Sequence["Found"]) -> str | None:

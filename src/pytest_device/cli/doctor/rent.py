@@ -124,7 +124,7 @@ def _rented(settings: Settings, backend: "Backend", request: "SessionRequest", r
     except DeviceError as error:
         return fail(_NAME, "; ".join([str(error), *getattr(error, "__notes__", ())]), _fix_of(error))
     kind = f"{session.platform} {session.type} session {session.id}"
-    return ok(_NAME, f"{kind} was created, reached after {took:.1f} s, and stopped")
+    return ok(_NAME, f"{kind} was created, was ready after {took:.1f} s, and was stopped")
 
 
 def _fix_of(error: DeviceError) -> str:

@@ -269,6 +269,6 @@ def joined(settings: Settings, run_name: str, owner: str, reporter: Reporter) ->
             return OwnRun.join(Path(state_dir), run_name, owner)
         except OSError as error:
             reason = str(error)
-    warning = f"no ledger ({reason}): no later run can stop what this one leaves running"
+    warning = f"no ledger ({reason}): later runs cannot stop sessions that this run leaves running"
     reporter.note(f"{warning}. Set {Options.state_dir.flag}")
     return None

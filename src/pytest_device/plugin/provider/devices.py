@@ -294,6 +294,6 @@ def devices_of(request: pytest.FixtureRequest) -> Devices:
     if devices := request.config.stash.get(CURRENT_DEVICES, None):
         return devices
     raise ConfigError(
-        f"{request.node.nodeid} requests a device while it runs, but no test did at collection: mark it with "
+        f"{request.node.nodeid} requests a device at run time, but no test requested one at collection: mark it with "
         "@pytest.mark.device(platform=...)"
     )

@@ -125,6 +125,6 @@ def note_defaults(error: DeviceError, needs: Iterable[DeviceRequirement]) -> Non
     for name, request in defaults.items():
         if _WORDS[name] in error.detail.lower() and (value := getattr(request, name)) is not None:
             error.add_note(
-                f"{name}={value} is the default of pytest-device: set {getattr(Options, name).spellings}, or the "
-                f"marker's {name}; 'account' leaves it to the account"
+                f"{name}={value} is pytest-device's default: to change it, set {getattr(Options, name).spellings}, or "
+                f"the marker's {name}; 'account' uses the account's default"
             )

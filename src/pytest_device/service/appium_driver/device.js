@@ -28,7 +28,7 @@ export class Device {
         signal: AbortSignal.timeout(LIMIT_MS),
       });
     } catch (error) {
-      throw new errors.UnknownError(`the device did not answer to ${path}: ${error.cause?.code ?? error.name}`);
+      throw new errors.UnknownError(`the device did not respond to ${path}: ${error.cause?.code ?? error.name}`);
     }
     if (reply.ok) return reply;
     const { message } = await reply.json().catch(() => ({}));

@@ -69,7 +69,7 @@ class Connection:
                 await self._writer.drain()
                 reply = await answer
         except TimeoutError as error:
-            raise ControllerError(f"the browser did not answer {method} within {limit_seconds:g} s") from error
+            raise ControllerError(f"the browser did not respond to {method} within {limit_seconds:g} s") from error
         except ConnectionError as error:
             raise _gone(method) from error
         finally:
@@ -125,4 +125,4 @@ class Connection:
 
 
 def _gone(method: str) -> ControllerError:
-    return ControllerError(f"the browser exited, {method} was not answered")
+    return ControllerError(f"the browser exited before it responded to {method}")

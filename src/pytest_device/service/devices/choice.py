@@ -49,8 +49,8 @@ def _one(devices: Sequence[Listed], platform: Platform, identifier: str | None, 
     if not wanted:
         known = ", ".join(sorted(device.udid for device in devices))
         raise RequestError(
-            f"deviceIdentifier {identifier!r} is not one of the {platform} devices that are up: {known}. "
-            f"Name one of these, {' or '.join(map(repr, FORCED))} for a device of that kind, or none."
+            f"deviceIdentifier {identifier!r} is not a running {platform} device: {known}. "
+            f"Set it to one of these, to {' or '.join(map(repr, FORCED))} for a device of that kind, or leave it out."
         )
     free = next((device for device in wanted if device.udid not in taken), None)
     if free is None:

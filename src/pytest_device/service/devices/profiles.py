@@ -117,6 +117,6 @@ def chosen(platform: Platform, identifier: str | None) -> Profile:
             return profile
     known = ", ".join(profile.name for profile in phones)
     raise RequestError(
-        f"deviceIdentifier {identifier!r} is not an {platform} phone that the browser on this machine can emulate: "
-        f"name one of {known}, or none."
+        f"deviceIdentifier {identifier!r} is not an {platform} phone that the local browser can emulate: "
+        f"set it to one of {known}, or leave it out."
     )

@@ -118,11 +118,11 @@ class Server:
     def give_up(self) -> None:
         """Keep the run's other tests from waiting for a response."""
         self._is_given_up = True
-        self._waiting.failed(LeaseTimeoutError("the server of the slots does not answer"))
+        self._waiting.failed(LeaseTimeoutError("the Redis server does not respond"))
 
     def describe(self, error: RedisError) -> str:
         """Describe an error, without secrets."""
-        return self._redactor.text(f"the Redis server of {self.config.source} does not answer ({error})")
+        return self._redactor.text(f"the Redis server of {self.config.source} does not respond ({error})")
 
     def check(self) -> None:
         """Raise ConfigError if the server is unreachable or refuses scripts."""

@@ -30,7 +30,7 @@ _PROGRAM: Final = (
 )
 _KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 """Variables that Python may need to start; the rest of the run's environment is withheld."""
-_WITHOUT: Final = "sessions are stopped by the run itself, and left to their limits if it is killed"
+_WITHOUT: Final = "the run stops its sessions itself; if it is killed, they run until their limits"
 
 
 class NoReaper(NamedTuple):
@@ -207,7 +207,7 @@ class ReaperChannel:
 def _spawn(start: Start) -> socket.socket:
     """Start a reaper in its own process session; pass the service's token through the channel only."""
     if not hasattr(os, "fork") or not sys.executable:
-        raise OSError("this system cannot detach one")
+        raise OSError("this system cannot detach processes")
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _PACKAGES, NAME]
     with theirs:

@@ -17,6 +17,7 @@ SILENCE_SECONDS: Final = 30.0
 MAX_BYTES: Final = 1024 * 1024
 
 _CHUNK_BYTES: Final = 64 * 1024
+_INTERIM: Final = range(102, 200)
 
 
 def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
@@ -28,6 +29,7 @@ def send(endpoint: Endpoint, call: Call, seen: bytearray) -> Answer:
     sent = False
     try:
         connection = _connection(endpoint)
+        connection.response_class = _FinalResponse
         try:
             connection.connect()
             connection.sock.settimeout(SILENCE_SECONDS)
@@ -48,15 +50,25 @@ def _answer(connection: http.client.HTTPConnection, seen: bytearray) -> Answer:
     while chunk := reply.read1(_CHUNK_BYTES):
         seen += chunk
         if len(seen) > MAX_BYTES:
-            return NoReply(f"the answer is larger than {MAX_BYTES} bytes", True, bytes(seen))
+            return NoReply(f"the response is larger than {MAX_BYTES} bytes", True, bytes(seen))
     if reply.length:
-        return NoReply(f"the answer was cut off, {reply.length} bytes are missing", True, bytes(seen))
+        return NoReply(f"the response was cut off, {reply.length} bytes are missing", True, bytes(seen))
     asked = retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"), time.time())
     try:
         body = unpacked(bytes(seen), reply.headers.get("Content-Encoding", ""), MAX_BYTES)
     except CompressionError as error:
         return NoReply(str(error), True, error.part)
     return Reply(reply.status, body, asked)
+
+
+class _FinalResponse(http.client.HTTPResponse):
+    """The final response to a call. Of those that may come before it, http.client itself skips 100 only."""
+
+    def begin(self) -> None:
+        super().begin()
+        while self.status in _INTERIM:
+            self.headers = self.msg = None  # type: ignore[assignment]  # else it has begun already
+            super().begin()
 
 
 def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:

@@ -68,7 +68,7 @@ def send(endpoint: Endpoint, call: Call, on_answer: Callable[[Returned], None]) 
             on_answer(Returned(call.number, answer))
 
     def lose_patience() -> None:
-        finish(NoReply(f"no complete answer within {call.seconds:.0f} s", True, bytes(seen)))
+        finish(NoReply(f"no complete response within {call.seconds:.0f} s", True, bytes(seen)))
 
     patience = threading.Timer(call.seconds, lose_patience)
     try:
