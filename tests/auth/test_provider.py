@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from pytest_device import auth
-from pytest_device.auth.provider import Client, IdentityProvider, User
+from pytest_device.auth.provider import Client, IdentityProvider, Lifetimes, User
 from pytest_device.errors import AuthConfigError
 from tests.auth.app import App, submit
 
@@ -146,6 +146,20 @@ def test_a_page_of_any_origin_may_exchange_its_code(app: App, provider: Identity
     answer = app.http.options(f"{provider.issuer}/token", headers=asked)
 
     assert answer.headers["access-control-allow-origin"] == "*"
+
+
+def test_tokens_with_a_short_life_are_shared_until_they_are_half_as_old() -> None:
+    with IdentityProvider(clients=[Client("app", ["myapp://r"])], lifetimes=Lifetimes(access_token=60)) as provider:
+        assert provider.sign_in("user") is provider.sign_in("user")
+
+
+def test_a_sign_in_does_not_need_the_tunnel() -> None:
+    clients = [Client("app", ["myapp://r"])]
+    with IdentityProvider(clients=clients, public_url="https://tunnel.invalid") as provider:
+        tokens = provider.sign_in("user")
+
+    assert [one.endpoint for one in provider.requests] == ["authorize", "token", "jwks"]
+    assert tokens.id_token
 
 
 def test_waiting_for_a_sign_in_reports_what_was_seen_instead(app: App, provider: IdentityProvider) -> None:

@@ -10,7 +10,7 @@ from pytest_device.auth.provider.grants import OAuthError
 from pytest_device.auth.provider.model import Client, User
 from pytest_device.auth.provider.settings import Settings
 from pytest_device.auth.request import AuthRequest
-from pytest_device.auth.token import TokenResponse, exchange_code
+from pytest_device.auth.token import MARGIN_SECONDS, TokenResponse, exchange_code
 from pytest_device.errors import AuthError, TokenError, TransportError, UnexpectedReplyError
 
 
@@ -46,7 +46,8 @@ class SignIn:
 
     def _kept(self, client: Client, known: TokenResponse) -> TokenResponse | None:
         """Return tokens that are still good, else refreshed ones, None if a test revoked them."""
-        if TokenResponse.is_token_fresh(known) and self._is_accepted(known):
+        margin = min(-MARGIN_SECONDS, (known.expires_in or 0) / 2)  # a test may let tokens live for a minute only
+        if TokenResponse.is_token_fresh(known, -margin) and self._is_accepted(known):
             return known
         config = {"client_id": client.client_id, "client_secret": client.secret}
         try:
