@@ -12,19 +12,24 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.escape import escaped
 from pytest_device.local import LocalService
-from pytest_device.plugin.options import CHOSEN_DIST, others_that_assign, settings_of, usage_error, will_run
+from pytest_device.plugin.options import (
+    CHOSEN_DIST,
+    conflicting_distribution_options,
+    settings_of,
+    usage_error,
+    will_run,
+)
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.output.terminal import EVENTS, Terminal
-from pytest_device.plugin.signals import EndInOrder
-from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN, SERVICES
+from pytest_device.plugin.signals import GracefulShutdown
+from pytest_device.plugin.state import LOCAL, PROBLEMS, RUN
 from pytest_device.plugin.xdist.channel import CHANNEL, OVER, Channel, WorkerChannel
 from pytest_device.sessions.breaker import Breaker
 
 if TYPE_CHECKING:
     from pytest_device.plugin.provider.housekeeping import Housekeeping
-    from pytest_device.plugin.xdist.advice import Left
+    from pytest_device.plugin.xdist.advice import RemainingNeeds
     from pytest_device.settings import Settings
-    from pytest_device.sharing import ServiceHost
 
 
 class _Gateway(Protocol):
@@ -35,21 +40,21 @@ class _Gateway(Protocol):
     def newchannel(self) -> Channel: ...
 
 
-class _Worker(Protocol):
+class Worker(Protocol):
     """The part of pytest-xdist's ``WorkerController`` in use."""
 
     workerinput: dict[str, Any]
     gateway: "_Gateway"
 
 
-def _is_here(node: _Worker) -> bool:
+def is_here(node: Worker) -> bool:
     """Return whether a worker runs on this machine, according to its spec."""
     spec = node.gateway.spec
     return bool(spec.popen) and not spec.via
 
 
-def _check_place(settings: "Settings", node: _Worker) -> None:
-    if settings.local and not _is_here(node):
+def _check_place(settings: "Settings", node: Worker) -> None:
+    if settings.local and not is_here(node):
         raise ConfigError(f"{settings.source('local')} only serves this machine, but --tx names another one")
 
 
@@ -57,12 +62,6 @@ def _new_run() -> str:
     from pytest_device.sessions.runs import new_run
 
     return new_run()
-
-
-def _host(config: pytest.Config) -> "ServiceHost":
-    from pytest_device.sharing import ServiceHost
-
-    return ServiceHost(redactor_of(config).add)
 
 
 class Coordinator:
@@ -74,21 +73,20 @@ class Coordinator:
         self._housekeeping: Housekeeping | None = None
         self._run_name = ""
         self._problems: dict[str, None] = {}
-        self._signals = EndInOrder()
+        self._signals = GracefulShutdown()
         self._terminal = Terminal(config)
         self._channels: dict[Any, WorkerChannel] = {}
         """By worker."""
         self._chosen = config.stash.get(CHOSEN_DIST, "no")
         self._assigns = False
         """Whether our scheduler assigns tests by device."""
-        self._left: Left | None = None
+        self._left: RemainingNeeds | None = None
         self._has_announced_shard = False
         self._breaker: Breaker | None = None
-        self._services: ServiceHost | None = None
         config.pluginmanager.register(self._terminal, "device-terminal")
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: _Worker) -> None:
+    def pytest_configure_node(self, node: Worker) -> None:
         """Give the worker a channel, and the URL of the run's local service, which starts with the first worker."""
         node.workerinput[CHANNEL] = channel = node.gateway.newchannel()
         try:
@@ -96,9 +94,6 @@ class Coordinator:
             self._breaker = self._breaker or Breaker(settings.start_attempts, time.monotonic)
             name = str(node.workerinput["workerid"])
             self._channels[node] = WorkerChannel(channel, self._terminal, name, self._breaker)
-            if settings.identity_scope == "run" and _is_here(node):
-                self._services = self._services or _host(self._config)
-                node.workerinput[SERVICES] = self._services.ticket
             if not (settings.local or settings.url):
                 return
             _check_place(settings, node)
@@ -116,7 +111,7 @@ class Coordinator:
             self._service = LocalService.start(
                 progress=self._terminal.progress,
                 types=[],  # only the workers know the types
-                **settings.of_local_service(),
+                **settings.local_service_config(),
             )
         return {"url": self._service.url, "token": self._service.token, "log_path": str(self._service.log_path)}
 
@@ -134,7 +129,7 @@ class Coordinator:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object:
         """Assign tests by device, unless the user chose a distribution."""
-        if others_that_assign(config):
+        if conflicting_distribution_options(config):
             return None
         self._assigns = True
         from pytest_device.plugin.xdist.scheduler import DeviceScheduling
@@ -143,7 +138,7 @@ class Coordinator:
         return DeviceScheduling(config, log, channels=self._channels, history=history, settings=settings)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: _Worker, ids: Sequence[str]) -> None:
+    def pytest_xdist_node_collection_finished(self, node: Worker, ids: Sequence[str]) -> None:
         """Report the cost of the user's ``--dist``, and start tracking which devices are still needed."""
         channel = self._channels[node]
         if channel.shard and not self._has_announced_shard:
@@ -151,12 +146,12 @@ class Coordinator:
             self._terminal.announce(channel.shard)
         if self._assigns or self._left or not (plan := channel.plan) or not plan.has_devices():
             return
-        from pytest_device.plugin.xdist.advice import Left, trap
+        from pytest_device.plugin.xdist.advice import RemainingNeeds, dist_cost
 
-        self._left = Left(plan, ids)
+        self._left = RemainingNeeds(plan, ids)
         dist = f"--dist {self._chosen}"
-        decides = len(self._channels) > 1 and others_that_assign(self._config) == [dist]
-        if decides and (costs := trap(self._chosen, plan, ids)):
+        decides = len(self._channels) > 1 and conflicting_distribution_options(self._config) == [dist]
+        if decides and (costs := dist_cost(self._chosen, plan, ids)):
             self._terminal.show(f"{dist} {costs}. Without --dist, tests are assigned by device")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -166,7 +161,7 @@ class Coordinator:
                 channel.send(OVER, over)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: _Worker) -> None:
+    def pytest_testnodedown(self, node: Worker) -> None:
         """Collect the worker's usage errors, and events that its reports did not carry."""
         if node in self._channels:  # it may have ended before it was set up
             self._channels[node].lost()
@@ -199,15 +194,13 @@ class Coordinator:
         """Shut down in order, and terminate the workers: pytest-xdist would wait ten seconds for them."""
         self._signals.close()
         if self._housekeeping and self._housekeeping.run and os.name != "nt":  # on Windows, SIGTERM kills
-            here = {channel.pid or 0 for node, channel in self._channels.items() if _is_here(node)}
+            here = {channel.pid or 0 for node, channel in self._channels.items() if is_here(node)}
             for pid in here.intersection(self._housekeeping.run.pids_of_others()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 
     def pytest_unconfigure(self) -> None:
-        """Stop the local service and the services of the run, after the workers."""
+        """Stop the local service, after the workers."""
         self._signals.restore()
-        if self._services is not None:
-            self._services.close()
         if self._service is not None:
             self._service.close()
