@@ -152,7 +152,7 @@ class Run:
     def before_stop(self, session: DeviceSession) -> None:
         """Do nothing: no hook wants to know."""
 
-    def hand_over(self, session: DeviceSession) -> str | None:
+    def keep_warm(self, session: DeviceSession) -> str | None:
         """Leave nothing up."""
         del session
         return None
@@ -165,7 +165,7 @@ def _held(count: int) -> Figures:
     needs = [_need(f"number {number}") for number in range(count)]
     cpu, seconds, memory, of_reaper = time.process_time(), time.monotonic(), _kilobytes(), reaper.cpu()
 
-    run.pool.expect(needs, POLICY)
+    run.pool.prefetch(needs, POLICY)
     _join_background()
     held = run.pool.acquire(needs, POLICY)
 

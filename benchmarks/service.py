@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 from pytest_device.service.accounts import AccessToken, Account, Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.server import answer
+from pytest_device.service.server import serve_requests
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.service.web import listen
@@ -72,7 +72,7 @@ async def serve(directory: Path) -> None:
             loop.call_soon_threadsafe(stop.set)
 
         threading.Thread(target=until_closed, daemon=True).start()
-        await answer(app, listener, sessions, stop, lambda: print(listener.getsockname()[1], flush=True))
+        await serve_requests(app, listener, sessions, stop, lambda: print(listener.getsockname()[1], flush=True))
 
 
 @contextmanager

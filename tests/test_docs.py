@@ -14,7 +14,7 @@ from pytest_device import DeviceArguments, errors
 from pytest_device.cli import COMMANDS
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option
 from pytest_device.plugin import fixtures, hookspecs, services
-from pytest_device.plugin.names import OF_SCOPE
+from pytest_device.plugin.names import SCOPED_DRIVERS
 from pytest_device.sessions.request import ROUTE, SHARING, SessionRequest
 from tests.bare.blocks import commands_of_readme, files_of_readme
 from tests.docs_pages import DOCS, PAGES, ROOT, blocks, name_of
@@ -44,7 +44,7 @@ def test_every_marker_argument_is_listed() -> None:
 def test_every_fixture_is_listed() -> None:
     defined = {name for name in (*vars(fixtures), *vars(services)) if name.startswith("device_")}
 
-    assert set(first_column("fixtures", "All fixtures")) == {*defined, "`, `".join(OF_SCOPE)}
+    assert set(first_column("fixtures", "All fixtures")) == {*defined, "`, `".join(SCOPED_DRIVERS)}
 
 
 def test_every_hook_is_listed_with_its_arguments() -> None:

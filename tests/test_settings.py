@@ -212,7 +212,7 @@ def test_a_chosen_pace_holds_for_the_local_service_too() -> None:
 def test_builds_are_for_a_local_service_that_may_work_elsewhere() -> None:
     settings = resolved({"device_local": "true"}, {"DEVICE_BUILDS_DIR": "builds"})
 
-    assert settings.of_local_service() == {
+    assert settings.local_service_config() == {
         "app_id": LOCAL_APP_ID,
         "builds_dir": str(Path.cwd() / "builds"),
         "real_only": False,
@@ -227,7 +227,7 @@ def test_real_devices_are_those_of_a_local_service() -> None:
     given = {"DEVICE_LOCAL_REAL": "1", "DEVICE_AVD": "Phone", "DEVICE_APPIUM_ALLOW_INSECURE": "a:b, *:c"}
     settings = resolved({}, given)
 
-    local = settings.of_local_service()
+    local = settings.local_service_config()
     assert (settings.local, local["real_only"], local["avd"]) == (True, True, "Phone")
     assert local["allow_insecure"] == ["a:b", "*:c"]
     assert not list(settings.service_problems())
@@ -398,7 +398,7 @@ def test_the_ini_file_keeps_nothing_warm_in_ci(variable: str) -> None:
     settings = resolved({}, {**URL, variable: "1"}, {"device_keep_warm": "5"})
 
     assert settings.keep_warm == 0
-    assert settings.not_warm.startswith("device_keep_warm in the ini file is ignored: in CI")
+    assert settings.keep_warm_ignored_because.startswith("device_keep_warm in the ini file is ignored: in CI")
     assert settings.is_default("max_idle_time_minutes")
 
 
@@ -411,7 +411,7 @@ def test_a_local_service_that_ends_with_the_run_keeps_nothing_warm() -> None:
     settings = resolved({"device_local": "true"}, {"DEVICE_KEEP_WARM": "5"})
 
     assert settings.keep_warm == 0
-    assert settings.not_warm == "DEVICE_KEEP_WARM is ignored: the local service ends with the run"
+    assert settings.keep_warm_ignored_because == "DEVICE_KEEP_WARM is ignored: the local service ends with the run"
     assert not list(settings.service_problems())
 
 

@@ -15,7 +15,7 @@ from pytest_device.service.accounts import AccessToken, Account, Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.server import answer
+from pytest_device.service.server import serve_requests
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.service.web import listen
@@ -72,7 +72,7 @@ async def serve(directory: Path) -> None:
             loop.call_soon_threadsafe(stop.set)
 
         threading.Thread(target=until_closed, daemon=True).start()
-        await answer(app, listener, sessions, stop, lambda: print(url, flush=True))
+        await serve_requests(app, listener, sessions, stop, lambda: print(url, flush=True))
 
 
 def _kind(request: Mapping[str, Any]) -> str:

@@ -66,7 +66,7 @@ class LocalService:
             start_new_session=True,  # leave Ctrl-C in the terminal to this run, which stops the sessions first
         )
         try:
-            url = _first_words(process, config, progress)
+            url = _handshake(process, config, progress)
         except BaseException:
             _end(process, directory)
             raise
@@ -89,7 +89,7 @@ def log_lines(log_path: Path, session_ids: Collection[str]) -> str:
     return text
 
 
-def _first_words(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:
+def _handshake(process: "subprocess.Popen[str]", config: dict[str, Any], progress: Callable[[str], None]) -> str:
     stdin, stdout = _pipes(process)
     with suppress(BrokenPipeError):  # it has already exited: its output has the reason
         stdin.write(json.dumps(config) + "\n")

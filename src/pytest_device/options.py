@@ -90,7 +90,7 @@ class Options:
         None, "build to install (a UUID), unless the marker names an application source", "uuid", "the UUID of a build"
     )
     application_archive_url: Option[str | None] = Option(
-        None, "URL of the archive to install, unless the marker names an application source", "archive_address"
+        None, "URL of the archive to install, unless the marker names an application source", "archive_url"
     )
     identifier: Option[str | None] = Option(
         None, "simulator name, UDID or hardware profile, unless the marker sets it", "text"

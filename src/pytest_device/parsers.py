@@ -13,7 +13,7 @@ from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     IDLE_MAX_MINUTES,
     IDLE_MIN_MINUTES,
-    LEFT_OUT,
+    OMITTED_VALUES,
     REQUESTABLE_SESSION_TYPES,
     Platform,
     SessionType,
@@ -58,11 +58,11 @@ def minutes(text: str, least: int = 1) -> int:
 
 
 def duration(text: str) -> int | str:
-    return _limit(text, 1, DURATION_MAX_MINUTES, LEFT_OUT["max_duration_minutes"])
+    return _limit(text, 1, DURATION_MAX_MINUTES, OMITTED_VALUES["max_duration_minutes"])
 
 
 def idle_time(text: str) -> int | str:
-    return _limit(text, IDLE_MIN_MINUTES, IDLE_MAX_MINUTES, LEFT_OUT["max_idle_time_minutes"])
+    return _limit(text, IDLE_MIN_MINUTES, IDLE_MAX_MINUTES, OMITTED_VALUES["max_idle_time_minutes"])
 
 
 def _limit(text: str, least: int, most: int, words: Collection[str]) -> int | str:
@@ -108,7 +108,7 @@ def _fraction(text: str) -> tuple[int, int]:
     return index, total
 
 
-def archive_address(text: str) -> str:
+def archive_url(text: str) -> str:
     rule = f"an HTTP or HTTPS URL of at most {ARCHIVE_URL_MAX_LENGTH} characters"
     return _parsed(text, rule, str, lambda text: len(text) <= ARCHIVE_URL_MAX_LENGTH and _is_http(text))
 

@@ -45,15 +45,15 @@ class Redactor:
 
     def add(self, *secrets: str) -> None:
         """Mask these values from now on, also as spelled in reprs, JSON and URLs."""
-        spellings = {spelling for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for spelling in _spelt(secret)}
+        encoded = {text for secret in secrets if len(secret) >= MIN_SECRET_LENGTH for text in _encodings(secret)}
         with self._lock:
-            for secret in spellings.difference(self._secrets):
+            for secret in encoded.difference(self._secrets):
                 head, tail = secret[:MIN_SECRET_LENGTH], secret[-MIN_SECRET_LENGTH:]
                 self._heads[head] = (*self._heads.get(head, ()), secret)
                 self._tails[tail] = (*self._tails.get(tail, ()), secret)
                 if not _ESCAPED.keys().isdisjoint(secret):
                     self._nested += (re.compile("".join(_ESCAPED.get(sign, re.escape(sign)) for sign in secret)),)
-            self._secrets = tuple(sorted(spellings.union(self._secrets), key=len, reverse=True))
+            self._secrets = tuple(sorted(encoded.union(self._secrets), key=len, reverse=True))
 
     def text(self, text: str) -> str:
         """Return the text with every secret masked, longest first so that no part of one remains."""
@@ -93,7 +93,7 @@ class Redactor:
         return len(self._secrets[0])
 
 
-def _spelt(secret: str) -> Iterator[str]:
+def _encodings(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
     yield escaped(secret)

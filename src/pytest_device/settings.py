@@ -48,7 +48,7 @@ class Settings(Options):
     origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
     token: str = field(default="", repr=False)
     """The access token, empty if there is none. It comes from the environment only."""
-    not_warm: str = ""
+    keep_warm_ignored_because: str = ""
     """Why ``keep_warm`` is ignored; empty if it is not."""
 
     def source(self, word: str) -> str:
@@ -89,7 +89,7 @@ class Settings(Options):
             if not self.is_default(option.word) and value is not None:
                 yield option, _text(value)
 
-    def but(self, origin_of: str, **values: object) -> "Settings":
+    def replace(self, origin_of: str, **values: object) -> "Settings":
         """Return a copy with other values, which get the source of the option ``origin_of``."""
         origins = dict.fromkeys(values, self._origin(origin_of))
         return replace(self, values={**self.values, **values}, origins={**self.origins, **origins})
@@ -122,7 +122,7 @@ class Settings(Options):
         except ConfigError as error:
             yield from error.problems
 
-    def of_local_service(self) -> dict[str, Any]:
+    def local_service_config(self) -> dict[str, Any]:
         """Return the configuration of this run's local service."""
         return {
             "app_id": str(self.app_id),
@@ -177,12 +177,12 @@ def resolve(options: Lookup, environ: Mapping[str, str], ini: Lookup) -> Setting
                 problems.append(f"{as_given(origin.source, shown(text))} must be {error}")
     settings = Settings(values, origins, environ.get(TOKEN_VARIABLE, ""))
     if settings.local_real and settings.is_default("local"):
-        settings = settings.but("local_real", local=True)
+        settings = settings.replace("local_real", local=True)
     problems += _exclusions(settings)
     if problems:
         raise ConfigError(*problems)
     if settings.state_dir is None and (directory := default_state_dir(environ)):
-        settings = settings.but("state_dir", state_dir=str(directory))
+        settings = settings.replace("state_dir", state_dir=str(directory))
     return _warm(_one_service(settings), environ)
 
 
@@ -245,14 +245,14 @@ def _warm(settings: Settings, environ: Mapping[str, str]) -> Settings:
     if not settings.keep_warm:
         return settings
     if reason := _why_not_warm(settings, environ):
-        not_warm = f"{settings.source('keep_warm')} is ignored: {reason}"
-        return replace(settings.but("keep_warm", keep_warm=0), not_warm=not_warm)
+        keep_warm_ignored_because = f"{settings.source('keep_warm')} is ignored: {reason}"
+        return replace(settings.replace("keep_warm", keep_warm=0), keep_warm_ignored_because=keep_warm_ignored_because)
     minutes = min(
         settings.keep_warm + 1, IDLE_MAX_MINUTES
     )  # idle time starts at the last command of a test, before the test's end
     if not settings.is_default("max_idle_time_minutes"):
         return settings
-    return settings.but("keep_warm", max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)))
+    return settings.replace("keep_warm", max_idle_time_minutes=max(minutes, int(settings.max_idle_time_minutes)))
 
 
 def _why_not_warm(settings: Settings, environ: Mapping[str, str]) -> str:
@@ -269,10 +269,10 @@ def _one_service(settings: Settings) -> Settings:
     if not settings.local:
         return settings
     if settings.rank("url") < settings.rank("local"):
-        return settings.but("url", local=False)
-    settings = settings.but("local", url=None)
+        return settings.replace("url", local=False)
+    settings = settings.replace("local", url=None)
     if settings.app_id is None:
-        settings = settings.but("local", app_id=LOCAL_APP_ID)
+        settings = settings.replace("local", app_id=LOCAL_APP_ID)
     if settings.is_default("poll_interval_seconds"):
-        settings = settings.but("local", poll_interval_seconds=LOCAL_POLL_INTERVAL_SECONDS)
+        settings = settings.replace("local", poll_interval_seconds=LOCAL_POLL_INTERVAL_SECONDS)
     return settings

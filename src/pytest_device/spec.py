@@ -78,7 +78,7 @@ LONGEST_MINUTES: Final = DURATION_MAX_MINUTES + CLEANUP_MINUTES
 """Maximum lifetime of a session with unknown limits."""
 IDLE_MIN_MINUTES: Final = 1
 IDLE_MAX_MINUTES: Final = 114
-LEFT_OUT: Final[Mapping[str, Collection[str]]] = {
+OMITTED_VALUES: Final[Mapping[str, Collection[str]]] = {
     "max_duration_minutes": ("account",),
     "max_idle_time_minutes": ("account", "none"),
 }

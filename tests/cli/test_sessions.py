@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.ledger import ASKED, KEPT, WARM
+from pytest_device.sessions.ledger import KEPT, REQUESTED, WARM
 from tests.cli.conftest import Ledgers
 from tests.cli.running import call, run
 from tests.sessions.reaper_clients import entry_of
@@ -32,7 +32,7 @@ def test_sessions_shows_all_times_in_local_time(ledgers: Ledgers) -> None:
     asked_at, until = "2026-01-01T16:39:56+00:00", "2026-01-01T17:40:00+00:00"
     ledgers.run(left := entry_of(str(uuid4()), ledgers.service, asked_at=asked_at))
     ledgers.run(left._replace(state=WARM, until=until))
-    ledgers.run(entry_of("", ledgers.service, state=ASKED, asked_at="2998-12-31T16:39:56+00:00"))
+    ledgers.run(entry_of("", ledgers.service, state=REQUESTED, asked_at="2998-12-31T16:39:56+00:00"))
     options = ("--state-dir", str(ledgers.state_dir))
 
     shown = run("sessions", *options, TZ="XST-9").stdout
@@ -92,7 +92,7 @@ def test_sessions_lists_what_the_ledger_knows_for_programs(ledgers: Ledgers) -> 
 
 
 def test_sessions_lists_a_session_without_an_id(ledgers: Ledgers) -> None:
-    ledgers.run(entry_of("", ledgers.service, state=ASKED, name="lost one"))
+    ledgers.run(entry_of("", ledgers.service, state=REQUESTED, name="lost one"))
 
     shown = call("sessions", "--state-dir", str(ledgers.state_dir)).stdout
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_device.sessions.ledger import ASKED, KEPT, STOPPED
+from pytest_device.sessions.ledger import KEPT, REQUESTED, STOPPED
 from pytest_device.testing import faulty_service
 from tests.cli.conftest import Ledgers
 from tests.cli.running import WITHOUT_EXTRA, call, run
@@ -133,7 +133,7 @@ def test_stop_gives_up_after_the_time_it_is_given(ledgers: Ledgers) -> None:
 
 
 def test_stop_reports_a_create_call_whose_response_was_lost(ledgers: Ledgers) -> None:
-    lost = entry_of("", ledgers.service, state=ASKED, asked_at="2999-01-01T00:00:00+00:00")
+    lost = entry_of("", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00")
     ledgers.run(lost, lost._replace(intent=uuid4().hex, asked_at="2001-01-01T00:00:00+00:00"))
 
     result = ledgers.stop()
@@ -185,7 +185,7 @@ def test_stop_reports_to_programs_what_is_not_stopped_and_why(ledgers: Ledgers) 
 
 
 def test_stop_reports_to_programs_everything_in_the_ledger(ledgers: Ledgers) -> None:
-    left, lost = ledgers.entry(), entry_of("", ledgers.service, state=ASKED, asked_at="2999-01-01T00:00:00+00:00")
+    left, lost = ledgers.entry(), entry_of("", ledgers.service, state=REQUESTED, asked_at="2999-01-01T00:00:00+00:00")
     elsewhere = entry_of(str(uuid4()), ledgers.service)._replace(service="https://devices.example")
     broken = ledgers.run(left, lost, elsewhere, ledgers.entry(state=STOPPED)).directory / "broken.json"
     broken.write_text("{")

@@ -56,7 +56,7 @@ def test_any_other_field_is_done_without_and_named(row: Row) -> None:
         session = Session.from_wire(wire)
 
         assert getattr(session, snake_case(row["field"])) is None
-        assert session.odd_fields == [row["field"]]
+        assert session.invalid_fields == [row["field"]]
         assert str(session.id) == wire["id"]
 
 
@@ -76,7 +76,7 @@ def test_any_other_value_is_done_without_and_named(row: Row) -> None:
     session = Session.from_wire(example_session(**{row["field"]: row["value"]}))
 
     assert getattr(session, snake_case(at_fault)) is None
-    assert {name.partition(".")[0] for name in session.odd_fields} == {at_fault}
+    assert {name.partition(".")[0] for name in session.invalid_fields} == {at_fault}
 
 
 @each("session_values", where=lambda row: not row["readable"] and row["field"] in REQUIRED)
@@ -144,7 +144,7 @@ def test_an_optional_connection_detail_of_the_wrong_type_is_done_without(row: Ro
 
     assert session.remote_config is not None
     assert getattr(session.remote_config, snake_case(row["field"])) is None
-    assert session.odd_fields == [f"remoteConfig.{row['field']}"]
+    assert session.invalid_fields == [f"remoteConfig.{row['field']}"]
 
 
 @pytest.mark.parametrize("session_type", sorted({row["type"] for row in table("remote_config")}))

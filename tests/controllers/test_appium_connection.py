@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_device.controllers.appium.connection import DriverPolicy, address_of, connect_directly
+from pytest_device.controllers.appium.connection import DriverPolicy, connect_directly, url_of
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.errors import ControllerError
 from tests.controllers.appium_servers import DONE, appium, session_on
@@ -86,7 +86,7 @@ def test_it_stays_where_the_server_names_no_address_to_go_on_at(
     far.answer = appium(_named(nearer, **changes))
 
     with driver(session_on(far), {}) as driven:
-        assert address_of(driven) == far.url
+        assert url_of(driven) == far.url
 
     assert "the driver keeps the first one" in caplog.text
 
@@ -96,7 +96,7 @@ def test_it_does_not_leave_tls(far: Controller, nearer: Controller) -> None:
 
     with driver(session_on(far), {}, policy=DriverPolicy(direct_connection=False)) as driven:
         connect_directly(driven, "https://far.example/", DriverPolicy())
-        assert address_of(driven) == far.url
+        assert url_of(driven) == far.url
 
 
 @pytest.mark.parametrize("end", ["/", "//", "/wd/hub/", "?x=1", "#x"])

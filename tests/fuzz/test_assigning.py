@@ -18,8 +18,8 @@ GROUPS = [
     ANDROID,
     IOS,
     BOTH,
-    DeviceGroup((3,), (0,), is_spread=False),
-    DeviceGroup((4,), (1,), is_spread=False, is_fresh=True),
+    DeviceGroup((3,), (0,), is_shareable=False),
+    DeviceGroup((4,), (1,), is_shareable=False, is_unshared=True),
 ]
 
 

@@ -10,7 +10,7 @@ from hypothesis.strategies import characters, dictionaries, fixed_dictionaries, 
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.plugin.markers import CI_RUN_VARIABLES, ONLY, Names, devices_of, need_of
+from pytest_device.plugin.markers import CI_RUN_VARIABLES, SINGLE, Names, devices_of, need_of
 from pytest_device.service.rules import InvalidBodyError, check
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.settings import Settings, resolve
@@ -60,7 +60,7 @@ def is_accepted(body: object) -> bool:
 
 def request_of(test: pytest.Item, settings: Settings, environ: Mapping[str, str]) -> SessionRequest:
     ((name, arguments),) = devices_of(test, settings).items()
-    assert name == ONLY
+    assert name == SINGLE
     return need_of(test, arguments, settings, Names(environ)).request
 
 

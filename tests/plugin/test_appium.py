@@ -9,7 +9,7 @@ import pytest
 # Loaded before the first run inside this process, which would load it anew each time.
 from appium import webdriver as webdriver  # noqa: PLC0414
 
-from pytest_device.sessions.breaker import OTHERS_SECONDS
+from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS
 from pytest_device.testing import FaultyService
 from tests.controllers.appium_servers import appium, received, refuses, started_with
 from tests.controllers.servers import Answer, Controller, controller, says
@@ -386,7 +386,7 @@ def test_a_worker_does_not_wait_for_a_driver_of_another_one_that_waits_for_its_s
     result = pytester.runpytest("-n2", "--dist=load", "--device-max-sessions=1")
 
     assert result.parseoutcomes()["errors"] == 2
-    assert result.duration < OTHERS_SECONDS
+    assert result.duration < WAIT_FOR_OTHERS_SECONDS
     assert len(service.sessions()) <= 2
 
 

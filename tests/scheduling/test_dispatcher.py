@@ -198,7 +198,7 @@ def assign_all(dispatcher: Dispatcher[int], worker: int) -> list[int]:
 
 @pytest.mark.parametrize("number", [2_000])
 def test_many_tests_with_devices_of_their_own_are_all_assigned(number: int) -> None:
-    groups = [DeviceGroup((n,), (0,), is_spread=False, is_fresh=True) for n in range(number)]
+    groups = [DeviceGroup((n,), (0,), is_shareable=False, is_unshared=True) for n in range(number)]
 
     steps = simulated(dispatcher_of(groups, [(n, None) for n in range(number)], width=4), 4)
 

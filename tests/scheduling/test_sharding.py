@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_device.scheduling.sharding import BOOT, Work, split
+from pytest_device.scheduling.sharding import BOOT, ItemCost, split
 
 SECOND = 1_000
 
 
-def loads(tests: Sequence[Work], parts: Sequence[int], count: int) -> list[int]:
+def loads(tests: Sequence[ItemCost], parts: Sequence[int], count: int) -> list[int]:
     """Return the milliseconds of each shard, with a boot for each group that it has."""
     boots = Counter(
         part for part, _ in {(part, test.group) for part, test in zip(parts, tests, strict=True) if test.group}
@@ -22,16 +22,18 @@ def loads(tests: Sequence[Work], parts: Sequence[int], count: int) -> list[int]:
     return [work[shard] + BOOT * boots[shard] for shard in range(count)]
 
 
-def suite(seed: int, size: int, groups: int) -> list[Work]:
+def suite(seed: int, size: int, groups: int) -> list[ItemCost]:
     chance = random.Random(seed)
     return [
-        Work(f"test_{n}", chance.choice([None, *range(1, groups + 1)]), int(chance.lognormvariate(2.5, 0.8) * SECOND))
+        ItemCost(
+            f"test_{n}", chance.choice([None, *range(1, groups + 1)]), int(chance.lognormvariate(2.5, 0.8) * SECOND)
+        )
         for n in range(size)
     ]
 
 
-def equal(size: int, group: str | None = "a", seconds: int = 30) -> list[Work]:
-    return [Work(f"test_{group}_{n}", group, seconds * SECOND) for n in range(size)]
+def equal(size: int, group: str | None = "a", seconds: int = 30) -> list[ItemCost]:
+    return [ItemCost(f"test_{group}_{n}", group, seconds * SECOND) for n in range(size)]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
@@ -105,7 +107,7 @@ def test_what_needs_no_device_goes_where_there_is_least_to_do() -> None:
 
 
 def test_a_test_that_takes_long_has_few_beside_it() -> None:
-    tests = [Work("test_long", "a", 300 * SECOND), *equal(30, "a", seconds=10)]
+    tests = [ItemCost("test_long", "a", 300 * SECOND), *equal(30, "a", seconds=10)]
 
     parts = split(tests, 2)
 

@@ -30,7 +30,7 @@ from pytest_device.service.preview import routes
 from pytest_device.service.runners.base import Boot, Booting, Failed, LogEntry, Running
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.toolchain import Toolbox
-from pytest_device.service.server import answer
+from pytest_device.service.server import serve_requests
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.service.web import listen
@@ -209,7 +209,7 @@ def on_stage(**more: Any) -> Generator[Stage]:
     with listen("127.0.0.1", 0) as listener:
         stage = Stage(f"http://127.0.0.1:{listener.getsockname()[1]}", **more)
         loop, stop, up = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
-        serving = answer(stage.app, listener, stage.sessions, stop, up.set)
+        serving = serve_requests(stage.app, listener, stage.sessions, stop, up.set)
         thread = threading.Thread(target=loop.run_until_complete, args=(serving,))
         thread.start()
         try:

@@ -16,7 +16,7 @@ import httpx
 import psutil
 import pytest
 
-from pytest_device.service.runners.processes import end, working_for
+from pytest_device.service.runners.processes import end, find_processes
 from tests.service.process import Service, config, running
 from tests.service.world import data
 from tests.waiting import eventually
@@ -78,10 +78,10 @@ class Session:
         return self.reason()
 
     def is_gone(self) -> bool:
-        return not working_for([self.directory]) and not self.directory.exists()
+        return not find_processes([self.directory]) and not self.directory.exists()
 
     def processes(self, name: str) -> list[psutil.Process]:
-        return [one for one in working_for([self.directory]) if name in _command(one)]
+        return [one for one in find_processes([self.directory]) if name in _command(one)]
 
     def rpc(self, command: str, *positionals: str, **flags: Any) -> Any:
         """Ask the agent-device daemon as its clients do."""
@@ -121,7 +121,7 @@ class Session:
 
     def ports(self) -> list[int]:
         """Return the TCP ports at which the service and the session's processes listen."""
-        programs = {psutil.Process(self.service.process.pid), *working_for([self.directory])}
+        programs = {psutil.Process(self.service.process.pid), *find_processes([self.directory])}
         found = [one for process in programs for one in process.net_connections("inet")]
         return sorted({one.laddr.port for one in found if one.status == psutil.CONN_LISTEN})
 

@@ -24,7 +24,7 @@ from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import RefusalError
 from pytest_device.service.runners.controller import Controller
-from pytest_device.service.runners.journal import Activity, Journal
+from pytest_device.service.runners.output_tail import Activity, OutputTail
 from pytest_device.service.runners.program import Program
 
 BASE = "http://127.0.0.1:1"
@@ -125,7 +125,7 @@ class Stage:
         self.url = self.keys.url("controllers", ID)
         self.activity = Activity()
         self.phone = phone
-        program = Program("agent-device", cast("Any", None), Journal(), cast("Any", None))
+        program = Program("agent-device", cast("Any", None), OutputTail(), cast("Any", None))
         self._controller = Controller(program, {}, listener, TOKEN)
 
     def controller(self, session_id: str) -> tuple[Controller, Activity] | None:

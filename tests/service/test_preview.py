@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.preview.screens import KEEP_SECONDS, SECONDS_BETWEEN, SHARE, Picture, Screens
+from pytest_device.service.preview.screens import KEEP_SECONDS, SECONDS_BETWEEN, SHARE, Screens, Screenshot
 from pytest_device.service.runners.base import Running
 from tests.service.stage import HEIGHT, WIDTH, DrawnDevice, Stage
 from tests.service.world import UNKNOWN_ID, Clock
@@ -252,7 +252,7 @@ def test_all_who_look_share_one_picture() -> None:
     screens = Screens(clock)
 
     async def look() -> None:
-        await asyncio.gather(*(screens.picture("1", device) for _ in range(20)))
+        await asyncio.gather(*(screens.screenshot("1", device) for _ in range(20)))
 
     asyncio.run(look())
 
@@ -264,7 +264,7 @@ def test_all_who_look_share_one_failure() -> None:
     screens = Screens(Clock())
 
     async def look() -> list[object]:
-        return await asyncio.gather(*(screens.picture("1", device) for _ in range(5)), return_exceptions=True)
+        return await asyncio.gather(*(screens.screenshot("1", device) for _ in range(5)), return_exceptions=True)
 
     assert [str(error) for error in asyncio.run(look())] == ["no screen"] * 5
     assert device.pictures == 1
@@ -275,7 +275,7 @@ def test_pictures_are_taken_at_a_modest_rate() -> None:
     screens = Screens(clock)
     for seconds in (0, SECONDS_BETWEEN * 0.9, SECONDS_BETWEEN * 0.2):
         clock.now += seconds
-        asyncio.run(screens.picture("1", device))
+        asyncio.run(screens.screenshot("1", device))
 
     assert device.pictures == 2
 
@@ -286,7 +286,7 @@ def test_a_picture_that_takes_long_is_taken_less_often() -> None:
     screens = Screens(clock)
     for seconds in (0, SHARE * 0.9, SHARE * 0.2):
         clock.now += seconds
-        asyncio.run(screens.picture("1", device))
+        asyncio.run(screens.screenshot("1", device))
 
     assert device.pictures == 2
 
@@ -297,11 +297,11 @@ def test_what_is_done_while_a_picture_is_taken_is_seen_in_the_next() -> None:
     screens = Screens(clock)
 
     async def tap_meanwhile() -> None:
-        taking = asyncio.create_task(screens.picture("1", device))
+        taking = asyncio.create_task(screens.screenshot("1", device))
         await asyncio.sleep(0)
         screens.has_changed("1")
         await taking
-        await screens.picture("1", device)
+        await screens.screenshot("1", device)
 
     asyncio.run(tap_meanwhile())
 
@@ -311,18 +311,18 @@ def test_what_is_done_while_a_picture_is_taken_is_seen_in_the_next() -> None:
 def test_a_picture_that_nobody_asks_for_is_not_held_for_ever() -> None:
     clock = Clock()
     screens = Screens(clock)
-    data = asyncio.run(screens.picture("1", DrawnDevice())).data
+    data = asyncio.run(screens.screenshot("1", DrawnDevice())).data
     assert is_held(data)
     clock.now += KEEP_SECONDS + 1
-    asyncio.run(screens.picture("2", DrawnDevice()))
+    asyncio.run(screens.screenshot("2", DrawnDevice()))
 
     assert not is_held(data)
 
 
 def is_held(data: bytes) -> bool:
-    """Return whether a picture with these data is still in memory."""
+    """Return whether a screenshot with these data is still in memory."""
     gc.collect()
-    return any(one.data is data for one in gc.get_objects() if type(one) is Picture)
+    return any(one.data is data for one in gc.get_objects() if type(one) is Screenshot)
 
 
 def test_what_is_no_picture_is_not_shown_as_one() -> None:
@@ -331,7 +331,7 @@ def test_what_is_no_picture_is_not_shown_as_one() -> None:
             return b"<svg onload='alert(1)'/>"
 
     with pytest.raises(ControllerError, match="did not return a PNG or JPEG"):
-        asyncio.run(Screens().picture("1", Odd()))
+        asyncio.run(Screens().screenshot("1", Odd()))
 
 
 def test_a_turned_device_gives_a_wide_picture(stage: Stage) -> None:

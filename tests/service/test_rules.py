@@ -45,7 +45,7 @@ def test_a_body_that_is_no_object_is_refused(body: object) -> None:
         check(body)
 
 
-def test_every_unsound_option_is_reported_at_once() -> None:
+def test_every_invalid_option_is_reported_at_once() -> None:
     messages = problems(platform="windows", name=" ", maxDurationMinutes=200, openUrl=3)
 
     assert [message.split()[0] for message in messages] == ["platform", "name", "maxDurationMinutes", "openUrl"]
@@ -57,7 +57,7 @@ def test_every_broken_rule_about_several_options_is_reported_at_once() -> None:
     assert [message.split()[0] for message in messages] == ["sdkVersion", "openUrl", "maxIdleTimeMinutes"]
 
 
-def test_an_unsound_source_is_not_reported_as_a_missing_one_too() -> None:
+def test_an_invalid_source_is_not_reported_as_a_missing_one_too() -> None:
     assert len(problems(buildId="latest", openUrl="app://x")) == 1
 
 

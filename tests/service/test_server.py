@@ -22,7 +22,7 @@ from pytest_device.service.accounts import Accounts
 from pytest_device.service.api import create_app
 from pytest_device.service.runners.base import Boot
 from pytest_device.service.runners.simulated import SimulatedRunner
-from pytest_device.service.server import _signals, _unless, answer
+from pytest_device.service.server import _run_until_stopped, _signals, serve_requests
 from pytest_device.service.sessions import Sessions
 from pytest_device.service.store import Store
 from pytest_device.service.web import listen
@@ -350,7 +350,7 @@ def test_work_before_the_service_is_ready_is_given_up_at_its_end() -> None:
     async def scene() -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().call_soon(stop.set)
-        await _unless(stop, install())
+        await _run_until_stopped(stop, install())
 
         assert undone == ["installed half"]
 
@@ -388,7 +388,7 @@ def test_an_error_of_the_work_before_the_service_is_ready_is_reported() -> None:
         raise LookupError("no Node")
 
     with pytest.raises(LookupError, match="no Node"):
-        asyncio.run(_unless(asyncio.Event(), install()))
+        asyncio.run(_run_until_stopped(asyncio.Event(), install()))
 
 
 class BrokenRunner(SimulatedRunner):
@@ -403,6 +403,6 @@ def test_a_service_whose_limits_no_longer_hold_ends(store: Store) -> None:
     sessions.create({"appId": APP_ID, "platform": "ios"}, default_minutes=1)
     app = create_app(sessions=sessions, accounts=Accounts([]), base_url="http://127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(ExceptionGroup) as raised:
-        asyncio.run(answer(app, listener, sessions, asyncio.Event(), lambda: None))
+        asyncio.run(serve_requests(app, listener, sessions, asyncio.Event(), lambda: None))
 
     assert raised.group_contains(LookupError)

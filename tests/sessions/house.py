@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession, unasked
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig, WarmSession, skip_controller_check
 from pytest_device.sessions.breaker import Gate, Judge
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.device_session import DeviceSession
@@ -47,25 +47,25 @@ class House(Recorder):
         judge: Judge | None = None,
         slots: Slots | None = None,
         claim: Callable[[DeviceRequirement], WarmSession | None] = lambda _requirement: None,
-        hand_over: Callable[[DeviceSession], str | None] = lambda _session: None,
+        keep_warm: Callable[[DeviceSession], str | None] = lambda _session: None,
     ) -> None:
         super().__init__(world.events)
         self.world = world
         self.stopping: list[Session] = []
         self.hook: Callable[[Session], None] = self.stopping.append
-        self.problem_of: ProblemOf = unasked
+        self.problem_of: ProblemOf = skip_controller_check
         self.threads: set[str] = set()
         """Those in which events were reported."""
-        self.hand_over, self._claim = hand_over, claim
+        self.keep_warm, self._claim = keep_warm, claim
         relay = Relay(self, clock=world.clock)
         gate = Gate(judge)
         self._config = SessionConfig(client, world.clock, relay, self._problem_of, attempts=attempts, gate=gate)
         self.pool = Pool(self, self, clock=world.clock, sleep=world.clock.sleep, slots=slots, relay=relay)
 
     def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+        self, requirement: DeviceRequirement, policy: WaitPolicy, upcoming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
-        del coming
+        del upcoming
         return DeviceSession(requirement, policy, self._config, find_warm=lambda: self._claim(requirement))
 
     def before_stop(self, session: DeviceSession) -> None:
@@ -81,8 +81,8 @@ class House(Recorder):
     def take(self, *needs: DeviceRequirement, timeout_seconds: float = 900.0) -> list[DeviceSession]:
         return self.pool.acquire(needs, _policy(timeout_seconds))
 
-    def expect(self, *needs: DeviceRequirement) -> None:
-        self.pool.expect(needs, _policy(900.0))
+    def prefetch(self, *needs: DeviceRequirement) -> None:
+        self.pool.prefetch(needs, _policy(900.0))
 
     def use(self, need: DeviceRequirement, *, again: bool = True) -> Session:
         """Take a session for a test and give it back."""

@@ -111,7 +111,7 @@ def test_one_thread_does_not_put_aside_what_another_one_hears() -> None:
 def test_a_forked_child_leaves_it_to_its_parent_to_boot_ahead(client: DeviceClient, world: World) -> None:
     house = House(client, world)
     if not (child := os.fork()):
-        house.expect(ANDROID)
+        house.prefetch(ANDROID)
         os._exit(len(threading.enumerate()) - 1 + len(world.requests))
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -135,7 +135,7 @@ class Crowd:
             self._count(len(held))
             self._count(-len(held))
             house.pool.release(held, lambda need: need == kept)
-            house.expect(kept, *FRESH[FRESH.index(fresh) + 1 :])
+            house.prefetch(kept, *FRESH[FRESH.index(fresh) + 1 :])
         house.pool.close()
 
     def _count(self, more: int) -> None:

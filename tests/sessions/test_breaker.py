@@ -132,9 +132,9 @@ def test_a_probe_that_fails_is_followed_by_another_pause_and_one_that_succeeds_b
 
 def test_a_cause_names_the_first_test_that_met_it(breaker: Breaker) -> None:
     fail(breaker)
-    breaker.met(KEY, "test_a")
+    breaker.note_affected_test(KEY, "test_a")
     fail(breaker, Cause("infrastructure", "something else"))
-    breaker.met(KEY, "test_b")
+    breaker.note_affected_test(KEY, "test_b")
 
     assert breaker.ask(KEY, ticket()) == BOOT._replace(test="test_a")
 

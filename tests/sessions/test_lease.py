@@ -326,9 +326,9 @@ def test_fields_that_nobody_needs_may_be_odd_and_are_named(client: DeviceClient,
     assert isinstance(session.remote_config, AppiumConfig)
     assert (session.type, session.platform, session.max_duration_minutes) == ("appium", "android", 20)
     assert isinstance(world.events[-1], Stopped)
-    odd_fields = "createdAt, jobRunId, maxDurationMinutes, platform, type, url"
+    invalid_fields = "createdAt, jobRunId, maxDurationMinutes, platform, type, url"
     assert {event.text for event in world.events if isinstance(event, Note)} == {
-        f"ignored unusable fields in the service's sessions: {odd_fields}"
+        f"ignored unusable fields in the service's sessions: {invalid_fields}"
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_device.sessions.ledger import ASKED, LIVE, DamagedEntryError, Entry, Ledger
+from pytest_device.sessions.ledger import LIVE, REQUESTED, DamagedEntryError, Entry, Ledger
 
 ENTRY = Entry("0" * 32, "main", "https://devices.example", "ios argent", "a test", "2026-01-01T00:00:00+00:00", 35)
 
@@ -107,10 +107,10 @@ def test_an_entry_is_out_of_sight_where_no_run_has_it(tmp_path: Path, *, is_warm
     entry = ENTRY._replace(state=LIVE, session_id="7d7a1f0e-0f4c-4f2e-9b0a-0c9d6a1f2b3c")
     (heir.keep_warm if is_warm else heir.write)(entry)
 
-    assert not former.is_out_of_sight(ENTRY.intent)
-    assert former.is_out_of_sight("1" * 32)
+    assert not former.is_untracked(ENTRY.intent)
+    assert former.is_untracked("1" * 32)
     shutil.rmtree(tmp_path)
-    assert former.is_out_of_sight(ENTRY.intent)
+    assert former.is_untracked(ENTRY.intent)
 
 
 def test_a_run_without_a_directory_has_no_entries(tmp_path: Path) -> None:
@@ -188,4 +188,4 @@ def test_bytes_that_are_no_text_are_no_entry() -> None:
 
 
 def test_an_entry_begins_as_asked_for_without_an_id() -> None:
-    assert (ENTRY.state, ENTRY.session_id) == (ASKED, "")
+    assert (ENTRY.state, ENTRY.session_id) == (REQUESTED, "")

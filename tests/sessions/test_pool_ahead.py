@@ -54,7 +54,7 @@ def boot_on(house: House, until: Callable[[], bool]) -> bool:
 
     def is_so() -> bool:
         house.world.clock.sleep(5)
-        house.expect()
+        house.prefetch()
         return until()
 
     return eventually(is_so)
@@ -94,7 +94,7 @@ def slots_at(directory: Path, world: World, most: int, sleep: Callable[[float], 
 
 
 def test_what_has_booted_ahead_is_there_at_once(house: House, world: World) -> None:
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     began = world.clock()
 
@@ -107,7 +107,7 @@ def test_what_has_booted_ahead_is_there_at_once(house: House, world: World) -> N
 
 
 def test_one_that_still_boots_is_waited_for_by_who_takes_it(house: House, world: World) -> None:
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert answered(world, "create", 1)
     began = world.clock()
 
@@ -118,7 +118,7 @@ def test_one_that_still_boots_is_waited_for_by_who_takes_it(house: House, world:
 
 
 def test_what_happened_is_asked_to_who_takes_it_in_its_thread_with_how_late_it_is(house: House, world: World) -> None:
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     world.clock.sleep(5)
     assert world.events == []
@@ -133,10 +133,10 @@ def test_what_happened_is_asked_to_who_takes_it_in_its_thread_with_how_late_it_i
 
 def test_what_is_there_or_boots_already_is_not_expected_again(house: House, world: World) -> None:
     house.take(ANDROID)
-    house.expect(ANDROID, IOS)
+    house.prefetch(ANDROID, IOS)
     assert answered(world, "create", 2)
 
-    house.expect(IOS, ANDROID, IOS)
+    house.prefetch(IOS, ANDROID, IOS)
 
     assert answered(world, "create", 3)
     assert [session.platform for session in world.held] == ["android", "ios", "ios"]
@@ -145,7 +145,7 @@ def test_what_is_there_or_boots_already_is_not_expected_again(house: House, worl
 def test_what_would_be_spent_before_it_is_used_is_not_booted_ahead(house: House, world: World) -> None:
     whole = DeviceRequirement(request(max_duration_minutes=10), "run", minutes=10)
 
-    house.expect(whole, IOS)
+    house.prefetch(whole, IOS)
 
     assert answered(world, "create", 1)
     assert [session.platform for session in world.held] == ["ios"]
@@ -157,10 +157,10 @@ def test_no_more_are_begun_than_there_are_slots_and_the_first_ones_first(
     house = house_of(slots=slots_at(tmp_path, world, 2))
     (taken,) = house.take(ANDROID)
 
-    house.expect(IOS, *FRESH)
+    house.prefetch(IOS, *FRESH)
     assert answered(world, "create", 2)
     house.pool.release([taken], lambda need: need == IOS)
-    house.expect(IOS, *FRESH)
+    house.prefetch(IOS, *FRESH)
 
     assert answered(world, "create", 3)
     assert [session.platform for session in world.held] == ["android", "ios", "android"]
@@ -171,20 +171,20 @@ def test_an_error_is_raised_by_who_takes_it_and_the_slot_is_free(
 ) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 1))
     world.faults["create"] = [lambda _request, _carry_out: httpx.Response(400, json={"message": "no such app"})]
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert answered(world, "create", 1)
 
     with pytest.raises(InvalidRequestError, match="no such app"):
         house.take(ANDROID)
 
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert answered(world, "create", 2)
 
 
 def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_reported(house_of: MakeHouse, world: World) -> None:
     house = house_of(attempts=2)
     world.faults["get"] = turns_errored(1)
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert boot_on(house, lambda: world.answered.count("create") == 2)
 
     house.take(ANDROID)
@@ -201,7 +201,7 @@ def test_a_boot_that_fails_behind_the_tests_is_tried_again_and_reported(house_of
 def test_one_that_is_refused_for_lack_of_capacity_goes_on_asking_behind_the_tests(house: House, world: World) -> None:
     busy = httpx.Response(429, headers={"Retry-After": "3"}, json={"error": {"code": "BUSY"}})
     world.faults["create"] = [lambda _request, _carry_out: busy]
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
 
     assert boot_on(house, lambda: world.answered.count("create") == 2)
 
@@ -210,7 +210,7 @@ def test_one_that_is_refused_for_lack_of_capacity_goes_on_asking_behind_the_test
 
 def test_a_time_out_behind_the_tests_is_no_error_of_a_test_that_has_not_waited(house: House, world: World) -> None:
     world.faults["create"] = [busy] * 50
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     assert world.clock() > 900
     world.faults.clear()
@@ -220,7 +220,7 @@ def test_a_time_out_behind_the_tests_is_no_error_of_a_test_that_has_not_waited(h
 
 def test_the_wait_for_capacity_counts_from_when_a_test_wants_it(house: House, world: World) -> None:
     world.faults["create"] = [busy] * 99
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert boot_on(house, lambda: world.clock() > 600)
 
     began = world.clock()
@@ -234,13 +234,13 @@ def test_what_cannot_be_stopped_to_give_way_is_not_taken_for_what_boots(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 1))
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert answered(world, "create", 1)
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
     with pytest.raises(StopFailedError):
         house.take(IOS)
 
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
 
     assert answered(world, "create", 2)
 
@@ -248,7 +248,7 @@ def test_what_cannot_be_stopped_to_give_way_is_not_taken_for_what_boots(
 def test_what_is_not_needed_any_more_is_stopped_while_it_boots_and_counted_in_the_end(
     house: House, world: World
 ) -> None:
-    house.expect(ANDROID, IOS)
+    house.prefetch(ANDROID, IOS)
     assert answered(world, "create", 2)
 
     house.pool.release([], lambda need: need == IOS)
@@ -263,7 +263,7 @@ def test_what_is_not_needed_any_more_is_stopped_while_it_boots_and_counted_in_th
 def test_one_whose_create_call_is_under_way_is_stopped_too_and_nobody_waits_for_it(house: House, world: World) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert held.reached.wait(60)
 
     house.pool.release([], lambda _need: False)
@@ -275,7 +275,7 @@ def test_one_whose_create_call_is_under_way_is_stopped_too_and_nobody_waits_for_
 
 
 def test_what_is_ready_and_not_needed_any_more_is_stopped_and_counted_in_the_end(house: House, world: World) -> None:
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
 
     house.pool.release([], lambda _need: False)
@@ -289,7 +289,7 @@ def test_what_is_ready_and_not_needed_any_more_is_stopped_and_counted_in_the_end
 def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(house: House, world: World) -> None:
     held = DeviceSession()
     world.faults["create"] = [lambda _request, carry_out: carry_out(), held]
-    house.expect(ANDROID, IOS)
+    house.prefetch(ANDROID, IOS)
     assert held.reached.wait(60)
     threading.Timer(0.1, held.may_go.set).start()
 
@@ -301,7 +301,7 @@ def test_the_end_stops_what_boots_and_waits_for_a_create_call_that_is_under_way(
 
 def test_a_stop_that_fails_behind_the_tests_is_reported(house: House, world: World) -> None:
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert answered(world, "create", 1)
 
     house.pool.release([], lambda _need: False)
@@ -311,13 +311,13 @@ def test_a_stop_that_fails_behind_the_tests_is_reported(house: House, world: Wor
 
 
 def test_the_thread_is_there_only_while_something_boots(house: House, world: World) -> None:
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert answered(world, "create", 1)
     assert not nothing_boots()
 
     house.take(ANDROID)
 
-    house.expect()
+    house.prefetch()
     assert eventually(nothing_boots)
 
 
@@ -326,7 +326,7 @@ def test_an_interrupt_breaks_the_wait_for_a_call_behind_the_tests_and_nothing_is
 ) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert held.reached.wait(60)
     main = threading.main_thread().ident
     assert main is not None
@@ -345,7 +345,7 @@ def test_an_interrupt_breaks_the_wait_for_a_call_behind_the_tests_and_nothing_is
 def test_a_fresh_one_that_booted_ahead_takes_the_place_of_one_that_is_spent(house: House, world: World) -> None:
     first = house.use(ANDROID)
     world.clock.sleep(19 * 60)
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
 
     second = house.use(ANDROID)
@@ -358,7 +358,7 @@ def test_a_fresh_one_that_booted_ahead_takes_the_place_of_one_that_is_spent(hous
 def test_one_that_is_being_stopped_is_given_to_nobody(house: House, world: World) -> None:
     held = DeviceSession()
     world.faults["create"] = [held]
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert held.reached.wait(60)
     house.pool.release([], lambda _need: False)
 
@@ -374,7 +374,7 @@ def test_what_is_ready_and_unused_gives_way_before_what_was_used(
 ) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
     house.use(ANDROID)
-    house.expect(ANDROID, *FRESH)
+    house.prefetch(ANDROID, *FRESH)
     assert boot_on(house, nothing_boots)
 
     house.take(IOS)
@@ -397,7 +397,7 @@ def test_what_nobody_uses_gives_way_before_what_the_same_test_uses(
 def test_what_boots_ahead_gives_way_to_what_a_test_needs_now(house_of: MakeHouse, world: World, tmp_path: Path) -> None:
     house = house_of(slots=slots_at(tmp_path, world, 2))
     idle = house.use(ANDROID)
-    house.expect(*FRESH)
+    house.prefetch(*FRESH)
     assert answered(world, "create", 2)
 
     house.take(IOS)
@@ -440,7 +440,7 @@ def test_one_of_two_that_boots_ahead_is_given_up_too_before_slots_are_waited_for
 ) -> None:
     here, there, seen = one_that_waits_for_another(house_of, world, tmp_path)
     there.take(IOS)
-    here.expect(ANDROID)
+    here.prefetch(ANDROID)
     assert answered(world, "create", 2)
 
     here.take(ANDROID, IOS)
@@ -462,7 +462,7 @@ def test_a_session_that_an_earlier_run_has_left_is_used_in_place_of_a_boot(house
 def test_one_that_stays_up_on_purpose_is_forgotten_and_its_slot_is_free(
     house_of: MakeHouse, world: World, tmp_path: Path
 ) -> None:
-    house = house_of(slots=slots_at(tmp_path, world, 1), hand_over=lambda _held: "12:34")
+    house = house_of(slots=slots_at(tmp_path, world, 1), keep_warm=lambda _held: "12:34")
 
     house.use(ANDROID, again=False)
     house.take(IOS)
@@ -473,7 +473,7 @@ def test_one_that_stays_up_on_purpose_is_forgotten_and_its_slot_is_free(
 
 @pytest.mark.parametrize("how", ["lost", "spent"])
 def test_one_that_is_of_no_use_does_not_stay_up(house_of: MakeHouse, world: World, how: str) -> None:
-    house = house_of(hand_over=lambda _held: "12:34")
+    house = house_of(keep_warm=lambda _held: "12:34")
     (held,) = house.take(ANDROID)
     held.unusable = how == "lost"
     world.clock.sleep(19 * 60)
@@ -485,7 +485,7 @@ def test_one_that_is_of_no_use_does_not_stay_up(house_of: MakeHouse, world: Worl
 
 def test_an_error_of_another_device_stops_what_still_boots_for_the_same_test(house: House, world: World) -> None:
     refused: Fault = lambda _request, _carry_out: httpx.Response(400)  # noqa: E731  # a word for it
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert answered(world, "create", 1)
     world.faults["create"] = [refused]
 
@@ -496,7 +496,7 @@ def test_an_error_of_another_device_stops_what_still_boots_for_the_same_test(hou
 
 
 def test_what_cannot_be_stopped_when_it_is_ready_and_unused_is_an_error(house: House, world: World) -> None:
-    house.expect(ANDROID)
+    house.prefetch(ANDROID)
     assert boot_on(house, nothing_boots)
     world.faults["stop"] = [lambda _request, _carry_out: httpx.Response(403)] * 3
 

@@ -42,7 +42,7 @@ sys.stdin.read()
 
 
 class Machine:
-    """A process of some machine, whose heart beats on request."""
+    """A process of some machine, which renews its leases on request."""
 
     def __init__(
         self, url: str, key: str, *, lease_seconds: float = 30, source: str = "DEVICE_SLOTS_URL", **more: Any
@@ -50,7 +50,7 @@ class Machine:
         self.recorder = Recorder()
         self.warnings = self.recorder.notes
         self.clock = FakeClock()
-        self._beats = threading.Semaphore(0)
+        self._renewals = threading.Semaphore(0)
         terms = LeaseConfig(
             url,
             source,
@@ -84,12 +84,12 @@ class Machine:
             reporter=reporter,
         )
 
-    def beat(self) -> None:
-        """Let the heart beat once."""
-        self._beats.release()
+    def renew(self) -> None:
+        """Let it renew once."""
+        self._renewals.release()
 
     def _pause(self, _seconds: float) -> None:
-        self._beats.acquire(timeout=60)
+        self._renewals.acquire(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -130,14 +130,14 @@ def ends(slots: dict[str, str]) -> list[int]:
     return [int(float(re.findall(r'"ends":([\d.e+]+)', text)[0])) for text in slots.values()]
 
 
-def beats_until(here: Machine, condition: Callable[[], bool]) -> bool:
-    """Let a heart beat until something has come of it that the milliseconds of a lease's end can show."""
+def renew_until(here: Machine, condition: Callable[[], bool]) -> bool:
+    """Renew until something has come of it that the milliseconds of a lease's end can show."""
 
-    def holds_after_a_beat() -> bool:
-        here.beat()
+    def holds_after_a_renewal() -> bool:
+        here.renew()
         return condition()
 
-    return eventually(holds_after_a_beat)
+    return eventually(holds_after_a_renewal)
 
 
 def test_the_holder_is_named_with_its_machine(machine: Callable[[], Machine]) -> None:
@@ -164,14 +164,14 @@ def test_what_is_given_back_is_gone_from_the_server(
     assert held_slots() == {}
 
 
-def test_a_lease_is_renewed_by_each_beat(
+def test_a_lease_is_renewed_again_and_again(
     machine: Callable[[], Machine], held_slots: Callable[[], dict[str, str]]
 ) -> None:
     here = machine()
     held = here.slots(2).take(2)
     before = max(ends(held_slots()))
 
-    assert beats_until(here, lambda: min(ends(held_slots())) > before)
+    assert renew_until(here, lambda: min(ends(held_slots())) > before)
     give_back(held)
 
 
@@ -183,7 +183,7 @@ def test_a_lease_that_the_server_forgot_is_taken_up_again(
     with redis.Redis(port=running_server.port) as client:
         client.flushall()
 
-    here.beat()
+    here.renew()
 
     assert eventually(lambda: set(held_slots()) == {"0"})
     assert here.warnings == []
@@ -199,7 +199,7 @@ def test_a_slot_that_went_to_another_is_reported_and_left_to_it(
         client.flushall()
     taken = there.slots().take(1)
 
-    here.beat()
+    here.renew()
 
     assert eventually(lambda: here.warnings != [])
     (text,) = here.warnings
@@ -227,10 +227,10 @@ def test_what_is_withdrawn_is_not_renewed(
     here = machine()
     kept = here.slots(2).take(1)
     claim = here.store.claim(1, 2, "run a")
-    assert claim.fill()
+    assert claim.try_acquire()
     claim.withdraw()
     before = max(ends(held_slots()))
-    assert beats_until(here, lambda: max(ends(held_slots())) > before)
+    assert renew_until(here, lambda: max(ends(held_slots())) > before)
     assert set(held_slots()) == {"0"}
     give_back(kept)
 
@@ -281,7 +281,7 @@ def test_a_slot_that_is_taken_together_with_the_place_is_not_renewed_after_its_e
     rest = here.slots(2).take(1)
     slot.release()
     before = max(ends(held_slots()))
-    assert beats_until(here, lambda: max(ends(held_slots())) > before)
+    assert renew_until(here, lambda: max(ends(held_slots())) > before)
     assert len(held_slots()) == 1
     give_back(rest)
 
@@ -379,21 +379,21 @@ def test_a_server_that_stays_away_is_reported_once(own_server: RedisServer) -> N
     own_server.stop()
     for _ in range(3):
         here.clock.sleep(30)
-        here.beat()
+        here.renew()
 
     assert eventually(lambda: here.warnings != [])
     assert here.warnings[0].startswith(
         "--device-max-sessions is not enforced for now: for 30 s the Redis server of DEVICE_SLOTS_URL does not respond"
     )
     own_server.start()
-    here.beat()
+    here.renew()
     with redis.Redis(port=own_server.port, decode_responses=True) as client:
         assert eventually(lambda: list(slots_on(client, "key")) == ["0"])  # taken up again
     assert len(here.warnings) == 1
 
     own_server.stop()
     here.clock.sleep(30)
-    here.beat()
+    here.renew()
     assert eventually(lambda: len(here.warnings) == 2)
     give_back(held)
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_device.errors import ForbiddenError, NotFoundError, StopDelayedError, TransportError, UnexpectedReplyError
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import Gone, StopFailed, Stopped, detail_of, session_id_of
-from pytest_device.sessions.ledger import ASKED, KEPT, LIVE, LOST, Entry, Ledger
+from pytest_device.sessions.ledger import KEPT, LIVE, LOST, REQUESTED, Entry, Ledger
 from pytest_device.sessions.reaper_client import ReaperConfig
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import (
@@ -90,7 +90,7 @@ def test_a_session_is_in_the_ledger_before_it_is_asked_for(service: FaultyServic
         creating = threading.Thread(target=client.create, args=(request_at(service),))
         creating.start()
         assert eventually(lambda: ("create", None) in service.requests())
-        assert [entry.state for entry in entries(tmp_path)] == [ASKED]
+        assert [entry.state for entry in entries(tmp_path)] == [REQUESTED]
         creating.join(30)
 
 

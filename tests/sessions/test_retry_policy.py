@@ -9,7 +9,7 @@ from pytest_device.sessions.retry_policy import (
     RETRY_AFTER_MOST_SECONDS,
     created_nothing,
     has_no_capacity,
-    is_passing_status,
+    is_temporary_status,
     pause_after,
     retry_after,
 )
@@ -32,9 +32,11 @@ def test_a_session_that_is_not_stopped_for_days_is_tried_as_often_as_after_a_min
     assert pause_after(100_000) == PAUSE_MOST_SECONDS
 
 
-@pytest.mark.parametrize(("status", "is_passing"), [(400, False), (404, False), (408, True), (429, True), (500, True)])
-def test_what_may_succeed_later_is_tried_again(status: int, *, is_passing: bool) -> None:
-    assert is_passing_status(status) is is_passing
+@pytest.mark.parametrize(
+    ("status", "is_temporary"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
+)
+def test_what_may_succeed_later_is_tried_again(status: int, *, is_temporary: bool) -> None:
+    assert is_temporary_status(status) is is_temporary
 
 
 @pytest.mark.parametrize(

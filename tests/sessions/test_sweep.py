@@ -11,10 +11,10 @@ import pytest
 
 from pytest_device.sessions.client import DeviceClient
 from pytest_device.sessions.events import CreateUnknown, Kept, StopFailed, Stopped, detail_of, session_id_of
-from pytest_device.sessions.ledger import ASKED, GONE, KEPT, LIVE, STOPPED, Entry
+from pytest_device.sessions.ledger import GONE, KEPT, LIVE, REQUESTED, STOPPED, Entry
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import OwnRun, account_of, past_runs
-from pytest_device.sessions.sweep import Swept, reconcile, stop_all, sweep
+from pytest_device.sessions.sweep import SweepResult, reconcile, stop_all, sweep
 from pytest_device.testing import FaultyService
 from tests.sessions.reaper_clients import entry_of, request_at
 
@@ -47,7 +47,7 @@ class Past:
             run.ledger.write(entry)
         return run
 
-    def sweep(self) -> Swept:
+    def sweep(self) -> SweepResult:
         return sweep(self.state_dir, self.service, but="", timeout_seconds=5)
 
     def entries(self) -> list[Entry]:
@@ -146,7 +146,7 @@ def test_a_session_of_another_service_is_named_and_left(past: Past) -> None:
 
 
 def test_a_create_call_without_an_answer_is_reported_until_its_time_is_over(past: Past) -> None:
-    answered = past.entry()._replace(session_id="", state=ASKED, name="lost one")
+    answered = past.entry()._replace(session_id="", state=REQUESTED, name="lost one")
     past.left(answered._replace(asked_at="2999-01-01T00:00:00+00:00"))
     past.left(answered._replace(asked_at="2001-01-01T00:00:00+00:00"))
 
@@ -293,7 +293,7 @@ def test_what_this_process_owns_is_not_for_others_to_settle(past: Past) -> None:
 
 
 def test_a_create_call_of_a_dead_process_is_waited_for_and_then_reported(past: Past) -> None:
-    run = past.live(past.entry(owner="gw0")._replace(session_id="", state=ASKED, name="lost one"))
+    run = past.live(past.entry(owner="gw0")._replace(session_id="", state=REQUESTED, name="lost one"))
 
     (event,) = reconcile(run, past.service, known=(), until=time.monotonic() + 0.2)
 

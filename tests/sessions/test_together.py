@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pytest_device.sessions.roster import together
+from pytest_device.sessions.roster import run_concurrently
 
 PATIENCE_SECONDS = 60.0
 
@@ -21,7 +21,7 @@ def refused() -> None:
 def test_several_calls_are_under_way_at_the_same_time() -> None:
     meeting = threading.Barrier(3)
 
-    together([lambda: meeting.wait(PATIENCE_SECONDS)] * 3)
+    run_concurrently([lambda: meeting.wait(PATIENCE_SECONDS)] * 3)
 
     assert not meeting.broken
 
@@ -29,8 +29,8 @@ def test_several_calls_are_under_way_at_the_same_time() -> None:
 def test_one_call_is_made_by_the_caller_and_none_is_fine() -> None:
     threads: list[threading.Thread] = []
 
-    together([lambda: threads.append(threading.current_thread())])
-    together([])
+    run_concurrently([lambda: threads.append(threading.current_thread())])
+    run_concurrently([])
 
     assert threads == [threading.current_thread()]
 
@@ -39,7 +39,7 @@ def test_what_one_raises_keeps_no_other_from_its_end() -> None:
     ended: list[int] = []
 
     with pytest.raises(RefusedError):
-        together([lambda: ended.append(1), refused, lambda: ended.append(3)])
+        run_concurrently([lambda: ended.append(1), refused, lambda: ended.append(3)])
 
     assert sorted(ended) == [1, 3]
 
@@ -59,7 +59,7 @@ def test_an_interrupt_comes_through_when_all_have_ended() -> None:
         ended.append(2)
 
     with pytest.raises(KeyboardInterrupt):
-        together([call, interrupt, call])
+        run_concurrently([call, interrupt, call])
 
     assert ended.count(1) >= 1  # one may have been struck itself
     assert "pytest-device-stop" not in {thread.name for thread in threading.enumerate()}
@@ -70,4 +70,4 @@ def test_an_interrupt_of_a_call_comes_before_other_errors() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        together([refused, interrupted, refused])
+        run_concurrently([refused, interrupted, refused])

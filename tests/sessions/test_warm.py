@@ -99,17 +99,17 @@ class Run:
         self.pool = Pool(self, self, clock=time.monotonic, sleep=lambda _seconds: None, relay=Relay(self.recorder))
 
     def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+        self, requirement: DeviceRequirement, policy: WaitPolicy, upcoming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
         relay = Relay(self.recorder)
         config = SessionConfig(self.owner, time.monotonic, relay)
-        return DeviceSession(requirement, policy, config, find_warm=lambda: self.warm.claim(requirement, coming))
+        return DeviceSession(requirement, policy, config, find_warm=lambda: self.warm.claim(requirement, upcoming))
 
     def before_stop(self, session: DeviceSession) -> None:
         pass
 
-    def hand_over(self, session: DeviceSession) -> str | None:
-        return self.warm.hand_over(session)
+    def keep_warm(self, session: DeviceSession) -> str | None:
+        return self.warm.keep_warm(session)
 
     def take(self, need: DeviceRequirement) -> DeviceSession:
         (held,) = self.pool.acquire([need], WaitPolicy(30, 0.01))
@@ -563,7 +563,7 @@ def test_one_that_is_about_to_be_taken_over_does_not_make_room(
     run = runs.start(has_room=False)
     needs = [need_at(runs.at, platform="ios"), need]
     if is_ahead:
-        run.pool.expect(needs, WaitPolicy(30, 0.01))
+        run.pool.prefetch(needs, WaitPolicy(30, 0.01))
 
     _, held = run.pool.acquire(needs, WaitPolicy(30, 0.01))
 

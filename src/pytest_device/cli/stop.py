@@ -17,7 +17,7 @@ from pytest_device.settings import resolve
 
 if TYPE_CHECKING:
     from pytest_device.sessions.events import SessionRef
-    from pytest_device.sessions.inventory import Outcome
+    from pytest_device.sessions.inventory import StopResult
     from pytest_device.sessions.ledger import Entry
 
 
@@ -86,7 +86,7 @@ def _run(parsed: argparse.Namespace) -> int:
     return int(bool(problems))
 
 
-def _to_json(outcome: "Outcome") -> dict[str, Any]:
+def _to_json(outcome: "StopResult") -> dict[str, Any]:
     from pytest_device.sessions.events import detail_of, is_proof
 
     return {
@@ -94,13 +94,13 @@ def _to_json(outcome: "Outcome") -> dict[str, Any]:
             {**_facts(event.session), "status": detail_of(event)} for event in outcome.stopped if is_proof(event)
         ],
         "not_stopped": list(_not_stopped(outcome)),
-        "already_stopped": len(outcome.already),
-        "left_to_live_runs": outcome.spared,
+        "already_stopped": len(outcome.already_stopped),
+        "left_to_live_runs": outcome.skipped_live,
         "damaged": outcome.damaged,
     }
 
 
-def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
+def _not_stopped(outcome: "StopResult") -> Iterator[dict[str, str]]:
     from pytest_device.sessions.events import detail_of, is_proof
 
     for event in outcome.stopped:
@@ -108,11 +108,11 @@ def _not_stopped(outcome: "Outcome") -> Iterator[dict[str, str]]:
             yield {**_facts(event.session), "reason": detail_of(event)}
     for entry in outcome.unknown:
         yield {**_facts(entry), "reason": "its ID is unknown: the response to its create call was lost"}
-    for entry in outcome.elsewhere:
+    for entry in outcome.other_services:
         yield {**_facts(entry), "reason": f"belongs to {entry.service}"}
-    for entry in outcome.foreign:
+    for entry in outcome.other_tokens:
         yield {**_facts(entry), "reason": "created with another access token"}
-    for session_id in outcome.strangers:
+    for session_id in outcome.unknown_ids:
         reason = "unknown to both the ledger and the service"
         yield {"session_id": session_id, "label": "", "page": "", "reason": reason}
 

@@ -10,9 +10,9 @@ from typing import Any, Final, Self
 
 import httpx
 
-from pytest_device.controllers.transport import OK, access_of, address_of, reason_of, refusal_of
+from pytest_device.controllers.transport import OK, access_of, reason_of, refusal_of, url_of
 from pytest_device.redact import is_loopback
-from pytest_device.sessions.interference import check_sent, culprit_named, shielded
+from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
 
@@ -105,15 +105,15 @@ class _Deadline:
 
 def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
     try:
-        address, access = address_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
-        client = httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(address.host), **access)
-        with culprit_named(probe.base_url), shielded(client):
+        url, access = url_of(probe.base_url, probe.path), access_of(probe.base_url, probe.token)
+        client = httpx.Client(timeout=deadline.seconds, trust_env=not is_loopback(url.host), **access)
+        with naming_intercepting_plugin(probe.base_url), protect_from_mocks(client):
             try:
-                return _answer(client, address, probe, deadline)
+                return _answer(client, url, probe, deadline)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
                 if deadline.is_over:
                     raise
-                return _answer(client, address, probe, deadline)
+                return _answer(client, url, probe, deadline)
     except httpx.TimeoutException:
         return deadline.words
     except httpx.HTTPError as error:
@@ -122,8 +122,8 @@ def _probed(probe: _Probe, deadline: _Deadline) -> str | None:
         return f"cannot be checked: {type(error).__name__}"
 
 
-def _answer(client: httpx.Client, address: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
-    with client.stream("GET", address, extensions={"trace": deadline.note}) as reply:
+def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, deadline: _Deadline) -> str | None:
+    with client.stream("GET", url, extensions={"trace": deadline.note}) as reply:
         check_sent(reply, probe.base_url)
         if reply.status_code != OK:
             return refusal_of(reply.status_code)

@@ -13,7 +13,7 @@ import httpx
 
 from pytest_device.errors import ControllerError, ControllerLostError
 from pytest_device.redact import Redactor, is_loopback
-from pytest_device.sessions.interference import shielded
+from pytest_device.sessions.interference import protect_from_mocks
 
 __tracebackhide__ = True  # errors are shown at the line of the test
 
@@ -62,11 +62,11 @@ class Transport:
         try:
             self._base_url = base_url
             client = httpx.Client(
-                trust_env=not is_loopback(address_of(base_url).host),
+                trust_env=not is_loopback(url_of(base_url).host),
                 limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
                 **access_of(base_url, token),
             )
-            self._client = shielded(client)
+            self._client = protect_from_mocks(client)
         except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:  # also raised for invalid proxy variables
             raise ControllerError(f"{controller} cannot be called: {type(error).__name__}{self._page}") from None
 
@@ -123,8 +123,8 @@ class Transport:
     def _send(self, method: str, path: str, body: bytes, seconds: float) -> Reply:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         headers = {"Content-Type": "application/json"} if body else {}
-        address = address_of(self._base_url, path)
-        stream = self._client.stream(method, address, content=body, headers=headers, timeout=timeout)
+        url = url_of(self._base_url, path)
+        stream = self._client.stream(method, url, content=body, headers=headers, timeout=timeout)
         return self._received(stream, time.monotonic() + seconds)
 
     def _received(self, stream: "AbstractContextManager[httpx.Response]", until: float) -> Reply:
@@ -139,7 +139,7 @@ class Transport:
             return Reply(reply.status_code, bytes(body))
 
 
-def address_of(base_url: str, path: str = "") -> httpx.URL:
+def url_of(base_url: str, path: str = "") -> httpx.URL:
     """Return the URL of a path below a base URL, without credentials.
 
     Raises httpx.InvalidURL or ValueError if it is not valid.

@@ -9,13 +9,13 @@ from collections.abc import Generator
 import pytest
 
 from pytest_device.options import TOKEN_VARIABLE, Options
-from pytest_device.plugin.names import MAKING, OF_ONE, OF_SEVERAL
+from pytest_device.plugin.names import CREATING, MULTI_DEVICE, SINGLE_DEVICE
 from pytest_device.plugin.packages import adopt_package_marks
 
 pytest_plugins = ("pytest_device.plugin.fixtures", "pytest_device.plugin.services")
 
-_NEED_A_DEVICE = OF_ONE | OF_SEVERAL
-_FIXTURES = _NEED_A_DEVICE | MAKING
+_NEED_A_DEVICE = SINGLE_DEVICE | MULTI_DEVICE
+_FIXTURES = _NEED_A_DEVICE | CREATING
 _MARKER_LINE = (
     "device([name], platform, type, ...): run the test on a remote device; the arguments are the fields of the create "
     "request in snake_case: platform='android', 'ios' or a list of both, type='agent-device' (default), 'appium', "

@@ -11,8 +11,8 @@ import pytest
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.grouping import Grouping
 from pytest_device.plugin.markers import (
-    ONLY,
     PLATFORM_ARGUMENT,
+    SINGLE,
     Names,
     arguments_by_name,
     devices_of,
@@ -20,7 +20,7 @@ from pytest_device.plugin.markers import (
     need_of,
     platforms_of,
 )
-from pytest_device.plugin.names import OF_ONE, OF_SCOPE, OF_SEVERAL
+from pytest_device.plugin.names import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE
 from pytest_device.plugin.options import is_dry_run, misspelled, settings_of, usage_error, will_run
 from pytest_device.plugin.scopes import DriverSharing, set_up_order, too_narrow
 from pytest_device.plugin.shard import select
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _TYPES: Final = {
     **dict.fromkeys(("device_agent_device", "device_agent_devices"), SessionType.AGENT_DEVICE),
     **dict.fromkeys(("device_argent", "device_argents"), SessionType.ARGENT),
-    **dict.fromkeys(("device_driver", "device_drivers", *OF_SCOPE), SessionType.APPIUM),
+    **dict.fromkeys(("device_driver", "device_drivers", *SCOPED_DRIVERS), SessionType.APPIUM),
 }
 """The session type that each fixture needs."""
 _ENVIRONMENTS: Final = frozenset({"device_environment", "device_process_environment"})
@@ -50,7 +50,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     try:
         settings = settings_of(metafunc.config)
         devices = arguments_by_name(marks_of(metafunc.definition))
-        platforms = platforms_of(devices.get(ONLY, {}), settings) if ONLY in devices else ()
+        platforms = platforms_of(devices.get(SINGLE, {}), settings) if SINGLE in devices else ()
     except ConfigError:
         return  # reported with all other mistakes
     if len(platforms) < 2 or not set(platforms) <= set(Platform):  # noqa: PLR2004
@@ -177,7 +177,7 @@ def _place(item: pytest.Item) -> str:
 
 def _read_one(item: pytest.Item, settings: "Settings", names: Names) -> None:
     fixtures: list[str] = getattr(item, "fixturenames", [])
-    if not marks_of(item) and (OF_ONE | OF_SEVERAL).isdisjoint(fixtures):
+    if not marks_of(item) and (SINGLE_DEVICE | MULTI_DEVICE).isdisjoint(fixtures):
         return  # only uses a fixture that creates sessions itself
     devices = devices_of(item, settings)
     needs: dict[str, DeviceRequirement] = {}
@@ -212,14 +212,12 @@ def _wrong_fixtures(
     yield from too_narrow(item)
     asked = set(item.fixturenames)
     types = {need.request.type for need in needs.values()}
-    if ONLY not in devices:
-        of_one = OF_ONE & asked - {PLATFORM_ARGUMENT}
+    if SINGLE not in devices:
+        of_one = SINGLE_DEVICE & asked - {PLATFORM_ARGUMENT}
         # Report a fixture or the one that it builds on, not both.
         for name in sorted(of_one - {"device_session"} or of_one):
-            instead = (
-                "device_drivers" if name in OF_SCOPE else f"{name}s" if f"{name}s" in OF_SEVERAL else "device_sessions"
-            )
-            yield several_devices(name, instead, devices)
+            instead = f"{name}s" if f"{name}s" in MULTI_DEVICE else "device_sessions"
+            yield several_devices(name, "device_drivers" if name in SCOPED_DRIVERS else instead, devices)
     fixtures = {kind.value: name for name, kind in sorted(_TYPES.items(), reverse=True) if name in asked}
     for needed, name in fixtures.items():
         if others := {kind.value for kind in types} - {needed}:

@@ -74,19 +74,19 @@ def device_sessions(
 @pytest.fixture
 def device_session(device_sessions: "Mapping[str, Session]") -> "Session":
     """Provide the test's device session, ready to use; it is stopped once no test needs it."""
-    from pytest_device.plugin.state import only
+    from pytest_device.plugin.state import single_value
 
-    return only(device_sessions, "device_session", "device_sessions")
+    return single_value(device_sessions, "device_session", "device_sessions")
 
 
 @pytest.fixture
 def device_platform(request: pytest.FixtureRequest) -> "Platform":
     """Provide the platform of the test's device, even before its session: ``Platform.ANDROID`` or ``Platform.IOS``."""
-    from pytest_device.plugin.state import needs_of, only
+    from pytest_device.plugin.state import needs_of, single_value
 
     if not needs_of(request.node):  # requested while the test runs
         request.getfixturevalue("device_sessions")
-    return only(needs_of(request.node), "device_platform", "device_sessions").request.platform
+    return single_value(needs_of(request.node), "device_platform", "device_sessions").request.platform
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ def device_drivers(
 @pytest.fixture
 def device_driver(device_drivers: "Mapping[str, WebDriver]") -> "WebDriver":
     """Provide an Appium driver for the test's device (``type="appium"``); quit after the test."""
-    from pytest_device.plugin.state import only
+    from pytest_device.plugin.state import single_value
 
-    return only(device_drivers, "device_driver", "device_drivers")
+    return single_value(device_drivers, "device_driver", "device_drivers")
 
 
 @pytest.fixture(scope="class")
@@ -161,9 +161,9 @@ def device_agent_devices(
 @pytest.fixture
 def device_agent_device(device_agent_devices: "Mapping[str, AgentDevice]") -> "AgentDevice":
     """Provide an agent-device client for the test's device (``type="agent-device"``); closed after the test."""
-    from pytest_device.plugin.state import only
+    from pytest_device.plugin.state import single_value
 
-    return only(device_agent_devices, "device_agent_device", "device_agent_devices")
+    return single_value(device_agent_devices, "device_agent_device", "device_agent_devices")
 
 
 @pytest.fixture
@@ -183,9 +183,9 @@ def device_argents(
 @pytest.fixture
 def device_argent(device_argents: "Mapping[str, Argent]") -> "Argent":
     """Provide an argent client for the test's device (``type="argent"``)."""
-    from pytest_device.plugin.state import only
+    from pytest_device.plugin.state import single_value
 
-    return only(device_argents, "device_argent", "device_argents")
+    return single_value(device_argents, "device_argent", "device_argents")
 
 
 @pytest.fixture
@@ -193,10 +193,10 @@ def device_environment(
     request: pytest.FixtureRequest, device_session: "Session", tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, str]:
     """Provide environment variables that point the controller's own tools to the test's device."""
-    from pytest_device.plugin.markers import ONLY
+    from pytest_device.plugin.markers import SINGLE
     from pytest_device.plugin.provider.agents import variables
 
-    return variables(request.node, ONLY, device_session, tmp_path_factory)
+    return variables(request.node, SINGLE, device_session, tmp_path_factory)
 
 
 @pytest.fixture

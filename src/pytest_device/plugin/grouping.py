@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
-from pytest_device.plugin.names import OF_SCOPE
+from pytest_device.plugin.names import SCOPED_DRIVERS
 from pytest_device.plugin.state import needs_of
 from pytest_device.scheduling.test_plan import NO_BOND, Numbers, TestPlan
 from pytest_device.scheduling.work import DeviceGroup
@@ -48,8 +48,8 @@ class Grouping:
         return DeviceGroup(
             tuple(self.needs[need] for need in needs),
             tuple(self._models[need.request.boot_key] for need in needs),
-            is_spread=shares <= {Share.RUN},
-            is_fresh=Share.TEST in shares,
+            is_shareable=shares <= {Share.RUN},
+            is_unshared=Share.TEST in shares,
         )
 
 
@@ -61,7 +61,7 @@ def _bond(item: pytest.Item) -> str | None:
     if parameter := _parameter_of_run(item, info.name2fixturedefs):
         return parameter
     # A shared driver is restarted for another platform: the tests for each platform stay together.
-    is_shared = not OF_SCOPE.keys().isdisjoint(info.name2fixturedefs)
+    is_shared = not SCOPED_DRIVERS.keys().isdisjoint(info.name2fixturedefs)
     platform = parameters_of(item).get(PLATFORM_ARGUMENT, "") if is_shared else ""
     scopes = {definitions[-1].scope for definitions in info.name2fixturedefs.values() if definitions}
     for scope, node_type in _SCOPES:

@@ -13,8 +13,8 @@ from pytest_device.plugin.project import opened
 from pytest_device.spec import (
     DURATION_MAX_MINUTES,
     IDLE_MIN_MINUTES,
-    LEFT_OUT,
     NAME_MAX_LENGTH,
+    OMITTED_VALUES,
     Platform,
     SessionType,
     Share,
@@ -28,7 +28,7 @@ CI_RUN_VARIABLES: Final = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILD_TAG", "BUIL
 """Variables in which common CI services name the run; the first one that is set is used."""
 PLATFORM_ARGUMENT: Final = "device_platform"
 """Argument that parametrizes a test marked for several platforms."""
-ONLY: Final = ""
+SINGLE: Final = ""
 """Device name in a test with one device."""
 
 _NO_APP: Final = "00000000-0000-0000-0000-000000000000"
@@ -67,17 +67,17 @@ def arguments_by_name(marks: Sequence[pytest.Mark]) -> dict[str, dict[str, Any]]
     Markers without a name apply to each device; None counts as omitted. Raises ConfigError.
     """
     names = list(dict.fromkeys(_name_of(mark) for mark in reversed(marks)))
-    named = [name for name in names if name != ONLY] or [ONLY]
+    named = [name for name in names if name != SINGLE] or [SINGLE]
     devices: dict[str, dict[str, Any]] = {name: {} for name in named}
     for mark in reversed(marks):
         for name in [_name_of(mark)] if mark.args else named:
-            devices[name] = _over(
+            devices[name] = _merge(
                 devices[name], {key: value for key, value in mark.kwargs.items() if value is not None}
             )
     return devices
 
 
-def _over(outer: Arguments, closer: Arguments) -> dict[str, Any]:
+def _merge(outer: Arguments, closer: Arguments) -> dict[str, Any]:
     """Merge the arguments of a closer marker into an outer one's, without those that they exclude."""
     from pytest_device.sessions.request import SOURCES
 
@@ -92,7 +92,7 @@ def _over(outer: Arguments, closer: Arguments) -> dict[str, Any]:
 def _name_of(mark: pytest.Mark) -> str:
     match mark.args:
         case ():
-            return ONLY
+            return SINGLE
         case (str(name),) if name.strip() and name not in list(Platform):
             return name
         case _:
@@ -169,15 +169,15 @@ def devices_of(item: pytest.Item, settings: "Settings") -> dict[str, dict[str, A
 def _one_platform(item: pytest.Item, name: str, arguments: Arguments, settings: "Settings") -> dict[str, str]:
     platforms = platforms_of(arguments, settings)
     chosen = parameters_of(item).get(PLATFORM_ARGUMENT)
-    if len(platforms) == 1 and name == ONLY and chosen not in {None, platforms[0]}:
+    if len(platforms) == 1 and name == SINGLE and chosen not in {None, platforms[0]}:
         raise ConfigError(
             f"platform={platforms[0]!r} of a parameter set conflicts with [{chosen}] of the test's own marker: in a "
             "test for several platforms, a parameter set can't have its own"
         )
     if len(platforms) < 2:  # noqa: PLR2004
         return {"platform": platforms[0]} if platforms else {}
-    if name != ONLY or chosen is None:
-        what = f"a device of several ({name!r})" if name != ONLY else "this test"
+    if name != SINGLE or chosen is None:
+        what = f"a device of several ({name!r})" if name != SINGLE else "this test"
         raise ConfigError(f"platform={list(platforms)!r}: {what} can't be parametrized by platform; choose one")
     return {"platform": str(chosen)}
 
@@ -191,10 +191,10 @@ def need_of(
 
     given = {name: whole_minutes(value) for name, value in arguments.items()}
     sharing: dict[str, Any] = {name: given.pop(name) for name in SHARING if name in given}
-    given = opened(item.config, _over(defaults or {}, given))
+    given = opened(item.config, _merge(defaults or {}, given))
     share, problems = _share(sharing, settings)
-    among, name = _among(item, share), names.of(item, share)
-    key = repr((among, name, sharing, given))
+    sharing_key, name = _sharing_key(item, share), names.of(item, share)
+    key = repr((sharing_key, name, sharing, given))
     if key in names.needs:
         return names.needs[key]
     attach = _attached(sharing, settings, problems)
@@ -211,8 +211,8 @@ def need_of(
     if attach:  # equal for all its tests, whatever they request for their own sessions
         request = SessionRequest(app_id=request.app_id, platform=request.platform, type=request.type)
         return names.needs.setdefault(key, DeviceRequirement(request, Share.RUN, attach=attach))
-    defaults_of_ours = [name for name in LEFT_OUT if name not in given and settings.is_default(name)]
-    return names.needs.setdefault(key, DeviceRequirement(request, among, minutes, defaults_of_ours))
+    defaults_of_ours = [name for name in OMITTED_VALUES if name not in given and settings.is_default(name)]
+    return names.needs.setdefault(key, DeviceRequirement(request, sharing_key, minutes, defaults_of_ours))
 
 
 def _attached(sharing: Arguments, settings: "Settings", problems: list[str]) -> str:
@@ -262,7 +262,7 @@ def _minutes_of_setting(settings: "Settings", share: str, duration: int, problem
     return min(minutes, duration)
 
 
-def _among(item: pytest.Item, share: str) -> str:
+def _sharing_key(item: pytest.Item, share: str) -> str:
     """Return the sharing key; as with fixtures, a function outside of a class counts as its own class."""
     return share if share == Share.RUN else f"{share} {_sharing(item, share).nodeid}"
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-OF_ONE: Final = frozenset(
+SINGLE_DEVICE: Final = frozenset(
     {
         "device_session",
         "device_agent_device",
@@ -18,13 +18,13 @@ OF_ONE: Final = frozenset(
     }
 )
 """Fixtures for a test with one device."""
-OF_SCOPE: Final = {
+SCOPED_DRIVERS: Final = {
     "class_device_driver": "class",
     "module_device_driver": "module",
     "session_device_driver": "session",
 }
 """Drivers that tests share, with their scopes."""
-OF_SEVERAL: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
+MULTI_DEVICE: Final = frozenset({"device_sessions", "device_agent_devices", "device_argents", "device_drivers"})
 """Fixtures for a test with several devices."""
-MAKING: Final = frozenset({"device_client", "device_lease"})
+CREATING: Final = frozenset({"device_client", "device_lease"})
 """Fixtures that create sessions without a marker."""

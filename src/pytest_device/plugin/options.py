@@ -155,7 +155,7 @@ def _width(config: pytest.Config) -> int:
     return min(int(number), most or int(number))
 
 
-def others_that_assign(config: pytest.Config, *, workers: bool = True) -> list[str]:
+def conflicting_distribution_options(config: pytest.Config, *, workers: bool = True) -> list[str]:
     """Return the options that prevent assigning tests to workers by device; some apply only with workers."""
     chosen = config.stash.get(CHOSEN_DIST, "no")
     others = {

@@ -31,7 +31,7 @@ def completed(config: pytest.Config, settings: "Settings") -> "Settings":
     if identifier is None or settings.app_id not in (None, LOCAL_APP_ID):
         return settings
     try:
-        return settings.but("app_root", app_id=Options.app_id.parse(identifier))
+        return settings.replace("app_root", app_id=Options.app_id.parse(identifier))
     except ValueError as error:
         raise ConfigError(f"{project.root}: the project identifier {identifier!r} must be {error}") from None
 

@@ -21,9 +21,9 @@ from pytest_device.plugin.output.event_log import EventLog
 from pytest_device.plugin.output.failure import add_section, describe, message_only, shorten
 from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import attach
-from pytest_device.plugin.provider.holds import spend, taken_by
+from pytest_device.plugin.provider.held_drivers import mark_unusable, sessions_of
 from pytest_device.plugin.provider.timeouts import TimerNotes
-from pytest_device.plugin.signals import EndInOrder
+from pytest_device.plugin.signals import GracefulShutdown
 from pytest_device.plugin.state import FAILED, PROVIDING, WAITED
 from pytest_device.redact import Redactor
 from pytest_device.report.verdict import Verdict, verdict_of
@@ -42,7 +42,7 @@ class DeviceTests(TimerNotes):
     """Registered as a plugin while a process runs tests with ``devices``."""
 
     def __init__(
-        self, devices: "Devices", log: EventLog, redactor: Redactor, pause: Pause, signals: EndInOrder
+        self, devices: "Devices", log: EventLog, redactor: Redactor, pause: Pause, signals: GracefulShutdown
     ) -> None:
         self.devices = devices
         self._settings = devices.settings
@@ -189,7 +189,7 @@ class DeviceTests(TimerNotes):
         if not isinstance(node, pytest.Item) or not (taken := self.devices.taken(node)):
             return
         if self._pause.offer(taken, keep=self._settings.keep_on_failure):
-            spend(taken_by(node))  # the user may have changed the device
+            mark_unusable(sessions_of(node))  # the user may have changed the device
 
 
 def _device_error(item: pytest.Item, call: pytest.CallInfo[None]) -> DeviceError | None:

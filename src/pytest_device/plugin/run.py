@@ -16,7 +16,7 @@ from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.protocol import DeviceTests
 from pytest_device.plugin.provider.connection import Connection
 from pytest_device.plugin.provider.devices import CURRENT_DEVICES
-from pytest_device.plugin.signals import EndInOrder
+from pytest_device.plugin.signals import GracefulShutdown
 from pytest_device.plugin.state import RUN
 from pytest_device.plugin.xdist.worker import WorkerLink, WorkerLookahead
 from pytest_device.sessions.runs import new_run
@@ -39,7 +39,7 @@ class DeviceRun:
         self._link = WorkerLink.of(config)
         self._log = EventLog(config, self._redactor, self._terminal, self._link)
         self._connection = Connection(config, settings, self.name, self._log, self._terminal)
-        self._signals = EndInOrder(self._connection.on_termination)
+        self._signals = GracefulShutdown(self._connection.on_termination)
         self._lookahead: WorkerLookahead | None = None
         self._grouping = Grouping()
         self._ordered: Sequence[pytest.Item] = ()

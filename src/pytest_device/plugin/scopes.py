@@ -7,7 +7,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.markers import PLATFORM_ARGUMENT, parameters_of
-from pytest_device.plugin.names import OF_ONE, OF_SCOPE, OF_SEVERAL
+from pytest_device.plugin.names import MULTI_DEVICE, SCOPED_DRIVERS, SINGLE_DEVICE
 from pytest_device.spec import Share
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def too_narrow(item: pytest.Function) -> Iterator[str]:
     for name, definitions in _definitions(item).items():
         for definition in definitions:
             at = _SCOPES.index(definition.scope)
-            for requested in sorted((OF_ONE | OF_SEVERAL).intersection(definition.argnames)):
-                scope = OF_SCOPE.get(requested, "function")
+            for requested in sorted((SINGLE_DEVICE | MULTI_DEVICE).intersection(definition.argnames)):
+                scope = SCOPED_DRIVERS.get(requested, "function")
                 if _SCOPES.index(scope) < at:
                     yield (
                         f"the {definition.scope}-scoped fixture {name} can't request {requested}, which is "
@@ -37,8 +37,8 @@ def too_narrow(item: pytest.Function) -> Iterator[str]:
 
 
 def _instead(requested: str, at: int) -> str:
-    if requested == "device_driver" or requested in OF_SCOPE:
-        wide = next(name for name, scope in OF_SCOPE.items() if _SCOPES.index(scope) >= at)
+    if requested == "device_driver" or requested in SCOPED_DRIVERS:
+        wide = next(name for name, scope in SCOPED_DRIVERS.items() if _SCOPES.index(scope) >= at)
         return f"request {wide}"
     return "make it function-scoped, or create a session for it with device_lease"
 
@@ -52,7 +52,7 @@ class DriverSharing:
     def check(self, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:
         """Raise ConfigError if a test cannot use the shared driver; tests on several platforms have one for each."""
         names: Sequence[str] = getattr(item, "fixturenames", ())
-        wide = [name for name in OF_SCOPE if name in names]
+        wide = [name for name in SCOPED_DRIVERS if name in names]
         problems = [
             problem for fixture in wide for need in needs.values() for problem in self._differing(item, fixture, need)
         ]
@@ -63,12 +63,12 @@ class DriverSharing:
             raise ConfigError(*problems)
 
     def _differing(self, item: pytest.Item, fixture: str, need: "DeviceRequirement") -> Iterator[str]:
-        shares, share = _SHARES.get(OF_SCOPE[fixture], (Share.RUN,)), need.share
+        shares, share = _SHARES.get(SCOPED_DRIVERS[fixture], (Share.RUN,)), need.share
         if share not in shares:
             rule = " or ".join(repr(str(one)) for one in shares)
             yield f"share={str(share)!r} is too narrow for {fixture}: it must be {rule}"
             return
-        scope = _NODES.get(OF_SCOPE[fixture], pytest.Session)
+        scope = _NODES.get(SCOPED_DRIVERS[fixture], pytest.Session)
         node = item.getparent(scope) or item
         platform = parameters_of(item).get(PLATFORM_ARGUMENT)
         other, first = self._first.setdefault((node.nodeid, fixture, platform), (item.nodeid, need))
@@ -90,7 +90,7 @@ def set_up_order(item: pytest.Function) -> list[str]:
     names, definitions = item.fixturenames, _definitions(item)
     if "device_sessions" not in names:  # a copy, since pytest shares the list among the items of a function
         names = [*names, "device_sessions"]
-    if not OF_SCOPE.keys().isdisjoint(names):
+    if not SCOPED_DRIVERS.keys().isdisjoint(names):
         scopes = {name: _SCOPES.index(of_name[-1].scope) for name, of_name in definitions.items() if of_name}
         return sorted(names, key=lambda name: (-scopes.get(name, 0), name.startswith(_XUNIT)))
     if "device_drivers" in names:

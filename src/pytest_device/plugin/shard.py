@@ -10,7 +10,7 @@ import pytest
 
 from pytest_device.errors import ConfigError
 from pytest_device.plugin.state import needs_of
-from pytest_device.scheduling.sharding import Work, split
+from pytest_device.scheduling.sharding import ItemCost, split
 
 if TYPE_CHECKING:
     from pytest_device.settings import Settings
@@ -83,7 +83,7 @@ def read_durations(path: Path) -> Mapping[str, int]:
     }
 
 
-def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[Work]:
+def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, int]) -> list[ItemCost]:
     """Return tests, given as node ID and group, with their durations; unknown ones get the average."""
     found = [known[nodeid] for nodeid, _ in tests if nodeid in known]
     average = sum(found) // len(found) if found else None
@@ -92,4 +92,4 @@ def weighed(tests: Sequence[tuple[str, Hashable | None]], known: Mapping[str, in
         unknown = UNKNOWN_WITHOUT if group is None else UNKNOWN_WITH_DEVICE
         return known.get(nodeid, unknown if average is None else average)
 
-    return [Work(nodeid, group, milliseconds(nodeid, group)) for nodeid, group in tests]
+    return [ItemCost(nodeid, group, milliseconds(nodeid, group)) for nodeid, group in tests]

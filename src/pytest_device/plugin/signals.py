@@ -7,16 +7,16 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
-OBEYED: Final = 3
+FORCE_AFTER_SIGNALS: Final = 3
 """The third signal during shutdown interrupts it after all; earlier ones are only counted."""
 
-TOGETHER_SECONDS: Final = 0.5
+SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
 """Signals within this time count as one: a second KeyboardInterrupt would interrupt the handling of the first."""
 
 _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # SIGHUP does not exist on Windows, SIGBREAK only there
 
 
-class EndInOrder:
+class GracefulShutdown:
     """Raises KeyboardInterrupt for each of these signals, until the shutdown that it caused must not be interrupted.
 
     The handler does nothing else: no call, no lock, no file. The exception is ``on_termination``, which is called first
@@ -29,7 +29,7 @@ class EndInOrder:
         self._numbers: list[int] = []
         self._noted = 0
         self._closing = False
-        self._raised_at = -TOGETHER_SECONDS
+        self._raised_at = -SIGNAL_DEBOUNCE_SECONDS
         self._replaced: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     @property
@@ -65,7 +65,7 @@ class EndInOrder:
             self._on_termination()
         # Not pytest.exit(): a test's "except Exception" would swallow its exception.
         self._noted += self._closing
-        again = time.monotonic() - self._raised_at < TOGETHER_SECONDS
-        if self._noted == OBEYED or not (self._closing or again):
+        again = time.monotonic() - self._raised_at < SIGNAL_DEBOUNCE_SECONDS
+        if self._noted == FORCE_AFTER_SIGNALS or not (self._closing or again):
             self._raised_at = time.monotonic()
             raise KeyboardInterrupt

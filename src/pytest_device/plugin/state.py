@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pytest
 
 from pytest_device.errors import ConfigError, DeviceError
-from pytest_device.plugin.markers import ONLY
+from pytest_device.plugin.markers import SINGLE
 from pytest_device.scheduling.history import History
 from pytest_device.spec import SessionType, Share
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_device.controllers.agent_device import AgentDevice
     from pytest_device.controllers.argent import Argent
     from pytest_device.controllers.environment import ControllerEnvironment
-    from pytest_device.sessions.breaker import Attempted
+    from pytest_device.sessions.breaker import AttemptHandle
     from pytest_device.sessions.events import SessionRef
     from pytest_device.sessions.models import Session
     from pytest_device.sessions.requirement import DeviceRequirement
@@ -42,11 +42,11 @@ ARGUMENTS: Final = pytest.StashKey[dict[str, dict[str, Any]]]()
 """Marker arguments of a test's devices, by device name."""
 NEEDS: Final = pytest.StashKey[dict[str, "DeviceRequirement"]]()
 """Requirements of a test's devices, as far as they are known at collection."""
-NOT_LEFT: Final = pytest.StashKey[bool]()
+NOT_REMAINING: Final = pytest.StashKey[bool]()
 """Whether a test no longer counts as remaining: it is done, or requested no device at collection."""
 DRIVERS: Final = pytest.StashKey[dict[str, "WebDriver"]]()
 """A test's Appium drivers, by device name."""
-STARTS: Final = pytest.StashKey[dict[str, "Attempted"]]()
+STARTS: Final = pytest.StashKey[dict[str, "AttemptHandle"]]()
 """Driver starts that a test has reserved but not made yet."""
 USES: Final = pytest.StashKey[dict[str, "Use"]]()
 """A test's access to agent-device or argent, by device name."""
@@ -72,12 +72,12 @@ def needs_of(item: pytest.Item) -> dict[str, "DeviceRequirement"]:
     return item.stash.get(NEEDS, None) or {}
 
 
-def planned(item: pytest.Item) -> Counter["DeviceRequirement"]:
+def need_counts(item: pytest.Item) -> Counter["DeviceRequirement"]:
     """Return how often a test has each of its requirements."""
     return Counter(needs_of(item).values())
 
 
-def is_fresh(item: pytest.Item) -> bool:
+def is_unshared(item: pytest.Item) -> bool:
     """Return whether a test has an unshared device."""
     return any(need.share == Share.TEST for need in needs_of(item).values())
 
@@ -89,10 +89,10 @@ def history_of(config: pytest.Config) -> History:
     return config.stash[_HISTORY]
 
 
-def only(values: Mapping[str, T], fixture: str, instead: str) -> T:
+def single_value(values: Mapping[str, T], fixture: str, instead: str) -> T:
     """Return the fixture's value for the test's one device; raise ConfigError if it has several."""
-    if ONLY in values:
-        return values[ONLY]
+    if SINGLE in values:
+        return values[SINGLE]
     raise ConfigError(several_devices(fixture, instead, values))
 
 

@@ -31,7 +31,7 @@ class Incident:
         return with_pages(f"{self.verdict}: {self.test}: {self.text}", [*self.pages, *more_pages])
 
 
-class Trouble(NamedTuple):
+class IncidentGroup(NamedTuple):
     """All incidents with one cause, and the pages of other sessions that failed alike."""
 
     incidents: Sequence[Incident]
@@ -46,16 +46,16 @@ class Trouble(NamedTuple):
         return with_pages(f"{first.verdict}: {without_pages(first.text)}: {affected}", [*pages, *self.pages])
 
 
-def troubles_of(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, Trouble]:
+def group_incidents(incidents: Iterable[Incident], not_started: Sequence[StartFailed]) -> Mapping[str, IncidentGroup]:
     """Group incidents by the common part of their errors, with the sessions that failed alike."""
     by_cause: dict[str, list[Incident]] = {}
     for incident in incidents:
-        by_cause.setdefault(alike(incident.text), []).append(incident)
-    pages = {key: [event.session.url for event in not_started if alike(event.reason) == key] for key in by_cause}
-    return {key: Trouble(of_one, pages[key]) for key, of_one in by_cause.items()}
+        by_cause.setdefault(normalize(incident.text), []).append(incident)
+    pages = {key: [event.session.url for event in not_started if normalize(event.reason) == key] for key in by_cause}
+    return {key: IncidentGroup(of_one, pages[key]) for key, of_one in by_cause.items()}
 
 
-def alike(text: str) -> str:
+def normalize(text: str) -> str:
     """Return an error without the parts that differ between sessions: URLs, IDs, times."""
     return re.sub(
         r"https?://[^\s)]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(\.\d+)? s\b", "…", without_pages(text)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_device.figures import counted, duration
-from pytest_device.report.incidents import Incident, alike, troubles_of
+from pytest_device.report.incidents import Incident, group_incidents, normalize
 from pytest_device.report.lines import cause_of, colour_of, line_of, with_pages
 from pytest_device.sessions.events import (
     Created,
@@ -157,24 +157,24 @@ class Receipt:
         """Yield the receipt, nothing if no session was requested and nothing went wrong."""
         left, kept = self.not_stopped(), self._of_outcome(Outcome.KEPT, Kept)
         if self.has_sessions:
-            trouble = "red" if left or self.lost else "yellow" if kept or self._not_started else "green"
-            yield Line(self._counted(), trouble)
+            color = "red" if left or self.lost else "yellow" if kept or self._not_started else "green"
+            yield Line(self._counted(), color)
         yield from _of_events([*kept, *self._of_outcome(Outcome.WARM, KeptWarm)])
         for event in left:
             yield Line(_not_stopped(event), "red")
         yield from _of_events(self.lost)
-        troubles = troubles_of(self.incidents, self._not_started)
+        groups = group_incidents(self.incidents, self._not_started)
         failed = [
             with_pages(f"failed to start: {e.session.label}: {cause_of(e)}", [e.session.url])
             for e in self._not_started
-            if alike(e.reason) not in troubles
+            if normalize(e.reason) not in groups
         ]
         yield from _listed(failed, "yellow")
         yield from map(Line, self._notes)
         for verdict, count in self._errors().items():
             tests = "not a test failure" if count == 1 else "not test failures"
             yield Line(f"{counted(count, f'{verdict} error')} ({tests})", "red")
-            lines = [one.line() for one in troubles.values() if one.incidents[0].verdict == verdict]
+            lines = [one.line() for one in groups.values() if one.incidents[0].verdict == verdict]
             yield from _listed(lines, "red")
 
     def to_json(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Final
 
-from pytest_device.scheduling.estimates import WEIGHED_UNITS, turn_of
+from pytest_device.scheduling.estimates import WEIGHED_UNITS, next_piece_for
 from pytest_device.scheduling.run_state import RunState
 from pytest_device.scheduling.work import GroupQueue, WorkerState
 
@@ -32,7 +32,7 @@ def needs_more(run: RunState, worker: WorkerState) -> bool:
     behind = list(islice(worker.pending, 1, 1 + WEIGHED_UNITS))
     if not behind or (len(behind) < WEIGHED_UNITS and sum(map(run.expected, behind)) < PENDING_SECONDS):
         return True
-    return run.queues[worker.pending[-1].group].group.is_fresh and len(behind) <= run.prefetch
+    return run.queues[worker.pending[-1].group].group.is_unshared and len(behind) <= run.prefetch
 
 
 def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
@@ -49,7 +49,7 @@ def should_boot_ahead(run: RunState, worker: WorkerState, now: float) -> bool:
         return False
     if queue.unknown or not all(run.estimates.is_known(one.test) for one in worker.pending):
         return False
-    following = next(chain(run.unbegun(), _last_to_end(run, now)), None)
+    following = next(chain(run.unstarted_groups(), _last_to_end(run, now)), None)
     if following is None or following is queue or not run.can_boot_beside(worker, following):
         return False
     return free_in < run.boot_seconds(worker, following)
@@ -72,31 +72,31 @@ def plain_unit(run: RunState, worker: WorkerState, now: float) -> tuple[GroupQue
     queue = next(run.plain_queues(), None)
     if queue is None:
         return None
-    others = [run.remaining(other, now) for other in run.others(worker)]
+    others = [run.remaining(other, now) for other in run.other_active_workers(worker)]
     place = _turn(run, worker, queue, others, now)
     return None if place is None else (queue, place)
 
 
 def _turn(run: RunState, worker: WorkerState, queue: GroupQueue, others: list[float], now: float) -> int | None:
-    return turn_of(run.remaining(worker, now), others, map(run.length, queue.units))
+    return next_piece_for(run.remaining(worker, now), others, map(run.length, queue.units))
 
 
 def group_to_begin(run: RunState, worker: WorkerState, now: float) -> GroupQueue | None:
     """Return the group that a worker should begin: the most urgent one whose devices fit beside those of others."""
-    unbegun = list(islice(run.unbegun(), WEIGHED_UNITS))
-    if not unbegun:
+    unstarted_groups = list(islice(run.unstarted_groups(), WEIGHED_UNITS))
+    if not unstarted_groups:
         return None
     if held := set(run.needs(worker)):  # reusing a device saves a boot
-        unbegun.sort(key=lambda queue: held.isdisjoint(queue.group.needs))
+        unstarted_groups.sort(key=lambda queue: held.isdisjoint(queue.group.needs))
     free = run.free_for(worker)
-    if _must_leave_room(run, worker, max(len(queue.group.needs) for queue in unbegun), free):
+    if _must_leave_room(run, worker, max(len(queue.group.needs) for queue in unstarted_groups), free):
         return None
-    queue = next((queue for queue in unbegun if len(queue.group.needs) <= free), None)
+    queue = next((queue for queue in unstarted_groups if len(queue.group.needs) <= free), None)
     if queue is None:
         return None
     # Leave a group to other workers that are free sooner.
-    others = [run.leaves_group_in(other, now) for other in run.others(worker)]
-    turn = turn_of(run.remaining(worker, now), others, map(run.total, unbegun))
+    others = [run.leaves_group_in(other, now) for other in run.other_active_workers(worker)]
+    turn = next_piece_for(run.remaining(worker, now), others, map(run.total, unstarted_groups))
     return None if turn is None else queue
 
 
@@ -105,7 +105,7 @@ def _must_leave_room(run: RunState, worker: WorkerState, wanted: int, free: floa
 
     Not if another worker has enough devices: these will be free at once.
     """
-    return wanted > free and not any(run.held(other) >= wanted for other in run.others(worker))
+    return wanted > free and not any(run.held(other) >= wanted for other in run.other_active_workers(worker))
 
 
 def group_to_join(run: RunState, worker: WorkerState, now: float, began: float) -> GroupQueue | None:
@@ -132,7 +132,7 @@ def _last_to_end(run: RunState, now: float) -> Iterator[GroupQueue]:
     """Yield the group that would end last, of those that more workers can join."""
     numbers = {worker.group for worker in run.workers if worker.group is not None and not worker.is_over}
     begun = [queue for queue in map(run.queues.__getitem__, sorted(numbers)) if queue.units and not queue.is_plain]
-    if spread := [queue for queue in begun if queue.group.is_spread]:
+    if spread := [queue for queue in begun if queue.group.is_shareable]:
         yield max(spread, key=lambda queue: run.end(queue, run.remaining_in(queue, now)))
 
 
@@ -143,4 +143,4 @@ def may_wait(run: RunState, worker: WorkerState) -> bool:
     """
     if worker.pending or not run.has_work():
         return False
-    return any(other.pending for other in run.beside(worker))
+    return any(other.pending for other in run.other_workers(worker))

@@ -47,7 +47,7 @@ class Dispatcher(Generic[W]):
         self._began = inf
         self._changed: dict[W, None] = {}
         """Workers that may need more work."""
-        self.wait, self.expected, self.put_back = self._run.wait, self._run.expected, self._run.put_back
+        self.wait, self.expected, self.requeue = self._run.wait, self._run.expected, self._run.requeue
 
     def add_worker(self, worker: W) -> None:
         self._workers[worker] = WorkerState()
@@ -59,16 +59,16 @@ class Dispatcher(Generic[W]):
         if not state.is_over:
             state.is_over = True
             if queue := self._run.group_of(state):
-                self._run.wait_again(queue)
+                self._run.requeue_group(queue)
 
     def remove_worker(self, worker: W) -> list[int]:
         """Remove a worker; take back its unstarted tests, and return all its unfinished ones."""
         pending = self._workers.pop(worker).pending
         self._changed.pop(worker, None)
         for assignment in reversed(list(islice(pending, 1, None))):
-            self.put_back(assignment.test)
+            self.requeue(assignment.test)
         for group in {assignment.group for assignment in pending}:
-            self._run.wait_again(self._run.queues[group])
+            self._run.requeue_group(self._run.queues[group])
         return [assignment.test for assignment in pending]
 
     def done(self, worker: W, test: int, seconds: float | None, now: float) -> None:

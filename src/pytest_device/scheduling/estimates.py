@@ -52,9 +52,9 @@ class Estimates:
     def of(self, test: int, *, plain: bool) -> float:
         """Return the known or estimated duration of a test."""
         known = self._seconds[test]
-        return self.guess(plain=plain) if known is None else known
+        return self.estimate(plain=plain) if known is None else known
 
-    def guess(self, *, plain: bool) -> float:
+    def estimate(self, *, plain: bool) -> float:
         """Return the estimated duration of an unknown test."""
         total, number = self._sums[plain]
         return total / number if number else PLAIN_SECONDS if plain else TEST_SECONDS
@@ -80,21 +80,21 @@ class Estimates:
         return list(map(self.boot, range(len(self._boots))))
 
 
-def turn_of(mine: float, others: list[float], lengths: Iterator[float]) -> int | None:
-    """Return which piece of work goes to a worker that is free in ``mine`` seconds, None if others get them all.
+def next_piece_for(free_in: float, others: list[float], lengths: Iterator[float]) -> int | None:
+    """Return which piece of work goes to a worker that is free in ``free_in`` seconds, None if others get them all.
 
     Each piece goes to the worker that is free first.
     """
     heapify(others)
     place = None
     for place, length in enumerate(islice(lengths, WEIGHED_UNITS)):
-        if not others or mine <= others[0]:
+        if not others or free_in <= others[0]:
             return place
         heapreplace(others, others[0] + length)
     return place if place == WEIGHED_UNITS - 1 else None
 
 
-def level_of(free_in: Sequence[float], work: float) -> float:
+def finish_time_divisible(free_in: Sequence[float], work: float) -> float:
     """Return when arbitrarily divisible work is done by workers that are free in ``free_in`` seconds."""
     free_in, busy = sorted(free_in), 0.0
     for number, (one, following) in enumerate(zip(free_in, chain(free_in[1:], [inf]), strict=True), 1):

@@ -77,11 +77,11 @@ class History:
 
     @cached_property
     def _boots(self) -> dict[str, list[float]]:
-        return _sound(self._stored(_BOOTS), _times)
+        return _valid_entries(self._stored(_BOOTS), _times)
 
     @cached_property
     def _tests(self) -> dict[str, float]:
-        return _sound(self._stored(_TESTS), _time)
+        return _valid_entries(self._stored(_TESTS), _time)
 
     def _stored(self, key: str) -> object:
         try:
@@ -95,7 +95,7 @@ def _median(values: Sequence[float]) -> float:
     return (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
 
 
-def _sound(values: object, read: Callable[[object], T | None]) -> dict[str, T]:
+def _valid_entries(values: object, read: Callable[[object], T | None]) -> dict[str, T]:
     """Return the valid entries of a stored value, which may be damaged."""
     if not isinstance(values, dict):
         return {}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from math import inf
 from typing import Final, Required, TypedDict
 
-from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, level_of
+from pytest_device.scheduling.estimates import WEIGHED_UNITS, Estimates, end_of, finish_time_divisible
 from pytest_device.scheduling.work import Assignment, DeviceGroup, GroupQueue, WorkerState, WorkUnit
 
 _LEFT_OF_UNKNOWN: Final = 0.5
@@ -77,13 +77,13 @@ class RunState:
         self._count(unit, -1)
         return unit
 
-    def put_back(self, test: int) -> None:
+    def requeue(self, test: int) -> None:
         """Make a test the next of its group."""
         queue = self._queue_of[test]
         unit = WorkUnit(queue.number, (test,))
         queue.units.insert(0, unit)
         self._count(unit, 1)
-        self.wait_again(queue)
+        self.requeue_group(queue)
 
     def _count(self, unit: WorkUnit, sign: int) -> None:
         queue = self.queues[unit.group]
@@ -98,18 +98,18 @@ class RunState:
         """Yield the remaining queues of tests without devices."""
         return (queue for queue in self.queues if queue.units and queue.is_plain)
 
-    def unbegun(self) -> Iterator[GroupQueue]:
+    def unstarted_groups(self) -> Iterator[GroupQueue]:
         """Yield the groups that no worker runs, most urgent first."""
-        while self._waiting and not self._is_unbegun(self.queues[self._waiting[0][1]]):
+        while self._waiting and not self._is_unstarted(self.queues[self._waiting[0][1]]):
             del self._waiting[0]
-        return filter(self._is_unbegun, (self.queues[number] for _, number in self._waiting))
+        return filter(self._is_unstarted, (self.queues[number] for _, number in self._waiting))
 
-    def _is_unbegun(self, queue: GroupQueue) -> bool:
+    def _is_unstarted(self, queue: GroupQueue) -> bool:
         return bool(queue.units) and not self.workers_of(queue)
 
-    def wait_again(self, queue: GroupQueue) -> None:
+    def requeue_group(self, queue: GroupQueue) -> None:
         """Let a group wait for a worker if it no longer has one."""
-        if not queue.is_plain and self._is_unbegun(queue):
+        if not queue.is_plain and self._is_unstarted(queue):
             insort(self._waiting, (self._rank(queue), queue.number))
 
     def _rank(self, queue: GroupQueue) -> tuple[float, float]:
@@ -123,12 +123,12 @@ class RunState:
 
     # Workers and their time.
 
-    def beside(self, worker: WorkerState) -> Iterator[WorkerState]:
+    def other_workers(self, worker: WorkerState) -> Iterator[WorkerState]:
         return (other for other in self.workers if other is not worker)
 
-    def others(self, worker: WorkerState) -> Iterator[WorkerState]:
+    def other_active_workers(self, worker: WorkerState) -> Iterator[WorkerState]:
         """Yield the other active workers."""
-        return (other for other in self.beside(worker) if not other.is_over)
+        return (other for other in self.other_workers(worker) if not other.is_over)
 
     def workers_of(self, queue: GroupQueue) -> list[WorkerState]:
         return [worker for worker in self.workers if worker.group == queue.number and not worker.is_over]
@@ -156,7 +156,7 @@ class RunState:
     def end(self, queue: GroupQueue, free_in: list[float]) -> float:
         """Return after how many seconds a group is done by workers that are free in ``free_in`` seconds."""
         if len(queue.units) > WEIGHED_UNITS or queue.unknown:
-            return max(level_of(free_in, self.work(queue)), *free_in)
+            return max(finish_time_divisible(free_in, self.work(queue)), *free_in)
         return end_of(free_in, map(self.length, queue.units))
 
     # Workers and their devices.
@@ -178,12 +178,12 @@ class RunState:
 
         For an idle worker these count, too: it begins at once, and would have to wait for them to stop.
         """
-        others = self.others(worker) if worker.pending else self.beside(worker)
+        others = self.other_active_workers(worker) if worker.pending else self.other_workers(worker)
         return self.max_devices - sum(map(self.held, others))
 
     def can_boot_beside(self, worker: WorkerState, queue: GroupQueue) -> bool:
         """Return whether a group's devices can boot while the worker still has others."""
-        if queue.group.is_fresh and not self.prefetch:
+        if queue.group.is_unshared and not self.prefetch:
             return False
         missing = self._missing(worker, queue).total()
         return sum(map(self.held, self.workers)) + missing <= self.max_devices
@@ -216,7 +216,7 @@ class RunState:
 
     def work(self, queue: GroupQueue) -> float:
         """Return the duration of a group's remaining tests on one worker, without its boot."""
-        return queue.known_seconds + queue.unknown * self.estimates.guess(plain=queue.is_plain)
+        return queue.known_seconds + queue.unknown * self.estimates.estimate(plain=queue.is_plain)
 
     def total(self, queue: GroupQueue) -> float:
         """Return the same with its boot."""

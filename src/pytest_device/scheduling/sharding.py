@@ -13,7 +13,7 @@ for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ItemCost:
     """The work that a test adds to its shard: its milliseconds, and one boot per group; None needs no device."""
 
     nodeid: str
@@ -21,7 +21,7 @@ class Work:
     milliseconds: int
 
 
-def split(tests: Sequence[Work], count: int) -> list[int]:
+def split(tests: Sequence[ItemCost], count: int) -> list[int]:
     """Return the index of the shard, from 0 to ``count - 1``, for each test.
 
     The tests of a group are spread over as few shards as shorten the longest one. The result depends neither on the
@@ -38,30 +38,30 @@ def split(tests: Sequence[Work], count: int) -> list[int]:
     for plan in plans:
         plan.fill(plain)
         plan.leave_none_empty(order)
-    best = min(plans, key=lambda plan: plan.price())
+    best = min(plans, key=lambda plan: plan.cost())
     return [best.shards[index] for index in range(len(tests))]
 
 
 class _Plan:
     """An assignment of tests to shards."""
 
-    def __init__(self, tests: Sequence[Work], count: int) -> None:
+    def __init__(self, tests: Sequence[ItemCost], count: int) -> None:
         self._tests = tests
         self._groups: list[set[Hashable]] = [set() for _ in range(count)]
         self.loads = [0] * count
         self.shards: dict[int, int] = {}
 
-    def cost(self, shard: int, index: int) -> int:
+    def added_cost(self, shard: int, index: int) -> int:
         test = self._tests[index]
         return test.milliseconds + (0 if test.group is None or test.group in self._groups[shard] else BOOT)
 
     def put(self, shard: int, index: int) -> None:
-        self.loads[shard] += self.cost(shard, index)
+        self.loads[shard] += self.added_cost(shard, index)
         self.shards[index] = shard
         if (group := self._tests[index].group) is not None:
             self._groups[shard].add(group)
 
-    def price(self) -> int:
+    def cost(self) -> int:
         """Return the plan's cost: the total time of all machines until the last one ends, and the boot time."""
         return max(self.loads) * len(self.loads) + BOOT * sum(map(len, self._groups))
 
@@ -93,7 +93,7 @@ class _Plan:
             self.put(shard, index)
 
 
-def _limits(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int) -> tuple[int, int]:
+def _limits(tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int) -> tuple[int, int]:
     """Return the smallest possible limits of a shard: with device tests only, and with all tests."""
     everything = sum(test.milliseconds for test in tests) + BOOT * len(tests)
     low, high = 0, everything
@@ -107,7 +107,7 @@ def _limits(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: in
     return low, max(low, average)
 
 
-def _whole(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int) -> _Plan:
+def _whole(tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int) -> _Plan:
     """Put each group into one shard, the longest first, where the load is smallest."""
     plan = _Plan(tests, count)
     for group in by_length:
@@ -117,13 +117,13 @@ def _whole(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int
     return plan
 
 
-def _cut(tests: Sequence[Work], by_length: Sequence[Sequence[int]], count: int, limit: int) -> _Plan:
+def _cut(tests: Sequence[ItemCost], by_length: Sequence[Sequence[int]], count: int, limit: int) -> _Plan:
     """Fill one shard after the other up to a limit, and the last one with the rest."""
     plan = _Plan(tests, count)
     shard = 0
     for group in by_length:
         for index in group:
-            if plan.loads[shard] and plan.loads[shard] + plan.cost(shard, index) > limit and shard < count - 1:
+            if plan.loads[shard] and plan.loads[shard] + plan.added_cost(shard, index) > limit and shard < count - 1:
                 shard += 1
             plan.put(shard, index)
     return plan

@@ -37,7 +37,7 @@ class TestPlan:
 
     def to_wire(self) -> str:
         """Serialize for ``from_wire`` in another process: execnet takes eight times as long for the values."""
-        groups = [(group.needs, group.models, group.is_spread, group.is_fresh) for group in self.groups]
+        groups = [(group.needs, group.models, group.is_shareable, group.is_unshared) for group in self.groups]
         return json.dumps((groups, self.models, self.tests, self.may_order))
 
     @classmethod
@@ -68,7 +68,7 @@ class TestPlan:
     ) -> Dispatcher[Any]:
         """Return a dispatcher for ``width`` workers; ``boots`` must hold ``self.boots(history)``."""
         width = limits["width"]
-        units = self._alone() if width == 1 else self._beside_each_other(width)
+        units = self._units_for_one_worker() if width == 1 else self._units_for_workers(width)
         seconds = [history.test_seconds(nodeid) for nodeid in nodeids]
         limits["longest_first"] = width > 1 and self.may_order
         return Dispatcher(self.groups, units, seconds, boots, **limits)
@@ -77,7 +77,7 @@ class TestPlan:
         """Return each model's boot time, None if unknown."""
         return list(map(history.usual_boot, self.models))
 
-    def _alone(self) -> list[WorkUnit]:
+    def _units_for_one_worker(self) -> list[WorkUnit]:
         """Keep groups together in the suite's order, and those that share fixtures with the first that has a device."""
         groups: dict[int, int] = {}
         for group, bond in self.tests:
@@ -91,7 +91,7 @@ class TestPlan:
             units[of_unit, NO_BOND if self.groups[of_unit].needs else alone].append(test)
         return [WorkUnit(group, tuple(tests)) for (group, _), tests in units.items()]
 
-    def _beside_each_other(self, width: int) -> list[WorkUnit]:
+    def _units_for_workers(self, width: int) -> list[WorkUnit]:
         """Keep tests with shared fixtures and devices together, as long as that leaves work for every worker."""
         units: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for test, (group, bond) in enumerate(self.tests):
@@ -102,7 +102,7 @@ class TestPlan:
     def _cut(self, tests: Sequence[int], sizes: Counter[int], width: int) -> Iterator[WorkUnit]:
         """Yield the tests in units that leave each worker a share; in one unit if only one worker has their devices."""
         group, _ = self.tests[tests[0]]
-        size = max(1, sizes[group] // (_UNITS_FOR_EACH * width)) if self.groups[group].is_spread else len(tests)
+        size = max(1, sizes[group] // (_UNITS_FOR_EACH * width)) if self.groups[group].is_shareable else len(tests)
         for first in range(0, len(tests), size):
             yield WorkUnit(group, tuple(tests[first : first + size]))
 

@@ -11,9 +11,9 @@ class DeviceGroup:
     needs: tuple[int, ...] = ()
     models: tuple[int, ...] = ()
     """Model number of each device, for estimating boots."""
-    is_spread: bool = True
+    is_shareable: bool = True
     """Whether several workers may run it, each with its own devices."""
-    is_fresh: bool = False
+    is_unshared: bool = False
     """Whether each test has unshared devices."""
 
 

@@ -44,15 +44,15 @@ def _simulated(config: ServiceConfig, url: str) -> Backend:
 async def _programs(config: ServiceConfig, url: str, stack: AsyncExitStack) -> Backend:
     from pytest_device.service import gateway, preview
     from pytest_device.service.devices import routes as devices
-    from pytest_device.service.devices.found import Wanted
+    from pytest_device.service.devices.found import DevicePreference
     from pytest_device.service.runners.programs import ProgramsRunner
-    from pytest_device.service.runners.resources import Folders
+    from pytest_device.service.runners.resources import Directories
 
     keys = Keys(url)
-    folders = Folders(config.state_dir, config.cache_dir, builds=config.builds_dir)
-    wanted = Wanted(config.real_only, config.avd, config.simulator)
+    directories = Directories(config.state_dir, config.cache_dir, builds=config.builds_dir)
+    preference = DevicePreference(config.real_only, config.avd, config.simulator)
     runner = ProgramsRunner(
-        keys=keys, folders=folders, log=LOGGER.info, wanted=wanted, allow_insecure=config.allow_insecure
+        keys=keys, directories=directories, log=LOGGER.info, preference=preference, allow_insecure=config.allow_insecure
     )
     http = await stack.enter_async_context(gateway.client())
     stack.push_async_callback(runner.close)

@@ -94,7 +94,7 @@ def _fault(options: Mapping[str, Any]) -> Fault:
         if type(value) not in _KINDS.get(name, ()):
             raise invalid(f"invalid field of a fault, {name} {value!r}: its fields are {', '.join(_KINDS)}")
     operation, effect = options.get("operation"), options.get("effect")
-    if not _can_strike(effect, operation):
+    if not _is_applicable(effect, operation):
         known = f"{', '.join(OPERATIONS)}: {', '.join(EFFECTS)}; {BOOT}: {', '.join(BOOT_EFFECTS)}"
         raise invalid(
             f"no effect {effect!r} for the operation {operation!r}; the effects of each operation are {known}"
@@ -102,7 +102,7 @@ def _fault(options: Mapping[str, Any]) -> Fault:
     return Fault(**options)
 
 
-def _can_strike(effect: str | None, operation: str | None) -> bool:
+def _is_applicable(effect: str | None, operation: str | None) -> bool:
     if operation == BOOT:
         return effect in BOOT_EFFECTS
     return operation in OPERATIONS and effect in EFFECTS and (operation, effect) not in _NEVER
@@ -151,7 +151,7 @@ class FaultyApp:
             await self._app(scope, receive, noted)
         else:
             await EFFECTS[fault.effect](
-                _Strike(fault, self._app, scope, receive, noted, self._sessions, self._faults.sleep)
+                _AppliedFault(fault, self._app, scope, receive, noted, self._sessions, self._faults.sleep)
             )
 
 
@@ -163,7 +163,7 @@ class _Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Strike:
+class _AppliedFault:
     """A fault that applies to a request."""
 
     fault: Fault
@@ -203,52 +203,52 @@ class _Strike:
         await self.send({"type": "http.response.body", "body": answer.body[:length], "more_body": more})
 
 
-async def _delay(strike: _Strike) -> None:
-    await strike.sleep(strike.fault.seconds)
-    await strike.pass_on()
+async def _delay(applied: _AppliedFault) -> None:
+    await applied.sleep(applied.fault.seconds)
+    await applied.pass_on()
 
 
-def _lost(*, carried_out: bool, reset: bool) -> Callable[[_Strike], Awaitable[None]]:
-    async def lose(strike: _Strike) -> None:
-        await (strike.carry_out() if carried_out else strike.receive_all())
+def _lost(*, carried_out: bool, reset: bool) -> Callable[[_AppliedFault], Awaitable[None]]:
+    async def lose(applied: _AppliedFault) -> None:
+        await (applied.carry_out() if carried_out else applied.receive_all())
         raise ConnectionLostError(reset=reset)
 
     return lose
 
 
-async def _truncate(strike: _Strike) -> None:
-    answer = await strike.carry_out()
-    await strike.answer(answer, length=len(answer.body) // 2)
+async def _truncate(applied: _AppliedFault) -> None:
+    answer = await applied.carry_out()
+    await applied.answer(answer, length=len(answer.body) // 2)
     raise ConnectionLostError
 
 
-async def _reply(strike: _Strike) -> None:
-    if strike.fault.carried_out:
-        await strike.carry_out()
-    await strike.answer(_Answer(strike.fault.status, strike.fault.headers, strike.fault.body.encode()))
+async def _reply(applied: _AppliedFault) -> None:
+    if applied.fault.carried_out:
+        await applied.carry_out()
+    await applied.answer(_Answer(applied.fault.status, applied.fault.headers, applied.fault.body.encode()))
 
 
-async def _change(strike: _Strike) -> None:
-    answer = await strike.carry_out()
+async def _change(applied: _AppliedFault) -> None:
+    answer = await applied.carry_out()
     envelope: dict[str, Any] = json.loads(answer.body)
     if "data" in envelope:
-        envelope["data"] |= strike.fault.fields
-    await strike.answer(replace(answer, body=json.dumps(envelope).encode()))
+        envelope["data"] |= applied.fault.fields
+    await applied.answer(replace(answer, body=json.dumps(envelope).encode()))
 
 
-async def _dead(strike: _Strike) -> None:
+async def _dead(applied: _AppliedFault) -> None:
     page = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
-    await strike.answer(_Answer(502, {"content-type": "text/html"}, page))
+    await applied.answer(_Answer(502, {"content-type": "text/html"}, page))
 
 
-async def _expire(strike: _Strike) -> None:
-    session = strike.sessions.get(strike.scope["path"].split("/")[_SESSION])
+async def _expire(applied: _AppliedFault) -> None:
+    session = applied.sessions.get(applied.scope["path"].split("/")[_SESSION])
     if session is not None:
-        strike.sessions.expire(session.id)
-    await strike.pass_on()
+        applied.sessions.expire(session.id)
+    await applied.pass_on()
 
 
-EFFECTS: Final[Mapping[str, Callable[[_Strike], Awaitable[None]]]] = {
+EFFECTS: Final[Mapping[str, Callable[[_AppliedFault], Awaitable[None]]]] = {
     "delay": _delay,
     "lose-request": _lost(carried_out=False, reset=False),
     "lose-answer": _lost(carried_out=True, reset=False),

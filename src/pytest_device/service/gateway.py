@@ -23,7 +23,7 @@ from pytest_device.service.effects import ConnectionLostError
 from pytest_device.service.keys import Keys
 from pytest_device.service.replies import NOT_FOUND, refusal
 from pytest_device.service.runners.controller import HOST, Controller
-from pytest_device.service.runners.journal import Activity
+from pytest_device.service.runners.output_tail import Activity
 
 UNREACHABLE: Final = "CONTROLLER_UNREACHABLE"
 FOREIGN_ORIGIN: Final = "FOREIGN_ORIGIN"

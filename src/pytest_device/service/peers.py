@@ -18,7 +18,7 @@ IS_SHOWN: Final = _LISTS[4].exists()
 """Whether this system shows the users of connections."""
 
 
-class NoOtherUsers:
+class SameUserOnly:
     """Refuses requests from other users of this machine; accepts root, and users that the system does not show."""
 
     def __init__(self, app: ASGIApp) -> None:

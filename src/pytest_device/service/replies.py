@@ -85,10 +85,10 @@ def refusal(
 
 def success(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> Response:
     """Return the response of every successful operation: the session inside ``data``."""
-    return JSONResponse({"data": spelled(session, base_url, remote_config)}, headers=NOT_STORED)
+    return JSONResponse({"data": to_document(session, base_url, remote_config)}, headers=NOT_STORED)
 
 
-def spelled(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> dict[str, Any]:
+def to_document(session: Session, base_url: str, remote_config: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a session in the document's spelling. Its ``url`` is the session page at the service's current address."""
     return {
         "id": session.id,

@@ -76,7 +76,7 @@ def check(body: object) -> CreateBody:
     if not isinstance(body, dict):
         raise InvalidBodyError(Problem(None, f"the body must be a JSON object, not {_shown(body)}"))
     options = cast("dict[str, object]", body)
-    problems = [*_missing(options), *_unsound(options)]
+    problems = [*_missing(options), *_invalid(options)]
     if not problems:
         problems = [problem for rule in _COMBINATIONS for problem in rule(cast("CreateBody", options))]
     if problems:
@@ -115,7 +115,7 @@ def _missing(options: Mapping[str, object]) -> Iterator[Problem]:
             yield Problem(option, f"{option} is missing: it must be {_FIELDS[option].must_be}")
 
 
-def _unsound(options: Mapping[str, object]) -> Iterator[Problem]:
+def _invalid(options: Mapping[str, object]) -> Iterator[Problem]:
     for option, value in options.items():
         if option not in _FIELDS:
             yield Problem(option, _unknown(option))

@@ -104,7 +104,7 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
     host = f"[{config.host}]" if ":" in config.host else config.host
     url = f"http://{host}:{listener.getsockname()[1]}"
     built = await backend(config, url, stack)
-    await _unless(stop, built.prepare(lambda text: announce(Progress(text))))
+    await _run_until_stopped(stop, built.prepare(lambda text: announce(Progress(text))))
     if stop.is_set():
         return
     store = Store.open(config.state_dir / "sessions.db")
@@ -131,10 +131,10 @@ async def _live(config: ServiceConfig, announce: Announce, stop: asyncio.Event, 
         refuses=built.refuses,
         max_sessions=config.max_sessions,
     )
-    await answer(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
+    await serve_requests(app, listener, sessions, stop, lambda: announce(Ready(url, config.app_id)))
 
 
-async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
+async def _run_until_stopped(stop: asyncio.Event, work: Awaitable[None]) -> None:
     """Run a task until it is done or the service must stop."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -145,7 +145,7 @@ async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
         await working
 
 
-async def answer(
+async def serve_requests(
     app: ASGIApp, listener: socket.socket, sessions: Sessions, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
     """Handle requests on a listening socket, call ``ready``, and sweep the sessions until ``stop`` is set."""

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pytest_device.errors import ConfigError
 from pytest_device.redact import is_loopback_authority
-from pytest_device.service.half_sent import PromptProtocol
+from pytest_device.service.slow_clients import RequestTimeoutProtocol
 
 
 class LoopbackOnly:
@@ -34,7 +34,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, *, grace_seconds: int, ready: Callable[[], None] = lambda: None) -> None:
         config = uvicorn.Config(
             app,
-            http=PromptProtocol,  # uses h11, which limits the size of headers
+            http=RequestTimeoutProtocol,  # uses h11, which limits the size of headers
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -34,7 +34,7 @@ from pytest_device.sessions.lifecycle import (
     timed_out,
 )
 from pytest_device.sessions.models import Session
-from pytest_device.sessions.replies import is_odd, is_passing, retry_after_of
+from pytest_device.sessions.replies import is_suspicious, is_temporary, retry_after_of
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.retry_policy import GONE_SECONDS
@@ -53,7 +53,7 @@ ProblemOf = Callable[[Session], str | None]
 """Returns the problem with the controller of an in-progress session, or None."""
 
 
-def unasked(_session: Session) -> None:
+def skip_controller_check(_session: Session) -> None:
     """Skip the controller check."""
 
 
@@ -72,7 +72,7 @@ class SessionConfig:
     client: SessionClient
     clock: Callable[[], float]
     relay: Relay = field(default_factory=Relay)
-    problem_of: ProblemOf = unasked
+    problem_of: ProblemOf = skip_controller_check
     attempts: int = 1
     """Maximum number of sessions to create, one after the other, until one starts."""
     gate: Gate = field(default_factory=Gate)
@@ -90,7 +90,7 @@ class Attempt:
         self.is_known = False
         """Whether the service has returned this session for its ID."""
         self.is_attached = False
-        self.had_since: float | None = None
+        self.taken_over_at: float | None = None
         """When this run took over a session that another run created."""
         self.ready_at: float | None = None
         """Earliest time at which it may have been in progress: one poll before that was first seen."""
@@ -98,8 +98,8 @@ class Attempt:
         """Start of the wait; time of creation; last time it was seen not ready."""
         self._is_answered = True
         """Whether the last poll got a usable response."""
-        self._odd_since: float | None = None
-        """Since when the polls' responses have been so odd that the session may not exist."""
+        self._suspicious_since: float | None = None
+        """Since when the polls' responses have been so suspicious that the session may not exist."""
         self._not_before = self.started
         """Earliest time of the next poll, as requested by the service."""
         self._checked_since: float | None = None
@@ -123,7 +123,7 @@ class Attempt:
         """Use a session that an earlier run kept warm."""
         self.session, self.session_id = warm.session, str(warm.session.id)
         self.is_known = True
-        self.ready_at, self.had_since = warm.ready_at, self._config.clock()
+        self.ready_at, self.taken_over_at = warm.ready_at, self._config.clock()
         self._config.relay.event(TakenOver(self.ref(), warm.session.device_name))
         return State.READY
 
@@ -186,20 +186,21 @@ class Attempt:
         try:
             session = self._config.client.get(known.id)
         except ServiceError as error:
-            if not is_passing(error) and not self._is_tolerated(error):
+            if not is_temporary(error) and not self._is_tolerated(error):
                 raise
             self._tolerate(error, known)
             return
         if session.id != known.id:
             raise UnexpectedReplyError(f"get: requested session {known.id}, the service returned {session.id}")
         self.is_known = self._is_answered = True
-        self._odd_since = None
+        self._suspicious_since = None
         self.session = self._as_requested(session.model_copy(update={"id": known.id}))  # normalized to one spelling
 
     def _as_requested(self, session: Session) -> Session:
         """Fill in fields missing from the service's response with the requested values; report them once per run."""
-        if odd := [name for name in session.odd_fields if session.remote_config or not name.startswith("remoteConfig")]:
-            text = f"ignored unusable fields in the service's sessions: {', '.join(odd)}"
+        has_config = session.remote_config is not None
+        if invalid := [name for name in session.invalid_fields if has_config or not name.startswith("remoteConfig")]:
+            text = f"ignored unusable fields in the service's sessions: {', '.join(invalid)}"
             self._config.relay.event(Note(text))
         asked = {name: getattr(self._request, name) for name in _REQUESTED if getattr(session, name) is None}
         return session.model_copy(update=asked)
@@ -207,8 +208,8 @@ class Attempt:
     def _is_tolerated(self, error: ServiceError) -> bool:
         """Return whether the response may come from a replica that lags behind or an intermediary such as a proxy."""
         now = self._config.clock()
-        self._odd_since = now if self._odd_since is None else self._odd_since
-        return is_odd(error) and now - self._odd_since < GONE_SECONDS
+        self._suspicious_since = now if self._suspicious_since is None else self._suspicious_since
+        return is_suspicious(error) and now - self._suspicious_since < GONE_SECONDS
 
     def _tolerate(self, error: ServiceError, known: Session) -> None:
         """Delay the next poll as the service asks, but not beyond the wait's timeout."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from pytest_device.sessions.advanced_by import AdvancedBy
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.reporter import Relay
-from pytest_device.sessions.server import Server
 
 _SLICE_SECONDS: Final = 1.0
 """Seconds of each wait for a lock: on Windows, a signal cannot interrupt the wait."""
@@ -43,7 +43,7 @@ class Background:
 
     def drop(self, session: DeviceSession) -> None:
         """Stop a session in the background; its events report the result."""
-        session.served_by = Server.DROPPED
+        session.advanced_by = AdvancedBy.DROPPED
         self.add(session)
 
     def withdraw(self, session: DeviceSession) -> None:
@@ -51,7 +51,7 @@ class Background:
 
         If the wait is interrupted, the thread stops the session.
         """
-        session.served_by = Server.TEST
+        session.advanced_by = AdvancedBy.TEST
         try:
             while not session.lock.acquire(timeout=_SLICE_SECONDS):
                 pass
@@ -71,7 +71,7 @@ class Background:
         sessions: dict[DeviceSession, None] = {}
         while self._take_news(sessions):
             for session in sessions:
-                if session.due <= self._clock() or session.served_by is Server.DROPPED:
+                if session.due <= self._clock() or session.advanced_by is AdvancedBy.DROPPED:
                     self._step(session)
 
     def _take_news(self, sessions: dict[DeviceSession, None]) -> bool:
@@ -95,7 +95,7 @@ class Background:
             if _is_settled(session):  # withdrawn meanwhile
                 return
             try:
-                if session.served_by is Server.DROPPED:
+                if session.advanced_by is AdvancedBy.DROPPED:
                     session.stop()
                 else:
                     session.advance()
@@ -106,6 +106,6 @@ class Background:
 
 def _is_settled(session: DeviceSession) -> bool:
     """Return whether the thread has no work left for a session."""
-    if session.served_by is Server.BACKGROUND:
+    if session.advanced_by is AdvancedBy.BACKGROUND:
         return session.is_ready or session.is_over
-    return session.is_over or session.served_by is not Server.DROPPED
+    return session.is_over or session.advanced_by is not AdvancedBy.DROPPED

@@ -30,10 +30,10 @@ SLOTS: Final = "slots"
 """Key of the wait for an unresponsive slot store: one timed-out wait opens its circuit."""
 ASK_AGAIN_SECONDS: Final = 0.2
 """Seconds between two requests for permission: the attempts of others take many times as long."""
-OTHERS_SECONDS: Final = 120.0
+WAIT_FOR_OTHERS_SECONDS: Final = 120.0
 """Seconds to wait for the drivers of other processes: most devices boot faster."""
-BRIEFLY_SECONDS: Final = 10.0  # while holding a device whose slot others may need: most drivers that fail do so sooner
-PASSING: Final = "infrastructure"  # may be temporary
+WAIT_WITH_DEVICE_SECONDS: Final = 10.0  # others may need the device's slot; most drivers that fail do so sooner
+TEMPORARY: Final = "infrastructure"
 PAUSE_SECONDS: Final = 300.0
 """Seconds without attempts after temporary failures: a probe costs a session, and up to the wait's timeout."""
 FEWEST_IN_A_ROW: Final = 2
@@ -82,7 +82,7 @@ class Judge(Protocol):
         """Record that an attempt was abandoned before it succeeded or failed."""
         ...
 
-    def met(self, key: str, test: str) -> None:
+    def note_affected_test(self, key: str, test: str) -> None:
         """Record the first test that was affected by the cause."""
         ...
 
@@ -150,7 +150,7 @@ class Breaker:
         with self._lock:
             self._of(key).under_way.discard(ticket)
 
-    def met(self, key: str, test: str) -> None:
+    def note_affected_test(self, key: str, test: str) -> None:
         with self._lock:
             circuit = self._of(key)
             if circuit.cause and not circuit.cause.test:
@@ -176,7 +176,7 @@ class NoBreaker:
     def ready(self, key: str, ticket: Ticket) -> None: ...
     def failed(self, key: str, ticket: Ticket, cause: Cause, *, is_final: bool) -> None: ...
     def released(self, key: str, ticket: Ticket) -> None: ...
-    def met(self, key: str, test: str) -> None: ...
+    def note_affected_test(self, key: str, test: str) -> None: ...
 
 
 class Gate:
@@ -186,17 +186,17 @@ class Gate:
         self,
         judge: Judge | None = None,
         *,
-        verdict_of: Callable[[DeviceError], str] = lambda _error: PASSING,
+        verdict_of: Callable[[DeviceError], str] = lambda _error: TEMPORARY,
         mask: Callable[[str], str] = str,
     ) -> None:
         self.judge = judge or NoBreaker()
         self._verdict_of, self._mask = verdict_of, mask
         self._numbers = count()
 
-    def attempt(self, key: str) -> "Attempted":
-        return Attempted(self, key, ("", next(self._numbers)))
+    def attempt(self, key: str) -> "AttemptHandle":
+        return AttemptHandle(self, key, ("", next(self._numbers)))
 
-    def begin(self, keys: Iterable[str], patience_seconds: float) -> "Mapping[str, Attempted]":
+    def begin(self, keys: Iterable[str], patience_seconds: float) -> "Mapping[str, AttemptHandle]":
         """Start attempts together once the breaker allows all or patience runs out; raises NotAttemptedError.
 
         A process that waits releases all of them, so that two processes never wait for each other.
@@ -212,7 +212,7 @@ class Gate:
         return attempts
 
     @contextmanager
-    def attempting(self, key: str, test: str, begun: "Attempted | None" = None) -> Generator[None]:
+    def attempting(self, key: str, test: str, begun: "AttemptHandle | None" = None) -> Generator[None]:
         """Run a test's attempt in the block; raises NotAttemptedError before it if equal attempts have failed."""
         attempt = begun or self.attempt(key)
         try:
@@ -223,7 +223,7 @@ class Gate:
             raise
         except DeviceError as error:
             attempt.failed(error)
-            self.met(key, test)
+            self.note_affected_test(key, test)
             raise
         finally:
             attempt.release()
@@ -231,13 +231,13 @@ class Gate:
     def cause_of(self, error: DeviceError) -> Cause:
         return Cause(str(self._verdict_of(error)), self._mask(str(error).partition("\n")[0]))
 
-    def met(self, key: str, test: str) -> None:
+    def note_affected_test(self, key: str, test: str) -> None:
         """Record the first test that was affected by the cause of failures."""
         for one in (key, EVERY):
-            self.judge.met(one, test)
+            self.judge.note_affected_test(one, test)
 
 
-class Attempted:
+class AttemptHandle:
     """One attempt, from the request for permission to its result."""
 
     def __init__(self, gate: Gate, key: str, ticket: Ticket) -> None:
@@ -269,7 +269,7 @@ class Attempted:
         self._is_under_way, self._failure = False, error
         cause = self._gate.cause_of(error)
         is_token = isinstance(error, UnauthorizedError) and not error.is_page
-        is_final, key = may_be_final and cause.verdict != PASSING, EVERY if is_token else self._key
+        is_final, key = may_be_final and cause.verdict != TEMPORARY, EVERY if is_token else self._key
         self._gate.judge.failed(key, self._ticket, cause, is_final=is_token or is_final)
 
     @property
@@ -289,7 +289,7 @@ class Attempted:
             self._gate.judge.released(self._key, self._ticket)
 
 
-def _release(attempts: Mapping[str, Attempted]) -> None:
+def _release(attempts: Mapping[str, AttemptHandle]) -> None:
     for one in attempts.values():
         one.release()
 

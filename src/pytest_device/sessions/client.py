@@ -24,10 +24,10 @@ from pytest_device.errors import (
 )
 from pytest_device.redact import Redactor, is_loopback
 from pytest_device.sessions import retry_policy
-from pytest_device.sessions.interference import check_sent, culprit_named, shielded
+from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import is_same, path_of
-from pytest_device.sessions.replies import is_passing, no_answer, read_session, retry_after_of
+from pytest_device.sessions.replies import is_temporary, no_answer, read_session, retry_after_of
 from pytest_device.sessions.reply_body import body_of, check_whole
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.sessions.session_id import SessionId
@@ -113,7 +113,7 @@ class DeviceClient:
                 trust_env=not is_here,  # no proxy for loopback addresses
                 verify=_certificates() if is_here and self.base_url.startswith("https:") else True,
             )
-            self._http = shielded(http)
+            self._http = protect_from_mocks(http)
         except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
             raise ConfigError(
                 f"no connection to {self.base_url} can be prepared ({self._redactor.text(str(error))}): check the "
@@ -192,7 +192,7 @@ class DeviceClient:
 
     def _once(self, operation: str, method: str, path: str, body: Any) -> Session:
         try:
-            with culprit_named(self.base_url), self._bounded(operation):
+            with naming_intercepting_plugin(self.base_url), self._bounded(operation):
                 return self._asked(operation, method, path, body)
         except ServiceError as error:
             self._without_token(error)
@@ -280,7 +280,7 @@ def _has_ended(answer: Session | ServiceError, session_id: UUID | str) -> bool:
 
 def _is_soon(error: ServiceError) -> bool:
     """Return whether to retry here; a long ``Retry-After`` is left to the caller."""
-    return is_passing(error) and retry_after_of(error) <= retry_policy.GET_PAUSE_MOST_SECONDS
+    return is_temporary(error) and retry_after_of(error) <= retry_policy.GET_PAUSE_MOST_SECONDS
 
 
 def _never_left(error: ServiceError) -> bool:

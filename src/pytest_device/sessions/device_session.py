@@ -16,6 +16,7 @@ from pytest_device.errors import (
     StopFailedError,
 )
 from pytest_device.sessions import events
+from pytest_device.sessions.advanced_by import AdvancedBy
 from pytest_device.sessions.attempt import Attempt, SessionConfig, WarmSession
 from pytest_device.sessions.breaker import ASK_AGAIN_SECONDS, key_of
 from pytest_device.sessions.lifecycle import NEVER_THERE, WaitPolicy, loss_of, not_stopped
@@ -23,7 +24,6 @@ from pytest_device.sessions.models import Session
 from pytest_device.sessions.quota import Slot
 from pytest_device.sessions.reporter import Deferred
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.server import Server
 from pytest_device.sessions.states import Outcome, State, moved
 
 
@@ -56,13 +56,13 @@ class DeviceSession:
         self.lock = threading.Lock()
         """Held by the background thread while it works on the session."""
         self.slot: Slot | None = None
-        self.served_by = Server.TEST
+        self.advanced_by = AdvancedBy.TEST
         self.user: object = None
         """The session's current or last user."""
         self.in_use = self.unusable = False
         self.is_new = True
         """Whether no test has used it yet."""
-        self._is_outwaited: bool | None = None
+        self._has_timed_out: bool | None = None
         """Whether a full timeout passed before it was ready; None if no test's wait for it has failed."""
         self._policy, self._config, self._find_warm = policy, config, find_warm
         self._attempts_left = 0 if requirement.attach else config.attempts - 1
@@ -92,7 +92,7 @@ class DeviceSession:
     @property
     def is_unused(self) -> bool:
         """Return whether it was prefetched and no test has used it yet."""
-        return self.served_by is not Server.TEST and self.is_new
+        return self.advanced_by is not AdvancedBy.TEST and self.is_new
 
     @property
     def refusals(self) -> int:
@@ -119,15 +119,15 @@ class DeviceSession:
         self._count_from = began
         self._attempt.count_from(self._config.clock() if began is None else began)
 
-    def outlives(self, error: BaseException) -> bool:
+    def survives_timeout(self, error: BaseException) -> bool:
         """Return whether it may become ready after a test has given up on it.
 
         A session gets a second full timeout, but no third, and no second one if equal sessions fail, too.
         """
-        is_timed_out, was_outwaited = isinstance(error, SessionTimeoutError), self._is_outwaited
-        if self.state not in {State.STARTING, State.READY} or (is_timed_out and was_outwaited):
+        is_timed_out, had_timed_out = isinstance(error, SessionTimeoutError), self._has_timed_out
+        if self.state not in {State.STARTING, State.READY} or (is_timed_out and had_timed_out):
             return False
-        self._is_outwaited = is_timed_out or bool(was_outwaited)
+        self._has_timed_out = is_timed_out or bool(had_timed_out)
         if is_timed_out:
             self.count_from()
             self._start = self._config.gate.attempt(self._key)  # the next wait
@@ -141,7 +141,7 @@ class DeviceSession:
         if self.state is State.REQUESTED and not self._may_begin():
             self.due = self._config.clock() + ASK_AGAIN_SECONDS
             return
-        if self._is_outwaited and self.state is State.STARTING:
+        if self._has_timed_out and self.state is State.STARTING:
             self._start.may_begin()  # raises where others have timed out as well since
             self._start.release()
         try:
@@ -220,18 +220,17 @@ class DeviceSession:
 
     def _counted(self, event: events.StopEvent) -> events.StopEvent:
         """Count only this run's share of the running time of a session that another run created."""
-        if self._attempt.had_since is None or not isinstance(event, events.Stopped) or event.running_seconds is None:
+        since = self._attempt.taken_over_at
+        if since is None or not isinstance(event, events.Stopped) or event.running_seconds is None:
             return event
-        return replace(
-            event, running_seconds=min(event.running_seconds, self._config.clock() - self._attempt.had_since)
-        )
+        return replace(event, running_seconds=min(event.running_seconds, self._config.clock() - since))
 
     @contextmanager
     def _ending(self) -> Generator[None]:
         """Defer events, and end the session in any case: only then is its slot free."""
         try:
             with self._config.relay.aside(self.deferred):
-                is_wasted = self.is_unused and self.is_created and self._is_outwaited is None
+                is_wasted = self.is_unused and self.is_created and self._has_timed_out is None
                 if is_wasted and not (self.is_over or self.error):
                     self._config.relay.event(events.Unused(self.ref()))
                 yield
@@ -259,10 +258,10 @@ class DeviceSession:
         self._config.relay.event(events.Kept(self.ref()))
         self._end()
 
-    def hand_over(self, until: str) -> None:
+    def keep_warm(self, until: str) -> None:
         """Keep it warm for the next run, until the given time of day."""
         self.outcome = Outcome.WARM
-        since = self._attempt.had_since if self._attempt.had_since is not None else self.ready_at
+        since = self._attempt.taken_over_at if self._attempt.taken_over_at is not None else self.ready_at
         self._config.relay.event(
             events.KeptWarm(self.ref(), until, None if since is None else self._config.clock() - since)
         )

@@ -19,7 +19,7 @@ _FIXES: Final = {
 """Fixes, by the package whose errors mean that a call was not sent."""
 
 
-def shielded(client: httpx.Client) -> httpx.Client:
+def protect_from_mocks(client: httpx.Client) -> httpx.Client:
     """Return a client that keeps sending when a plugin replaces httpx's sending method."""
     held = vars(client)  # no public way keeps the proxies of the environment
     for transport in (held.get("_transport"), *held.get("_mounts", {}).values()):
@@ -29,7 +29,7 @@ def shielded(client: httpx.Client) -> httpx.Client:
 
 
 @contextmanager
-def culprit_named(url: str) -> Generator[None]:
+def naming_intercepting_plugin(url: str) -> Generator[None]:
     """Raise ServiceError with the plugin's name and the fix if a plugin blocks a call to ``url`` in the block."""
     try:
         yield

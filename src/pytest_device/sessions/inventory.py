@@ -12,7 +12,7 @@ from pytest_device.sessions.ledger import ENDED, UNKNOWN, WARM, Entry, date_and_
 from pytest_device.sessions.reaper.messages import Endpoint
 from pytest_device.sessions.runs import PastRun, account_of, past_runs
 from pytest_device.sessions.session_id import SessionId
-from pytest_device.sessions.sweep import Findings, asked_after, is_free, is_over, proven_in, stop_all
+from pytest_device.sessions.sweep import Findings, is_free, is_over, look_up_sessions, proven_in, stop_all
 from pytest_device.spec import CLEANUP_MINUTES
 
 
@@ -73,12 +73,12 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Findings):
+class StopResult(Findings):
     """Results of stopping the chosen sessions."""
 
-    spared: int = 0
+    skipped_live: int = 0
     """Number of sessions of live runs."""
-    strangers: list[str] = field(default_factory=list[str])
+    unknown_ids: list[str] = field(default_factory=list[str])
     """IDs that neither the ledger nor the service knows."""
 
     def problems(self) -> Iterator[str]:
@@ -93,11 +93,11 @@ class Outcome(Findings):
                 f"cannot be stopped: {entry.label} named {entry.name!r}, because the response to its create call was "
                 f"lost; it ends at most {entry.minutes} minutes after its creation at {date_and_time(entry.asked_at)}"
             )
-        for entry in self.elsewhere:
+        for entry in self.other_services:
             yield f"skipped: {entry.label} {entry.session_id or repr(entry.name)} belongs to {entry.service}"
-        for session_id in self.strangers:
+        for session_id in self.unknown_ids:
             yield f"not stopped: session {session_id} is unknown to both the ledger and the service"
-        for entry in self.foreign:
+        for entry in self.other_tokens:
             yield (
                 f"skipped: {entry.label} {entry.session_id} was created with another access token; "
                 f"pytest-device stop {entry.session_id} tries this one"
@@ -108,34 +108,34 @@ class Outcome(Findings):
         for event in self.stopped:
             if is_proof(event):
                 yield f"stopped: {event.session.label} {event.session.session_id} ({detail_of(event)})"
-        if self.already:
-            yield f"{counted(len(self.already), 'session')} already stopped"
-        if self.spared:
-            yield f"{counted(self.spared, 'session')} of live runs skipped: use --all to stop them"
+        if self.already_stopped:
+            yield f"{counted(len(self.already_stopped), 'session')} already stopped"
+        if self.skipped_live:
+            yield f"{counted(self.skipped_live, 'session')} of live runs skipped: use --all to stop them"
 
 
-def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> Outcome:
+def stop_known(state_dir: Path, endpoint: Endpoint, choice: Choice, timeout_seconds: float) -> StopResult:
     """Stop sessions of this service concurrently, and remove those confirmed as stopped from the ledger."""
     with opened(state_dir) as (known, damaged):
         chosen = [one for one in known if choice.includes(one) and (_is_free_at(endpoint.url, one) or choice.ids)]
         here = [one for one in chosen if one.entry.state not in ENDED and one.entry.service == endpoint.url]
         account = account_of(state_dir, endpoint.token) if here else ""
-        foreign = [one.entry for one in here if not (one.entry.is_of(account) or choice.ids)]
-        running = [one.entry for one in here if one.entry.state not in UNKNOWN and one.entry not in foreign]
-        strangers = {str(one) for one in choice.ids if not any(one.names(other.entry.session_id) for other in known)}
+        other_tokens = [one.entry for one in here if not (one.entry.is_of(account) or choice.ids)]
+        running = [one.entry for one in here if one.entry.state not in UNKNOWN and one.entry not in other_tokens]
+        unlisted = {str(one) for one in choice.ids if not any(one.names(other.entry.session_id) for other in known)}
         # For a mistyped ID, a 404 to the stop call would prove nothing.
-        unknown = {session_id for session_id, found in asked_after(endpoint, strangers).items() if found is None}
-        found = [Entry.of_session(session_id, label="session") for session_id in sorted(strangers - unknown)]
+        unknown = {session_id for session_id, found in look_up_sessions(endpoint, unlisted).items() if found is None}
+        found = [Entry.of_session(session_id, label="session") for session_id in sorted(unlisted - unknown)]
         events = stop_all(endpoint, [*running, *found], timeout_seconds)
         _forget(chosen, proven_in(events))
-        return Outcome(
+        return StopResult(
             events,
-            already=[one.entry for one in chosen if one.entry.state in ENDED],
-            spared=0 if choice.ids else len(known) - len(chosen),
+            already_stopped=[one.entry for one in chosen if one.entry.state in ENDED],
+            skipped_live=0 if choice.ids else len(known) - len(chosen),
             unknown=[one.entry for one in here if one.entry.state in UNKNOWN and not is_over(one.entry)],
-            elsewhere=[one.entry for one in chosen if one.entry.state not in ENDED and one not in here],
-            strangers=sorted(unknown),
-            foreign=[entry for entry in foreign if entry.state not in UNKNOWN],
+            other_services=[one.entry for one in chosen if one.entry.state not in ENDED and one not in here],
+            unknown_ids=sorted(unknown),
+            other_tokens=[entry for entry in other_tokens if entry.state not in UNKNOWN],
             damaged={} if choice.ids else damaged,
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from pytest_device.sessions.attempt import ProblemOf, SessionConfig, unasked
+from pytest_device.sessions.attempt import ProblemOf, SessionConfig, skip_controller_check
 from pytest_device.sessions.client import SessionClient
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.lifecycle import WaitPolicy
@@ -27,7 +27,7 @@ def lease(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     reporter: Reporter | None = None,
-    problem_of: ProblemOf = unasked,
+    problem_of: ProblemOf = skip_controller_check,
 ) -> Generator[Session]:
     """Create a session, wait until its connection details are available, and stop it however the block ends.
 

@@ -22,7 +22,7 @@ from pytest_device.spec import CLEANUP_MINUTES, LONGEST_MINUTES
 if TYPE_CHECKING:
     from datetime import datetime  # would occupy the reaper's memory
 
-ASKED: Final = "asked"
+REQUESTED: Final = "asked"
 """The create call is in flight."""
 LOST: Final = "lost"
 """The response to the create call was lost: a session with an unknown ID may be running."""
@@ -33,11 +33,11 @@ WARM: Final = "warm"
 """Kept running for the next run until a given time, free to be claimed."""
 STOPPED: Final = "stopped"
 """A tombstone: stopped when no process could read the report, for the next sweep."""
-UNKNOWN: Final = frozenset({ASKED, LOST})
+UNKNOWN: Final = frozenset({REQUESTED, LOST})
 GONE: Final = "gone"
 """A tombstone, too: the service no longer knew it."""
 ENDED: Final = frozenset({STOPPED, GONE})
-STATES: Final = frozenset({ASKED, LOST, LIVE, KEPT, WARM, *ENDED})
+STATES: Final = frozenset({REQUESTED, LOST, LIVE, KEPT, WARM, *ENDED})
 
 _VERSION: Final = 2
 _ENTRY: Final = ".json"
@@ -72,7 +72,7 @@ class Entry(NamedTuple):
     session_id: str = ""
     url: str = ""
     """URL of the session page."""
-    state: str = ASKED
+    state: str = REQUESTED
     until: str = ""
     """Latest time, in UTC, at which a warm session is stopped."""
     ends: str = ""
@@ -168,7 +168,7 @@ class Ledger:
             return not isinstance(error, FileNotFoundError)
         return True
 
-    def is_out_of_sight(self, intent: str) -> bool:
+    def is_untracked(self, intent: str) -> bool:
         """Return whether no run has the entry: it is finished, or cannot be found any more.
 
         Looks twice, since the entry may move from one run to another meanwhile.

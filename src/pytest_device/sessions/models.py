@@ -141,7 +141,7 @@ class Session(BaseModel, frozen=True):
         return DURATION_MAX_MINUTES if self.max_duration_minutes is None else self.max_duration_minutes
 
     @property
-    def odd_fields(self) -> Sequence[str]:
+    def invalid_fields(self) -> Sequence[str]:
         """Return the names of missing or invalid fields, spelled as in the document."""
         missing = [to_camel(name) for name in _NEVER_NULL if getattr(self, name) is None]
         return sorted({*missing, *self._dropped})

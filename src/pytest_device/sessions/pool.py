@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from pytest_device.errors import ConfigError, LeaseTimeoutError, SessionTimeoutError, StopFailedError
 from pytest_device.options import Options
+from pytest_device.sessions.advanced_by import AdvancedBy
 from pytest_device.sessions.background import Background
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.events import Queued
@@ -15,16 +16,15 @@ from pytest_device.sessions.lifecycle import WaitPolicy
 from pytest_device.sessions.quota import Slot, Slots
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.roster import PoolObserver, Roster, advance_due, is_good, together
-from pytest_device.sessions.server import Server
+from pytest_device.sessions.roster import PoolObserver, Roster, advance_due, is_good, run_concurrently
 from pytest_device.spec import DURATION_MAX_MINUTES
 
 CLOSE_SECONDS: Final = 5.0
 """Maximum seconds to wait at the end for background calls: as long as a test's teardown waits for its stop."""
-_TIME_OUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
+_TIMEOUTS: Final = (LeaseTimeoutError, SessionTimeoutError)
 """Timeouts that do not fail a prefetched session: no test has waited for it."""
 
-Parts = list[DeviceSession | None]
+Acquisition = list[DeviceSession | None]
 """The sessions of one ``acquire``, in the order of its requirements; None for those that do not exist yet."""
 
 
@@ -32,12 +32,12 @@ class SessionFactory(Protocol):
     """Creates the sessions of a pool, possibly in another thread."""
 
     def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+        self, requirement: DeviceRequirement, policy: WaitPolicy, upcoming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
         """Return a session that is not created yet; it reports to the pool's ``relay``.
 
         Before its creation it may take over a session that an earlier run kept warm, but none that is needed for
-        ``coming``: the requirements of other sessions that also look for one.
+        ``upcoming``: the requirements of other sessions that also look for one.
         """
         ...
 
@@ -82,7 +82,7 @@ class Pool:
     def has_any(self) -> bool:
         return bool(self._roster)
 
-    def expect(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
+    def prefetch(self, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
         """Start sessions for these requirements concurrently, in this order, without waiting.
 
         Existing and starting sessions count. A session that gets no slot immediately is not started: call this again.
@@ -111,21 +111,21 @@ class Pool:
         """Return a session for each requirement; those that must be created start concurrently.
 
         Raises the errors of ``DeviceSession``, and LeaseTimeoutError; then it stops the sessions that it created or
-        that were prefetched for these requirements, except those that a later test may find ready: sessions that may
-        outlive, once, the patience of this test.
+        that were prefetched for these requirements, except those that a later test may find ready: sessions that
+        have not survived a timeout before.
         """
         self._roster.reconcile()
-        parts: Parts = []
+        acquiring: Acquisition = []
         try:
             for one in requirements:  # one by one, because an error ends the loop
-                parts.append(self._reused(one) or self._expected(one) or self._attached(one, policy))
-            self._fill(parts, requirements, policy)
-            self._wait(parts, requirements, policy)
+                acquiring.append(self._reused(one) or self._expected(one) or self._attached(one, policy))
+            self._fill(acquiring, requirements, policy)
+            self._wait(acquiring, requirements, policy)
         except BaseException as error:
-            for part in parts:
-                self._let_go(part, error)
+            for session in acquiring:
+                self._release_after_error(session, error)
             raise
-        acquired = [part for part in parts if part]
+        acquired = [session for session in acquiring if session]
         for session in acquired:
             session.deliver()
         return acquired
@@ -148,7 +148,7 @@ class Pool:
             self._roster.retire(done, doomed, may_stay=True)
         finally:
             with self._roster.delivering(doomed):
-                together([session.stop for session in doomed])
+                run_concurrently([session.stop for session in doomed])
 
     def keep(self, session: DeviceSession) -> None:
         """Deliberately leave a session running."""
@@ -183,7 +183,7 @@ class Pool:
         self._roster.withdraw(session)
         if session.error:
             self._roster.sessions.remove(session)
-            if isinstance(session.error, _TIME_OUTS):
+            if isinstance(session.error, _TIMEOUTS):
                 return None
             raise session.error
         if not session.is_created:
@@ -196,62 +196,62 @@ class Pool:
         if not requirement.attach:
             return None
         slots = self._exclusive(requirement.attach)
-        slot = slots.take(1, self._roster.give_way)[0] if slots else None
+        slot = slots.take(1, self._roster.release_idle_session)[0] if slots else None
         session = self._new(requirement, policy, slot)
         session.in_use = True
         return session
 
-    def _let_go(self, part: DeviceSession | None, error: BaseException) -> None:
-        if part is None:
+    def _release_after_error(self, session: DeviceSession | None, error: BaseException) -> None:
+        if session is None:
             return
-        if part.is_unused or not part.is_new:  # it was ready before: another session caused the error
-            part.in_use = False
+        if session.is_unused or not session.is_new:  # it was ready before: another session caused the error
+            session.in_use = False
             return
-        if isinstance(error, self._patience) and part.outlives(error):
-            self._hand_back(part)
+        if isinstance(error, self._patience) and session.survives_timeout(error):
+            self._return_to_background(session)
             return
-        self._roster.sessions.remove(part)
-        part.stop_after(error)
-        part.deliver()
+        self._roster.sessions.remove(session)
+        session.stop_after(error)
+        session.deliver()
 
-    def _hand_back(self, part: DeviceSession) -> None:
+    def _return_to_background(self, session: DeviceSession) -> None:
         """Let a session continue to start without the test that waited for it."""
-        part.in_use = False
-        part.deliver()
-        if not part.is_ready:
-            part.served_by = Server.BACKGROUND
-            self._background.add(part)
+        session.in_use = False
+        session.deliver()
+        if not session.is_ready:
+            session.advanced_by = AdvancedBy.BACKGROUND
+            self._background.add(session)
 
     # Starting sessions.
 
     def _fill(
         self,
-        parts: Parts,
+        acquiring: Acquisition,
         requirements: Sequence[DeviceRequirement],
         policy: WaitPolicy,
         since: float | None = None,
     ) -> None:
-        slots = self._acquired_slots(parts)
+        slots = self._acquired_slots(acquiring)
         for index, requirement in enumerate(requirements):
-            if parts[index] is None:
-                parts[index] = session = self._new(requirement, policy, slots.pop(0))
+            if acquiring[index] is None:
+                acquiring[index] = session = self._new(requirement, policy, slots.pop(0))
                 session.in_use = True
                 if since is not None:
                     session.count_from(since)
 
-    def _wait(self, parts: Parts, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
+    def _wait(self, acquiring: Acquisition, requirements: Sequence[DeviceRequirement], policy: WaitPolicy) -> None:
         """Wait until all are ready; stop other sessions while the service has no capacity for one of them."""
         patience = 1  # a single refusal may be temporary: it is worth waiting for the next response
         since = self._clock()
-        while waiting := [part for part in parts if part and not part.is_ready]:
+        while waiting := [session for session in acquiring if session and not session.is_ready]:
             advanced = advance_due(waiting, self._clock, self._sleep)
             refused = [session for session in waiting if not session.is_created]
             if not refused:
-                self._fill(parts, requirements, policy, since)
-            elif any(session.refusals > patience for session in advanced) and not self._roster.give_way():
-                if any(part not in refused for part in parts if part):
+                self._fill(acquiring, requirements, policy, since)
+            elif any(session.refusals > patience for session in advanced) and not self._roster.release_idle_session():
+                if any(session not in refused for session in acquiring if session):
                     patience *= 2  # stopping sessions had no effect and cost a boot
-                self._part_with(parts, but=refused)
+                self._give_up(acquiring, but=refused)
 
     def _start_ahead(self, requirement: DeviceRequirement, policy: WaitPolicy, begun: list[DeviceSession]) -> bool:
         """Start a session in the background; False if no slot is free."""
@@ -259,28 +259,28 @@ class Pool:
         if slots is None:
             return False
         session = self._new(requirement, policy, slots[0])
-        session.served_by = Server.BACKGROUND
+        session.advanced_by = AdvancedBy.BACKGROUND
         begun.append(session)
         return True
 
     def _new(self, requirement: DeviceRequirement, policy: WaitPolicy, slot: Slot | None) -> DeviceSession:
-        session = self._factory.new_session(requirement, policy, partial(self._roster.coming, requirement))
+        session = self._factory.new_session(requirement, policy, partial(self._roster.upcoming, requirement))
         session.slot = slot
         self._roster.sessions.append(session)
         return session
 
-    def _acquired_slots(self, parts: Parts) -> list[Slot | None]:
-        """Return a slot for each missing part; if there are too few, stop all parts, which then count as missing."""
-        missing, slots = parts.count(None), self._slots
+    def _acquired_slots(self, acquiring: Acquisition) -> list[Slot | None]:
+        """Return a slot for each missing session; if there are too few, stop all: they count as missing."""
+        missing, slots = acquiring.count(None), self._slots
         if slots is None or not missing:
             return [None] * missing
         self._check(missing, slots.most)
         while (free := slots.try_take(missing)) is None:
-            if not self._roster.give_way():
-                self._part_with(parts)
+            if not self._roster.release_idle_session():
+                self._give_up(acquiring)
                 since = self._clock()
                 try:
-                    return list(slots.take(len(parts), self._roster.give_way))
+                    return list(slots.take(len(acquiring), self._roster.release_idle_session))
                 finally:
                     self._relay.event(Queued(self._clock() - since))
         return list(free)
@@ -293,8 +293,8 @@ class Pool:
                 f"but {Options.max_sessions.flag} allows {most}: increase it"
             )
 
-    def _part_with(self, parts: Parts, but: Sequence[DeviceSession] = ()) -> None:
+    def _give_up(self, acquiring: Acquisition, but: Sequence[DeviceSession] = ()) -> None:
         """Stop sessions that were to be reused, too: a process holds none while it waits for slots or capacity."""
-        ending = [part for part in parts if part and part not in but]
-        parts[:] = [part if part in but else None for part in parts]
+        ending = [session for session in acquiring if session and session not in but]
+        acquiring[:] = [session if session in but else None for session in acquiring]
         self._roster.end(ending)

@@ -18,7 +18,7 @@ from pytest_device.errors import (
 )
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.partial import MESSAGE, nodes_of, session_id_in, url_in
-from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_passing_status, is_success
+from pytest_device.sessions.retry_policy import has_no_capacity, is_page, is_success, is_temporary_status
 from pytest_device.spec import UNAUTHORIZED_ERROR
 
 DETAIL_MAX_LENGTH: Final = 500
@@ -74,18 +74,18 @@ def no_answer(operation: str, base_url: str, reason: str, *, sent: bool) -> Tran
     return TransportError(message, sent=False)
 
 
-def is_passing(error: ServiceError) -> bool:
+def is_temporary(error: ServiceError) -> bool:
     """Return whether the same call may succeed later: it got no response, or a temporary error."""
     match error:
         case TransportError():
             return True
         case StatusError():
-            return is_passing_status(error.status)
+            return is_temporary_status(error.status)
         case _:
             return False
 
 
-def is_odd(error: ServiceError) -> bool:
+def is_suspicious(error: ServiceError) -> bool:
     """Return whether a response may not come from the service, or came too early: HTML, a redirect, or a 404."""
     if isinstance(error, StatusError):
         return isinstance(error, NotFoundError) or error.status in _REDIRECT or error.is_page

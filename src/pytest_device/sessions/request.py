@@ -34,8 +34,8 @@ from pytest_device.spec import (
     DURATION_MIN_MINUTES,
     IDLE_MAX_MINUTES,
     IDLE_MIN_MINUTES,
-    LEFT_OUT,
     NAME_MAX_LENGTH,
+    OMITTED_VALUES,
     REQUESTABLE_SESSION_TYPES,
     VENDOR,
     Platform,
@@ -173,7 +173,7 @@ def whole_minutes(value: Any) -> Any:
 
 
 def _limit_of(name: str, value: Any) -> Any:
-    return None if isinstance(value, str) and value in LEFT_OUT.get(name, ()) else value
+    return None if isinstance(value, str) and value in OMITTED_VALUES.get(name, ()) else value
 
 
 _ONE_OF_TYPES = ", ".join(REQUESTABLE_SESSION_TYPES)

@@ -40,7 +40,7 @@ def pause_after(attempts: int, retry_after_seconds: float | None = None) -> floa
     return min(max(backoff, retry_after_seconds or 0.0), PAUSE_MOST_SECONDS)
 
 
-def is_passing_status(status: int) -> bool:
+def is_temporary_status(status: int) -> bool:
     """Return whether the same call may succeed later: the timing was wrong, or the server failed."""
     return status in _PASSING or status >= _SERVER_ERRORS
 
@@ -62,7 +62,7 @@ def is_missing(status: int, body: bytes) -> bool:
 
 def is_refusal(status: int, body: bytes) -> bool:
     """Return whether the service itself refuses a call in a way that waiting briefly is unlikely to change."""
-    return status in _REFUSED and not is_passing_status(status) and not is_page(body)
+    return status in _REFUSED and not is_temporary_status(status) and not is_page(body)
 
 
 def created_nothing(status: int, body: bytes, retry_after_seconds: float | None) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Final, Protocol
 
+from pytest_device.sessions.advanced_by import AdvancedBy
 from pytest_device.sessions.background import Background
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.reporter import Relay
 from pytest_device.sessions.requirement import DeviceRequirement
-from pytest_device.sessions.server import Server
 
 _MOST: Final = 32
 """Maximum number of threads; each takes 8 MiB of address space, which containers may limit."""
@@ -23,7 +23,7 @@ class PoolObserver(Protocol):
         """Observe a session in progress before it is stopped."""
         ...
 
-    def hand_over(self, session: DeviceSession) -> str | None:
+    def keep_warm(self, session: DeviceSession) -> str | None:
         """Keep a session warm that no test needs any more; return until when, None if it must be stopped."""
         ...
 
@@ -46,7 +46,7 @@ class Roster:
         return [session for session in self.sessions if session.is_ready and not session.in_use]
 
     def starting_ahead(self) -> list[DeviceSession]:
-        ahead = [session for session in self.sessions if session.served_by is Server.BACKGROUND]
+        ahead = [session for session in self.sessions if session.advanced_by is AdvancedBy.BACKGROUND]
         return [session for session in ahead if not session.is_ready]
 
     def reconcile(self) -> None:
@@ -57,20 +57,20 @@ class Roster:
             self._dropped.remove(session)
             self._unused.append(session)
 
-    def coming(self, but: DeviceRequirement) -> list[DeviceRequirement]:
+    def upcoming(self, but: DeviceRequirement) -> list[DeviceRequirement]:
         """Return the requirements of other sessions that will look for a warm one."""
         sessions = list(self.sessions)  # another thread may change the list meanwhile
-        coming = [one.requirement for one in sessions if not (one.is_over or one.is_created or one.refusals)]
-        if but in coming:
-            coming.remove(but)
-        return coming
+        upcoming = [one.requirement for one in sessions if not (one.is_over or one.is_created or one.refusals)]
+        if but in upcoming:
+            upcoming.remove(but)
+        return upcoming
 
     def withdraw(self, session: DeviceSession) -> None:
         """Take a starting session from the background thread, for a test that waits for it."""
         self._background.withdraw(session)
         session.deliver()
 
-    def give_way(self) -> bool:
+    def release_idle_session(self) -> bool:
         """Stop a session that no test uses, so that others can start; False if there is none."""
         for session in self.starting_ahead():
             if not session.is_over:
@@ -85,7 +85,7 @@ class Roster:
         self.sessions.remove(session)
         self._unused.append(session)
         if not session.is_over:
-            session.served_by = Server.NOBODY
+            session.advanced_by = AdvancedBy.NOBODY
             session.stop()
 
     def drop(self, session: DeviceSession) -> None:
@@ -99,7 +99,7 @@ class Roster:
             self.retire(ending, doomed)
         finally:
             with self.delivering(doomed):
-                together([session.stop for session in doomed])
+                run_concurrently([session.stop for session in doomed])
 
     def retire(self, ending: Iterable[DeviceSession], doomed: list[DeviceSession], *, may_stay: bool = False) -> None:
         """Remove sessions from the pool, and add those to stop to ``doomed``: all, unless they ``may_stay`` warm."""
@@ -107,15 +107,15 @@ class Roster:
             for session in list(ending):
                 self.sessions.remove(session)
                 doomed.append(session)
-                each.callback(self._part_from, session, doomed, may_stay=may_stay)
+                each.callback(self._retire_one, session, doomed, may_stay=may_stay)
 
-    def _part_from(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
+    def _retire_one(self, session: DeviceSession, doomed: list[DeviceSession], *, may_stay: bool) -> None:
         if session.is_unused:
             self._unused.append(session)
         with self._relay.aside(session.deferred) if session.is_unused else nullcontext():
-            if may_stay and is_good(session) and (until := self._observer.hand_over(session)):
+            if may_stay and is_good(session) and (until := self._observer.keep_warm(session)):
                 doomed.remove(session)
-                session.hand_over(until)
+                session.keep_warm(until)
             elif session.is_ready:
                 self._observer.before_stop(session)
 
@@ -141,7 +141,7 @@ def is_good(session: DeviceSession, minutes: int | None = None) -> bool:
     return not session.unusable and session.has_left(session.requirement.minutes if minutes is None else minutes)
 
 
-def together(calls: Sequence[Callable[[], object]]) -> None:
+def run_concurrently(calls: Sequence[Callable[[], object]]) -> None:
     """Make all calls concurrently, the first in this thread; return when all have ended, or raise one of their errors.
 
     Each call ends by itself. An interrupt is raised after all calls; a second one does not wait.

@@ -30,7 +30,7 @@ NAMED: Final = 5
 """Maximum number of stopped sessions that a sweep names."""
 
 
-Left = tuple[PastRun, ledger.Entry]
+LeftoverSession = tuple[PastRun, ledger.Entry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class Findings:
 
     stopped: list[events.StopEvent] = field(default_factory=list[events.StopEvent])
     """One event for each session that was stopped now or could not be stopped."""
-    already: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    already_stopped: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions that had been stopped before, or were gone."""
     unknown: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Create calls whose response was lost and whose session may still be running."""
-    elsewhere: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    other_services: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions at other services."""
-    foreign: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
+    other_tokens: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
     """Sessions created with another access token."""
     damaged: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -55,7 +55,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept(Findings):
+class SweepResult(Findings):
     """The sessions that a sweep found left by earlier runs."""
 
     kept: list[ledger.Entry] = field(default_factory=list[ledger.Entry])
@@ -71,7 +71,7 @@ class Swept(Findings):
                 why = f"{events.detail_of(event)}\n    {of.url or of.session_id}"
                 yield f"could not stop a session left by an earlier run: {of.label}: {why}"
         for what, state in (("already stopped", ledger.STOPPED), ("no longer known to the service", ledger.GONE)):
-            if number := sum(entry.state == state for entry in self.already):
+            if number := sum(entry.state == state for entry in self.already_stopped):
                 yield f"{what}: {counted(number, 'session')} of interrupted runs"
         for entry in self.unknown:
             yield (
@@ -82,11 +82,11 @@ class Swept(Findings):
         yield from self.damages()
 
     def _skipped(self) -> Iterator[str]:
-        if self.elsewhere:
-            services = ", ".join(sorted({entry.service for entry in self.elsewhere}))
-            yield f"skipped {counted(len(self.elsewhere), 'session')} of earlier runs at another service ({services})"
-        if self.foreign:
-            sessions, ids = counted(len(self.foreign), "session"), named(entry.session_id for entry in self.foreign)
+        if others := self.other_services:
+            services = ", ".join(sorted({entry.service for entry in others}))
+            yield f"skipped {counted(len(others), 'session')} of earlier runs at another service ({services})"
+        if others := self.other_tokens:
+            sessions, ids = counted(len(others), "session"), named(entry.session_id for entry in others)
             yield f"skipped {sessions} of earlier runs that another access token created: {ids}"
 
 
@@ -96,12 +96,12 @@ def named(ids: Iterable[str]) -> str:
     return ", ".join([*ids[:NAMED], *("…" for _ in ids[NAMED : NAMED + 1])])
 
 
-def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float) -> Swept:
+def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: float) -> SweepResult:
     """Stop the sessions that finished runs left at this service, except for kept and warm ones.
 
     ``but`` is the name of the run that sweeps. A run is finished when all its locks are free; they are held meanwhile.
     """
-    swept, runs, left = Swept(), list[PastRun](), list[Left]()
+    swept, runs, left = SweepResult(), list[PastRun](), list[LeftoverSession]()
     with ExitStack() as held:
         for run in past_runs(state_dir):
             try:
@@ -120,11 +120,11 @@ def sweep(state_dir: Path, endpoint: Endpoint, *, but: str, timeout_seconds: flo
 
 
 def _stopped(
-    left: Iterable[Left], swept: Swept, endpoint: Endpoint, account: str, timeout_seconds: float
-) -> list[Left]:
+    left: Iterable[LeftoverSession], swept: SweepResult, endpoint: Endpoint, account: str, timeout_seconds: float
+) -> list[LeftoverSession]:
     """Stop the sessions of finished runs; return the entries that can be removed from the ledger."""
     done, kept, live = _sorted(left, swept, endpoint.url, account)
-    found = asked_after(endpoint, [entry.session_id for _, entry in kept])
+    found = look_up_sessions(endpoint, [entry.session_id for _, entry in kept])
     ended = {session_id for session_id, one in found.items() if one and one.status in TERMINAL}
     ended |= {entry.session_id for _, entry in kept if is_over(entry) and found.get(entry.session_id, entry) is None}
     swept.kept.extend(entry for _, entry in kept if entry.session_id not in ended)
@@ -136,27 +136,28 @@ def _stopped(
 
 
 def _sorted(
-    left: Iterable[Left], swept: Swept, service_url: str, account: str
-) -> tuple[list[Left], list[Left], list[Left]]:
+    left: Iterable[LeftoverSession], swept: SweepResult, service_url: str, account: str
+) -> tuple[list[LeftoverSession], list[LeftoverSession], list[LeftoverSession]]:
     """Sort sessions into finished, kept, and to be stopped; record the others in ``swept``."""
-    done, kept, live, foreign = list[Left](), list[Left](), list[Left](), list[Left]()
+    done, kept, live = list[LeftoverSession](), list[LeftoverSession](), list[LeftoverSession]()
+    other_tokens: list[LeftoverSession] = []
     for run, entry in left:
         if entry.state in ledger.ENDED:
-            swept.already.append(entry)
+            swept.already_stopped.append(entry)
             done.append((run, entry))
         elif entry.service != service_url or entry.state in ledger.UNKNOWN:
             is_here = entry.service == service_url
             if is_over(entry, timedelta() if is_here else OLD):
                 done.append((run, entry))
             else:
-                (swept.unknown if is_here else swept.elsewhere).append(entry)
+                (swept.unknown if is_here else swept.other_services).append(entry)
         elif not entry.is_of(account):
-            (done if is_over(entry, OLD) else foreign).append((run, entry))
+            (done if is_over(entry, OLD) else other_tokens).append((run, entry))
         elif entry.state == ledger.KEPT or _is_warm(entry):
             kept.append((run, entry))
         elif is_free(run, entry):
             live.append((run, entry))
-    swept.foreign.extend(entry for _, entry in foreign)
+    swept.other_tokens.extend(entry for _, entry in other_tokens)
     return done, kept, live
 
 
@@ -178,7 +179,7 @@ def is_over(entry: ledger.Entry, margin: timedelta = timedelta()) -> bool:
         return False
 
 
-def asked_after(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, Session | None]:
+def look_up_sessions(endpoint: Endpoint, session_ids: Collection[str]) -> dict[str, Session | None]:
     """Look up sessions: None for those that the service does not know; those without a response are omitted."""
     found: dict[str, Session | None] = {}
     if not session_ids:
@@ -224,20 +225,20 @@ def reconcile(
     def of_others() -> list[ledger.Entry]:
         return [entry for entry in run.ledger.read()[0] if entry.owner != run.owner and not run.has_living(entry.owner)]
 
-    while any(entry.state == ledger.ASKED for entry in of_others()) and time.monotonic() < until:
+    while any(entry.state == ledger.REQUESTED for entry in of_others()) and time.monotonic() < until:
         time.sleep(POLL_SECONDS)
     entries = of_others()
     warm = [] if leaves_warm else [entry for entry in entries if entry.state == ledger.WARM]
-    taken_back = {entry.session_id for entry in warm if is_free(run, entry)}
-    entries = [entry._replace(state=ledger.LIVE) if entry.session_id in taken_back else entry for entry in entries]
+    reclaimed = {entry.session_id for entry in warm if is_free(run, entry)}
+    entries = [entry._replace(state=ledger.LIVE) if entry.session_id in reclaimed else entry for entry in entries]
     found: list[events.SessionEvent] = [_found(entry) for entry in entries if entry.state != ledger.LIVE]
     found += stop_all(endpoint, [entry for entry in entries if entry.state == ledger.LIVE], until - time.monotonic())
     proven = proven_in(found)
     for entry in entries:
         if entry.session_id in proven:
             run.ledger.remove(entry.intent)
-    mine = [event for event in found if event.session.session_id in taken_back]
-    others = [event for event in found if event.session.session_id not in taken_back]
+    mine = [event for event in found if event.session.session_id in reclaimed]
+    others = [event for event in found if event.session.session_id not in reclaimed]
     return [*mine, *(event for event in others if _key(event) not in known)]
 
 

@@ -60,7 +60,7 @@ class WarmConfig:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     """Returns the current time, in any time zone."""
-    shuffle: Callable[[list["Left"]], None] = random.shuffle
+    shuffle: Callable[[list["WarmEntry"]], None] = random.shuffle
     """Shuffles sessions, so that processes that start together do not all want the same one."""
 
 
@@ -71,14 +71,14 @@ class WarmStore:
         self._config = config
         self._is_over = False
 
-    def claim(self, need: DeviceRequirement, coming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
+    def claim(self, need: DeviceRequirement, upcoming: Callable[[], Sequence[DeviceRequirement]]) -> WarmSession | None:
         """Return a warm session that meets the requirement, claimed for this process.
 
-        If there is none, makes room for a new session, but keeps those that will be claimed for what is ``coming``.
+        If there is none, makes room for a new session, but keeps those that will be claimed for what is ``upcoming``.
         """
         warm = self._claimed(need)
         if warm is None:
-            self._make_room(coming())
+            self._make_room(upcoming())
         return warm
 
     def _claimed(self, need: DeviceRequirement) -> WarmSession | None:
@@ -87,26 +87,26 @@ class WarmStore:
         wanted = self._digest(need)
         equal = [one for one in self._all_left() if one.entry.request_digest == wanted]
         self._config.shuffle(equal)
-        return next(filter(None, (self._had(need, one) for one in equal)), None)
+        return next(filter(None, (self._try_claim(need, one) for one in equal)), None)
 
-    def _make_room(self, coming: Sequence[DeviceRequirement]) -> None:
+    def _make_room(self, upcoming: Sequence[DeviceRequirement]) -> None:
         """Stop a warm session if a new one does not fit beside it."""
-        spare = list(self._spare(coming))
+        spare = list(self._spare(upcoming))
         if self._config.has_room(len(spare)):
             return
         for one in spare:
             if self._end(one, "to make room"):
                 return
 
-    def _spare(self, coming: Sequence[DeviceRequirement]) -> Iterator["Left"]:
-        wanted = Counter(map(self._digest, coming))
+    def _spare(self, upcoming: Sequence[DeviceRequirement]) -> Iterator["WarmEntry"]:
+        wanted = Counter(map(self._digest, upcoming))
         for one in sorted(self._all_left(), key=lambda one: one.entry.until):
             if wanted[one.entry.request_digest]:
                 wanted[one.entry.request_digest] -= 1
             else:
                 yield one
 
-    def _all_left(self) -> list["Left"]:
+    def _all_left(self) -> list["WarmEntry"]:
         owner = self._config.owner()
         left = left_warm(self._config.state_dir, owner.base_url, self._config.now())
         return [one for one in left if one.entry.is_of(owner.account)]
@@ -116,7 +116,7 @@ class WarmStore:
             return request_digest(need, self._config.state_dir)
         return None
 
-    def _had(self, need: DeviceRequirement, left: "Left") -> WarmSession | None:
+    def _try_claim(self, need: DeviceRequirement, left: "WarmEntry") -> WarmSession | None:
         owner, session = self._config.owner(), self._in_progress(need, left)
         if session is None:
             return None
@@ -130,7 +130,7 @@ class WarmStore:
             return None
         return WarmSession(session, self._config.clock() + seconds - session.limit_minutes * 60)
 
-    def _in_progress(self, need: DeviceRequirement, left: "Left") -> Session | None:
+    def _in_progress(self, need: DeviceRequirement, left: "WarmEntry") -> Session | None:
         """Return the session if it matches; leave it alone if it has ended or is hidden from this run."""
         request = need.request
         try:
@@ -141,7 +141,7 @@ class WarmStore:
         is_there = session.status == Status.IN_PROGRESS and session.remote_config is not None
         return session if is_same and is_there else None
 
-    def _end(self, left: "Left", reason: str) -> bool:
+    def _end(self, left: "WarmEntry", reason: str) -> bool:
         owner, entry = self._config.owner(), left.entry
         if not owner.take_over(entry, left.ledger):
             return False
@@ -158,7 +158,7 @@ class WarmStore:
         if is_own or not is_proof(event):
             self._config.relay.event(event)
 
-    def hand_over(self, held: DeviceSession) -> str | None:
+    def keep_warm(self, held: DeviceSession) -> str | None:
         """Keep a session warm if the next run can use it; return until when, None if it cannot."""
         if not self.may_stay(held.requirement):
             return None
@@ -186,7 +186,7 @@ class WarmStore:
             self._config.owner().end_warm()
 
 
-class Left(NamedTuple):
+class WarmEntry(NamedTuple):
     """A warm session, and its ledger."""
 
     entry: Entry
@@ -219,10 +219,10 @@ def request_digest(need: DeviceRequirement, state_dir: Path) -> str:
     return keyed_digest(state_dir, text)
 
 
-def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[Left]:
+def left_warm(state_dir: Path, service_url: str, now: datetime) -> list[WarmEntry]:
     """Return the unexpired warm sessions of a service."""
     return [
-        Left(entry, run.ledger)
+        WarmEntry(entry, run.ledger)
         for run in past_runs(state_dir)
         for entry in _entries(run.ledger)
         if entry.state == WARM and entry.service == service_url and now < time_of(entry.until)

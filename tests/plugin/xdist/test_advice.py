@@ -2,14 +2,14 @@
 
 import pytest
 
-from pytest_device.plugin.xdist.advice import trap
+from pytest_device.plugin.xdist.advice import dist_cost
 from pytest_device.scheduling.test_plan import NO_BOND, TestPlan
 from pytest_device.scheduling.work import DeviceGroup
 
 PLAIN = DeviceGroup()
 ANDROID, IOS = DeviceGroup((0,), (0,)), DeviceGroup((1,), (1,))
-OF_MODULES = tuple(DeviceGroup((number,), (0,), is_spread=False) for number in (0, 1))
-OF_TESTS = tuple(DeviceGroup((number,), (0,), is_spread=False, is_fresh=True) for number in (0, 1))
+OF_MODULES = tuple(DeviceGroup((number,), (0,), is_shareable=False) for number in (0, 1))
+OF_TESTS = tuple(DeviceGroup((number,), (0,), is_shareable=False, is_unshared=True) for number in (0, 1))
 ALL = ["each", "load", "loadscope", "loadfile", "loadgroup"]
 
 Groups = tuple[DeviceGroup, ...]
@@ -18,7 +18,7 @@ Groups = tuple[DeviceGroup, ...]
 def said(dist: str, groups: Groups, suffix: str = "") -> str:
     """Return what is said where each group has one test."""
     tests = [(number, NO_BOND) for number in range(len(groups))]
-    return trap(
+    return dist_cost(
         dist, TestPlan(groups, ("android", "ios"), tests, may_order=True), [f"test_it.py::test_{suffix}"] * len(tests)
     )
 

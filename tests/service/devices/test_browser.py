@@ -10,7 +10,7 @@ import pytest
 from pytest_device.errors import ControllerError
 from pytest_device.service.devices.browser import browsing, find_chromedriver, find_chromium
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import working_for
+from pytest_device.service.runners.processes import find_processes
 
 Script = Callable[[str, str], Path]
 
@@ -55,7 +55,7 @@ def test_one_that_crashes_once_is_started_again(
     start(script("chromium", crash_first.lstrip()), tmp_path / "session")
 
     assert capsys.readouterr().out == "the browser ended at its start with exit status -11; starting it again\n"
-    assert not working_for([tmp_path / "session"])
+    assert not find_processes([tmp_path / "session"])
 
 
 def test_one_that_never_answers_is_not_waited_for_and_leaves_no_process(script: Script, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_one_that_never_answers_is_not_waited_for_and_leaves_no_process(script: 
     with pytest.raises(ControllerError, match=r"not ready within 0\.2 s"):
         start(program, tmp_path / "session", limit_seconds=0.2)
 
-    assert not working_for([tmp_path / "session"])
+    assert not find_processes([tmp_path / "session"])
 
 
 def test_one_that_prints_without_end_is_not_held_up(script: Script, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pytest_device.errors import ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState
-from pytest_device.service.runners.processes import working_for
+from pytest_device.service.runners.processes import find_processes
 from tests.service.devices.phone import APP, Phone, booted
 from tests.waiting import eventually
 
@@ -534,7 +534,7 @@ def test_an_app_with_a_dialog_stays_in_front_and_visible(phone: Phone) -> None:
 def test_a_browser_that_is_killed_is_reported_and_nothing_of_it_is_left(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:
-        processes = working_for([directory])
+        processes = find_processes([directory])
         main = min(processes, key=lambda process: process.create_time())
 
         main.kill()
@@ -549,9 +549,9 @@ def test_a_browser_that_is_killed_is_reported_and_nothing_of_it_is_left(tmp_path
 def test_a_phone_that_is_given_back_has_ended(tmp_path: Path) -> None:
     directory = tmp_path / "session"
     with booted(directory) as phone:
-        assert working_for([directory])
+        assert find_processes([directory])
         phone.start()
         address = phone.says("location.host").split(":")
-    assert not working_for([directory])
+    assert not find_processes([directory])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((address[0], int(address[1])))

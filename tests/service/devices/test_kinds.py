@@ -13,7 +13,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.choice import Choice, choose
 from pytest_device.service.devices.emulator import parse as parse_adb
-from pytest_device.service.devices.found import Found, Listed
+from pytest_device.service.devices.found import ConnectedDevice, Found
 from pytest_device.service.devices.kinds import Devices, Machine, availability
 from pytest_device.service.devices.simulator import parse as parse_simctl
 from pytest_device.service.runners.guard import Guard
@@ -53,8 +53,8 @@ SIMCTL = json.dumps(
     }
 )
 
-PIXEL = Listed.of("2B131FDH2000ST", "panther", "Pixel_7")
-EMULATOR = Listed.of("emulator-5554", "sdk_gphone64_x86_64")
+PIXEL = ConnectedDevice.of("2B131FDH2000ST", "panther", "Pixel_7")
+EMULATOR = ConnectedDevice.of("emulator-5554", "sdk_gphone64_x86_64")
 ANDROIDS = Found("emulator", [EMULATOR, PIXEL])
 NO_ANDROIDS = Found("emulator", missing="adb is not on PATH", fix="install adb")
 CHROMIUM = Found("chromium", program=Path("/usr/bin/chromium"))
@@ -73,7 +73,7 @@ def test_adb_without_a_device_lists_none() -> None:
 
 def test_simctl_lists_the_booted_ios_simulators() -> None:
     [simulator] = parse_simctl(SIMCTL)
-    assert simulator == Listed.of("6A2D4A9C-70D1-4B5C-9D43-0C2B7B1B2E11", "iphone 16 pro")
+    assert simulator == ConnectedDevice.of("6A2D4A9C-70D1-4B5C-9D43-0C2B7B1B2E11", "iphone 16 pro")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_session_never_gets_another_device_than_it_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("founds", "identifier", "choice"),
+    ("availabilities", "identifier", "choice"),
     [
         ([NO_ANDROIDS, CHROMIUM, FAKE], None, CHROMIUM),
         ([NO_ANDROIDS, CHROMIUM, FAKE], "pixel_7", CHROMIUM),
@@ -121,13 +121,13 @@ def test_a_session_never_gets_another_device_than_it_asked_for(
     ],
 )
 def test_a_kind_stands_in_where_the_better_ones_are_missing_and_when_asked_for(
-    founds: Sequence[Found], identifier: str | None, choice: Found
+    availabilities: Sequence[Found], identifier: str | None, choice: Found
 ) -> None:
-    assert choose(founds, Platform.ANDROID, identifier, ()) == Choice(choice)
+    assert choose(availabilities, Platform.ANDROID, identifier, ()) == Choice(choice)
 
 
 @pytest.mark.parametrize(
-    ("founds", "identifier", "message"),
+    ("availabilities", "identifier", "message"),
     [
         (
             [NO_ANDROIDS, NO_CHROMIUM],
@@ -140,10 +140,10 @@ def test_a_kind_stands_in_where_the_better_ones_are_missing_and_when_asked_for(
     ],
 )
 def test_where_nothing_can_serve_it_is_shown_what_to_install(
-    founds: Sequence[Found], identifier: str | None, message: str
+    availabilities: Sequence[Found], identifier: str | None, message: str
 ) -> None:
     with pytest.raises(ControllerError, match=message):
-        choose(founds, Platform.ANDROID, identifier, ())
+        choose(availabilities, Platform.ANDROID, identifier, ())
 
 
 @pytest.fixture

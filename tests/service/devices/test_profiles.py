@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_device.errors import ControllerError
-from pytest_device.service.devices.profiles import PROFILES, Profile, chosen, plain
+from pytest_device.service.devices.profiles import PROFILES, Profile, find_profile, plain
 from pytest_device.spec import Platform
 
 
@@ -20,17 +20,17 @@ from pytest_device.spec import Platform
     ],
 )
 def test_a_phone_is_found_by_its_name_as_people_write_it(platform: Platform, identifier: str | None, name: str) -> None:
-    assert chosen(platform, identifier).name == name
+    assert find_profile(platform, identifier).name == name
 
 
 def test_a_phone_that_is_not_known_is_refused_with_those_that_are() -> None:
     with pytest.raises(ControllerError, match=r"'Pixel 99' is not an android phone .* Pixel 8, Pixel 9, .*, or none"):
-        chosen(Platform.ANDROID, "Pixel 99")
+        find_profile(Platform.ANDROID, "Pixel 99")
 
 
 def test_a_phone_of_the_other_platform_is_not_known() -> None:
     with pytest.raises(ControllerError, match="'Pixel 8' is not an ios phone"):
-        chosen(Platform.IOS, "Pixel 8")
+        find_profile(Platform.IOS, "Pixel 8")
 
 
 def test_no_two_phones_go_by_one_name() -> None:
@@ -50,7 +50,7 @@ def test_a_phone_is_held_upright_and_says_of_itself_what_its_kind_does(profile: 
 
 
 def test_an_ipad_is_an_ipad() -> None:
-    reported = chosen(Platform.IOS, "iPad").user_agent("156.0.8078.79")
+    reported = find_profile(Platform.IOS, "iPad").user_agent("156.0.8078.79")
 
     assert reported == {
         "userAgent": "Mozilla/5.0 (iPad; CPU OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "

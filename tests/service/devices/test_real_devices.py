@@ -14,7 +14,7 @@ import pytest
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices.base import Device
-from pytest_device.service.devices.found import BusyError, Found, Wanted
+from pytest_device.service.devices.found import BusyError, DevicePreference, Found
 from pytest_device.service.devices.kinds import Devices, Machine, availability
 from pytest_device.service.runners.guard import Guard
 from pytest_device.spec import Platform, SessionType
@@ -91,16 +91,21 @@ class Desk:
         return log.read_text().splitlines() if log.exists() else []
 
     def look(
-        self, platform: Platform, wanted: Wanted, session_type: SessionType = SessionType.ARGENT
+        self, platform: Platform, preference: DevicePreference, session_type: SessionType = SessionType.ARGENT
     ) -> Sequence[Found]:
-        machine = Machine(self.environ, self.directory, wanted=wanted)
+        machine = Machine(self.environ, self.directory, preference=preference)
         return asyncio.run(availability(platform, session_type, machine))
 
     @asynccontextmanager
-    async def devices(self, wanted: Wanted, **more: Any) -> AsyncGenerator[Devices]:
+    async def devices(self, preference: DevicePreference, **more: Any) -> AsyncGenerator[Devices]:
         guard = Guard(environ=self.environ, log=self.reported.append)
         devices = Devices(
-            environ=self.environ, home=self.directory, guard=guard, log=self.reported.append, wanted=wanted, **more
+            environ=self.environ,
+            home=self.directory,
+            guard=guard,
+            log=self.reported.append,
+            preference=preference,
+            **more,
         )
         try:
             yield devices
@@ -130,11 +135,14 @@ def test_where_only_real_devices_are_wanted_no_browser_stands_in(desk: Desk, pla
     (desk.directory / "bin/chromium").chmod(0o755)
     desk.xcrun.answers({"*": '{"devices": {}}'})
 
-    assert [found.kind for found in desk.look(platform, Wanted())][1:2] == ["chromium"]
-    assert [found.kind for found in desk.look(platform, Wanted(real_only=True))] in (["emulator"], ["simulator"])
+    assert [found.kind for found in desk.look(platform, DevicePreference())][1:2] == ["chromium"]
+    assert [found.kind for found in desk.look(platform, DevicePreference(real_only=True))] in (
+        ["emulator"],
+        ["simulator"],
+    )
 
     async def scenario() -> None:
-        async with desk.devices(Wanted(real_only=True)) as devices:
+        async with desk.devices(DevicePreference(real_only=True)) as devices:
             refusal = await devices.refusal(request(str(platform)))
             assert refusal
             assert "this machine has no" in refusal
@@ -150,7 +158,7 @@ def test_where_only_real_devices_are_wanted_no_browser_stands_in(desk: Desk, pla
 def test_the_named_avd_is_used_alone_where_it_is_up(desk: Desk) -> None:
     desk.adb.answers({"devices*": LISTED.format(PIXEL + UP), "-s emulator-5554 emu avd name": "Phone_34\nOK"})
 
-    (found,) = desk.look(Platform.ANDROID, Wanted(real_only=True, avd="Phone_34"))
+    (found,) = desk.look(Platform.ANDROID, DevicePreference(real_only=True, avd="Phone_34"))
 
     assert [device.udid for device in found.devices] == ["emulator-5554"]
     assert not found.to_start
@@ -167,7 +175,7 @@ def test_an_avd_that_is_not_there_is_reported(desk: Desk, installed: str | None,
     if installed:
         desk.emulator(*installed.split())
 
-    found = desk.look(Platform.ANDROID, Wanted(avd="Phone_34"))[0]
+    found = desk.look(Platform.ANDROID, DevicePreference(avd="Phone_34"))[0]
 
     assert (found.missing, found.devices) == (missing, ())
     assert found.fix
@@ -177,7 +185,7 @@ def test_the_avd_is_started_once_waited_for_and_ended_with_the_service(desk: Des
     desk.emulator("Phone_34")
 
     async def scenario() -> list[str]:
-        async with desk.devices(Wanted(avd="Phone_34")) as devices:
+        async with desk.devices(DevicePreference(avd="Phone_34")) as devices:
             assert await devices.refusal(request()) is None
             assert desk.started == []
             await devices.prepare(request(), desk.reported.append)
@@ -200,7 +208,7 @@ def test_an_emulator_that_exits_is_reported_with_its_words(desk: Desk) -> None:
     desk.emulator("Phone_34", exits="PANIC: no KVM here")
 
     async def scenario() -> None:
-        async with desk.devices(Wanted(avd="Phone_34")) as devices, lent(devices, desk.directory):
+        async with desk.devices(DevicePreference(avd="Phone_34")) as devices, lent(devices, desk.directory):
             pass
 
     with pytest.raises(ControllerError, match=r"emulator -avd Phone_34 ended at its start(.|\n)*PANIC: no KVM here"):
@@ -211,7 +219,7 @@ def test_a_boot_that_is_given_up_leaves_no_emulator(desk: Desk) -> None:
     desk.emulator("Phone_34", boots=False)
 
     async def scenario() -> None:
-        async with desk.devices(Wanted(avd="Phone_34")) as devices:
+        async with desk.devices(DevicePreference(avd="Phone_34")) as devices:
             boot = asyncio.create_task(devices.prepare(request(), desk.reported.append))
             assert await asyncio.to_thread(eventually, lambda: len(emulators(desk)) == 1)
             boot.cancel()
@@ -240,7 +248,7 @@ def test_the_named_simulator_is_found_booted_or_to_be_booted(
 ) -> None:
     desk.xcrun.answers({"simctl list devices available -j": simctl(**states)})
 
-    found = desk.look(Platform.IOS, Wanted(simulator=name))[0]
+    found = desk.look(Platform.IOS, DevicePreference(simulator=name))[0]
 
     assert ([device.udid for device in found.devices], found.to_start) == (booted, to_start)
 
@@ -248,7 +256,7 @@ def test_the_named_simulator_is_found_booted_or_to_be_booted(
 def test_a_simulator_that_is_not_there_is_reported(desk: Desk) -> None:
     desk.xcrun.answers({"simctl list devices available -j": simctl(old="Booted", new="Booted")})
 
-    found = desk.look(Platform.IOS, Wanted(simulator="iPhone 99"))[0]
+    found = desk.look(Platform.IOS, DevicePreference(simulator="iPhone 99"))[0]
 
     assert found.missing == "xcrun simctl list devices available -j has no 'iPhone 99'"
 
@@ -265,8 +273,8 @@ def test_the_simulator_is_booted_waited_for_and_shut_down(desk: Desk) -> None:
     )
 
     async def scenario() -> str:
-        wanted = Wanted(simulator="iPhone 16")
-        async with desk.devices(wanted) as devices, lent(devices, desk.directory, platform="ios") as device:
+        preference = DevicePreference(simulator="iPhone 16")
+        async with desk.devices(preference) as devices, lent(devices, desk.directory, platform="ios") as device:
             return device.name
 
     assert asyncio.run(scenario()) == NEW
@@ -279,7 +287,7 @@ def test_a_second_session_is_refused_for_now_while_the_one_device_is_in_use(desk
     desk.adb.answers({"devices*": LISTED.format(UP)})
 
     async def scenario() -> None:
-        async with desk.devices(Wanted()) as devices:
+        async with desk.devices(DevicePreference()) as devices:
             async with lent(devices, desk.directory):
                 with pytest.raises(BusyError, match="in use by another session: emulator-5554"):
                     await devices.refusal(request())
@@ -292,7 +300,7 @@ def test_the_device_of_a_session_that_has_just_ended_is_waited_for(desk: Desk) -
     desk.adb.answers({"devices*": LISTED.format(UP)})
 
     async def scenario() -> str:
-        async with desk.devices(Wanted()) as devices:
+        async with desk.devices(DevicePreference()) as devices:
             async with lent(devices, desk.directory):
                 second = asyncio.create_task(lent(devices, desk.directory).__aenter__())
                 asked = len(desk.adb.asked)
@@ -320,7 +328,7 @@ def test_a_driver_for_another_appium_is_refused_by_name(desk: Desk, appium: str 
     package.parent.mkdir(parents=True)
     package.write_text(json.dumps({"version": "2.45.1", "peerDependencies": {"appium": appium} if appium else {}}))
 
-    found = desk.look(Platform.ANDROID, Wanted(real_only=True), SessionType.APPIUM)[0]
+    found = desk.look(Platform.ANDROID, DevicePreference(real_only=True), SessionType.APPIUM)[0]
 
     assert found.missing.startswith(missing.format(home=desk.directory / ".appium"))
     assert bool(found.missing) == bool(missing)

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from pytest_device.service.runners.processes import working_for
+from pytest_device.service.runners.processes import find_processes
 from tests.service.devices.phone import Phone
 
 ASK = """
@@ -47,7 +47,7 @@ async def exchange(websocket: ClientConnection, **message: Any) -> Mapping[str, 
 
 
 def test_the_browser_listens_on_no_port(phone: Phone) -> None:
-    listening = [one for process in working_for([phone.directory]) for one in process.net_connections("inet")]
+    listening = [one for process in find_processes([phone.directory]) for one in process.net_connections("inet")]
 
     assert [one for one in listening if one.status == psutil.CONN_LISTEN] == []
 

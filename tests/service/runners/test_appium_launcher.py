@@ -15,7 +15,7 @@ from pytest_device.service.runners.controller import Controller, LaunchContext
 from pytest_device.service.runners.environment import for_sessions
 from pytest_device.service.runners.guard import Guard
 from pytest_device.service.runners.launchers import AppiumLauncher
-from pytest_device.service.runners.processes import working_for
+from pytest_device.service.runners.processes import find_processes
 from pytest_device.service.runners.program import workspace
 from pytest_device.service.runners.toolchain import Toolchain
 from pytest_device.spec import Platform
@@ -92,7 +92,7 @@ def test_an_appium_listens_on_no_port_and_on_a_socket_of_this_user_alone(stand: 
         async with stand.running(AppiumLauncher(), fake) as server:
             assert server.socket.is_socket()
             assert server.socket.parent.stat().st_mode & 0o077 == 0
-            programs = {program.pid for program in working_for([stand.directory])}
+            programs = {program.pid for program in find_processes([stand.directory])}
             assert programs
             assert programs.isdisjoint(one.pid for one in psutil.net_connections("inet"))
 
@@ -112,7 +112,7 @@ def test_an_appium_that_never_answers_is_ended_at_the_limit(stand: Stand, fake: 
     hanging = stand.of(tmp_path / "hanging", "console.log('hm'); setInterval(() => {}, 1000)")
     with pytest.raises(ControllerError, match=r"not ready within 1 s; the end of its log:"):
         hanging.run(AppiumLauncher(boot_limit_seconds=1), fake)
-    assert not working_for([stand.directory])
+    assert not find_processes([stand.directory])
     assert not stand.directory.exists()
 
 
@@ -130,7 +130,7 @@ def test_the_end_of_a_server_is_noticed_while_what_it_started_goes_on(stand: Sta
             return await server.ended()
 
     assert "Appium ended by itself: exit status 9" in asyncio.run(scenario())
-    assert not working_for([stand.directory])
+    assert not find_processes([stand.directory])
 
 
 def test_a_program_that_cannot_be_started_is_an_error_that_leaves_no_directory(

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import end, working_for
+from pytest_device.service.runners.processes import end, find_processes
 from tests.service.runners.programs import alive, eventually, guards
 
 TREE = ["sh", "-c", "setsid sleep 99 & sleep 99 & wait"]
@@ -51,12 +51,12 @@ def test_programs_and_their_directory_end_with_a_service_that_cannot_end_them(
 ) -> None:
     with own(workspace) as service:
         guard = guard_of(service)
-        asyncio.run(eventually(lambda: len(working_for([workspace])) == 3))
+        asyncio.run(eventually(lambda: len(find_processes([workspace])) == 3))
 
         service.send_signal(number)
         service.wait()
 
-        asyncio.run(eventually(lambda: not working_for([workspace]) and not workspace.exists()))
+        asyncio.run(eventually(lambda: not find_processes([workspace]) and not workspace.exists()))
         asyncio.run(eventually(lambda: not alive(guard)))
 
 
@@ -73,7 +73,7 @@ def test_the_guard_stays_when_everyone_is_asked_to_end(workspace: Path) -> None:
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             guard.send_signal(number)
         service.kill()
-        asyncio.run(eventually(lambda: not working_for([workspace])))
+        asyncio.run(eventually(lambda: not find_processes([workspace])))
 
 
 def test_the_guard_gets_no_secrets(workspace: Path) -> None:
@@ -92,7 +92,7 @@ def test_the_guard_is_gone_after_close(guard: Guard, workspace: Path) -> None:
 
     asyncio.run(scenario())
     assert not guards(psutil.Process())
-    assert not working_for([workspace])
+    assert not find_processes([workspace])
 
 
 def test_another_guard_takes_the_place_of_a_dead_one(workspace: Path, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_another_guard_takes_the_place_of_a_dead_one(workspace: Path, tmp_path: 
         await program.wait()
 
     asyncio.run(scenario())
-    assert not working_for([workspace])
+    assert not find_processes([workspace])
     assert not guards(psutil.Process())
 
 
@@ -130,4 +130,4 @@ def test_a_start_that_is_cancelled_half_way_leaves_a_program_that_can_be_ended(
         await asyncio.to_thread(end, [workspace])
 
     asyncio.run(scenario())
-    assert not working_for([workspace])
+    assert not find_processes([workspace])

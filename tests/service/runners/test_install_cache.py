@@ -12,7 +12,7 @@ from filelock import FileLock
 from pytest_device.errors import ConfigError
 from pytest_device.service.runners.cache import Installer, Package
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import working_for
+from pytest_device.service.runners.processes import find_processes
 from tests.service.runners.programs import eventually
 
 Script = Callable[[str, str], Path]
@@ -188,7 +188,7 @@ def test_a_cancelled_installation_leaves_no_process_and_no_directory(
         installing.cancel()
         await asyncio.wait({installing})
         assert installing.cancelled()
-        assert not working_for([partial])
+        assert not find_processes([partial])
 
     asyncio.run(scenario())
     assert [path.name for path in cache.iterdir()] == ["install.lock"]
@@ -225,7 +225,7 @@ def test_a_killed_installation_leaves_nothing_that_counts(script: Script, cache:
             await eventually(lambda: list(cache.glob("*/proof")))
             partial = only(cache)
             process.kill()
-            await eventually(lambda: not partial.exists() and not working_for([partial]))
+            await eventually(lambda: not partial.exists() and not find_processes([partial]))
 
         asyncio.run(scenario())
     assert [path.name for path in cache.iterdir()] == ["install.lock"]

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_device.service.runners import isolated, isolation
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.journal import Journal
+from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.program import workspace
 
 pytestmark = pytest.mark.skipif(isolated.refusal() != "", reason=f"no network namespace here: {isolated.refusal()}")
@@ -49,21 +49,21 @@ def test_a_program_reaches_the_bridged_ports_and_nobody_reaches_its_own(guard: G
             workspace(tmp_path / "w", guard) as own,
         ):
             port = server.sockets[0].getsockname()[1]
-            journal = Journal()
+            output = OutputTail()
             await isolation.start(
                 own,
                 "a program",
                 [sys.executable, "-c", LISTEN, str(port)],
                 environ=os.environ,
-                journal=journal,
+                output=output,
                 bridges=[port],
                 note=pytest.fail,
             )
             async with asyncio.timeout(20):
                 assert await heard == b"up"
-                while not journal.text:  # noqa: ASYNC110  nothing reports it
+                while not output.text:  # noqa: ASYNC110  nothing reports it
                     await asyncio.sleep(0.02)
-            hidden, said = journal.text.split()
+            hidden, said = output.text.split()
             assert said == "hello"
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.1", int(hidden)))

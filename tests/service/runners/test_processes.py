@@ -11,7 +11,7 @@ from typing import IO
 import psutil
 import pytest
 
-from pytest_device.service.runners.processes import carry_through, end, marked, remove, working_for
+from pytest_device.service.runners.processes import end, find_processes, finish_despite_cancellation, marked, remove
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(99)"
 
@@ -63,11 +63,11 @@ def nobody_holds(output: IO[str] | None) -> bool:
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
 def test_nothing_of_a_tree_of_processes_is_left(tree: str, workspace: Path) -> None:
     with start(["sh", "-c", tree], workspace) as leader:
-        assert len(working_for([workspace])) >= 2
+        assert len(find_processes([workspace])) >= 2
 
         end([workspace], grace_seconds=0.2)
 
-        assert not working_for([workspace])
+        assert not find_processes([workspace])
         assert nobody_holds(leader.stdout)
 
 
@@ -79,7 +79,7 @@ def test_one_that_was_started_while_the_others_were_looked_at_is_found(
         looks = iter([[pid for pid in everyone if pid != late.pid]])
         monkeypatch.setattr(psutil, "pids", lambda: next(looks, everyone))
 
-        assert late.pid in {process.pid for process in working_for([workspace])}
+        assert late.pid in {process.pid for process in find_processes([workspace])}
         end([workspace])
 
 
@@ -110,7 +110,7 @@ def test_a_directory_goes_with_its_processes(workspace: Path) -> None:
     (workspace / "deep/er").mkdir(parents=True)
     with start(["sh", "-c", "echo up; exec sleep 99"], workspace):
         remove([workspace])
-        assert not working_for([workspace])
+        assert not find_processes([workspace])
     assert not workspace.exists()
 
 
@@ -128,7 +128,7 @@ def test_work_is_carried_through_before_its_cancellation_takes_effect() -> None:
 
     async def scenario() -> None:
         begun, go_on = asyncio.Event(), asyncio.Event()
-        task = asyncio.create_task(carry_through(work(begun, go_on)))
+        task = asyncio.create_task(finish_despite_cancellation(work(begun, go_on)))
         await begun.wait()
         task.cancel()
         asyncio.get_running_loop().call_later(0.01, go_on.set)

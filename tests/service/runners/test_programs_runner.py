@@ -20,9 +20,9 @@ from pytest_device.service import gateway
 from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Boot, Booting, Failed, Running
-from pytest_device.service.runners.processes import end, working_for
+from pytest_device.service.runners.processes import end, find_processes
 from pytest_device.service.runners.programs import ProgramsRunner
-from pytest_device.service.runners.resources import Folders
+from pytest_device.service.runners.resources import Directories
 from pytest_device.service.runners.session_programs import check
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT
 from pytest_device.spec import REQUESTABLE_SESSION_TYPES, SessionType
@@ -54,7 +54,7 @@ def make_runner(state_dir: Path, cache_dir: Path, tmp_path: Path) -> MakeRunner:
     def make(**more: str) -> ProgramsRunner:
         return ProgramsRunner(
             keys=KEYS,
-            folders=Folders(state_dir, cache_dir, tmp_path / "home"),
+            directories=Directories(state_dir, cache_dir, tmp_path / "home"),
             log=print,
             environ=environ | more,
         )
@@ -136,10 +136,10 @@ def test_an_appium_session_is_a_real_server_that_leaves_nothing_behind(
             button = await client.post(f"{own}/element", json={"using": "xpath", "value": "//Button"})
             assert button.status_code == 200
 
-            assert working_for([directory])
+            assert find_processes([directory])
             runner.stop("one")
             runner.stop("one")
-            await eventually(lambda: not working_for([directory]) and not directory.exists())
+            await eventually(lambda: not find_processes([directory]) and not directory.exists())
             assert "it was stopped" in reason(runner.status("one"))
 
     asyncio.run(scenario())
@@ -171,7 +171,7 @@ def test_programs_see_no_token_and_only_their_own_directories(
             runner.start("one", FAKE)
             await booted(runner, "one")
             directory = state_dir / "programs/one"
-            for process in working_for([directory]):
+            for process in find_processes([directory]):
                 environ = process.environ()
                 assert not [name for name in environ if "TOKEN" in name]
                 assert {environ[name] for name in ("HOME", "TMPDIR")} == {f"{directory}/home", f"{directory}/tmp"}
@@ -208,7 +208,7 @@ def test_an_appium_that_dies_is_a_failed_session_with_its_last_words(make_runner
         async with prepared(make_runner()) as runner:
             runner.start("one", FAKE)
             await booted(runner, "one")
-            [appium] = working_for([directory])
+            [appium] = find_processes([directory])
             appium.send_signal(signal.SIGKILL)
             why = await failed(runner, "one")
             assert "Appium ended by itself: exit status -9" in why
@@ -249,7 +249,7 @@ def test_a_session_can_be_stopped_while_it_boots(moment: float, make_runner: Mak
         assert list((state_dir / "programs").iterdir()) == []
 
     asyncio.run(scenario())
-    assert not working_for([state_dir / "programs/one"])
+    assert not find_processes([state_dir / "programs/one"])
 
 
 @pytest.mark.skipif(hardware() != BUILT_FOR, reason="the pinned browser is not for this system")
@@ -320,11 +320,11 @@ from pytest_device.service.devices.browsers import BUILT_FOR, Pinned, hardware
 from pytest_device.service.keys import Keys
 from pytest_device.service.runners.base import Booting
 from pytest_device.service.runners.programs import ProgramsRunner
-from pytest_device.service.runners.resources import Folders
+from pytest_device.service.runners.resources import Directories
 
 async def serve(request, state_dir, cache_dir):
-    folders = Folders(Path(state_dir), Path(cache_dir), Path(state_dir, "home"))
-    runner = ProgramsRunner(keys=Keys("http://127.0.0.1:9"), folders=folders, log=lambda text: None)
+    directories = Directories(Path(state_dir), Path(cache_dir), Path(state_dir, "home"))
+    runner = ProgramsRunner(keys=Keys("http://127.0.0.1:9"), directories=directories, log=lambda text: None)
     await runner.prepare(lambda text: None)
     runner.start("one", eval(request))
     while runner.status("one") == Booting():
@@ -348,9 +348,9 @@ def serve(request: Mapping[str, str], state_dir: Path, cache_dir: Path) -> "subp
 def test_a_killed_service_leaves_no_program(session_type: str, state_dir: Path, cache_dir: Path) -> None:
     directory = state_dir / "programs/one"
     with serve({"type": session_type, "platform": "android"}, state_dir, cache_dir) as service:
-        assert len(working_for([directory])) > 1
+        assert len(find_processes([directory])) > 1
         service.kill()
-        asyncio.run(eventually(lambda: not working_for([directory]) and not directory.exists()))
+        asyncio.run(eventually(lambda: not find_processes([directory]) and not directory.exists()))
 
 
 def test_what_even_the_guard_could_not_end_the_next_service_ends(
@@ -365,9 +365,9 @@ def test_what_even_the_guard_could_not_end_the_next_service_ends(
         asyncio.run(eventually(lambda: not alive(guard)))
         service.kill()
         service.wait()
-    assert working_for([directory])
+    assert find_processes([directory])
 
     make_runner().end_leftovers()
 
-    assert not working_for([directory])
+    assert not find_processes([directory])
     assert list((state_dir / "programs").iterdir()) == []

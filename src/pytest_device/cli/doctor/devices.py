@@ -19,37 +19,39 @@ _TYPES: Final = {SessionType.APPIUM: "appium", SessionType.AGENT_DEVICE: "agent-
 def check_devices(environ: Mapping[str, str], home: Path, settings: "Settings | None" = None) -> Iterator[Finding]:
     """Yield a finding per platform and kind of device: the sessions that use it, or what is missing."""
     for platform in Platform:
-        founds = asyncio.run(_available(platform, environ, home, settings))
-        for found in founds[SessionType.APPIUM]:  # supported by every kind
-            yield _finding(platform, found.kind, founds)
+        availabilities = asyncio.run(_available(platform, environ, home, settings))
+        for found in availabilities[SessionType.APPIUM]:  # supported by every kind
+            yield _finding(platform, found.kind, availabilities)
 
 
 async def _available(
     platform: Platform, environ: Mapping[str, str], home: Path, settings: "Settings | None"
 ) -> Mapping[SessionType, Sequence["Found"]]:
     from pytest_device.service.config import cache_directory
-    from pytest_device.service.devices.found import Wanted
+    from pytest_device.service.devices.found import DevicePreference
     from pytest_device.service.devices.kinds import Machine, availability
     from pytest_device.service.runners.environment import for_sessions
 
-    wanted = Wanted(settings.local_real, settings.avd, settings.simulator) if settings else Wanted()
-    machine = Machine(for_sessions(environ), home, cache_directory(environ, home), wanted=wanted)
+    preference = DevicePreference()
+    if settings:
+        preference = DevicePreference(settings.local_real, settings.avd, settings.simulator)
+    machine = Machine(for_sessions(environ), home, cache_directory(environ, home), preference=preference)
     return {one: await availability(platform, one, machine) for one in _TYPES}
 
 
-def _finding(platform: Platform, kind: str, founds: Mapping[SessionType, Sequence["Found"]]) -> Finding:
+def _finding(platform: Platform, kind: str, availabilities: Mapping[SessionType, Sequence["Found"]]) -> Finding:
     from pytest_device.service.devices import chromium, fake
 
     name = f"{platform}: {kind}"
     if kind == fake.KIND:
         return ok(name, f"only for appium sessions with device_identifier={kind!r}")
-    rows = [found for one in _TYPES for found in founds[one] if found.kind == kind]
+    rows = [found for one in _TYPES for found in availabilities[one] if found.kind == kind]
     lacking = next((found for found in rows if found.missing), None)
-    text = _users([title for one, title in _TYPES.items() if _used(founds[one]) == kind], rows)
+    text = _users([title for one, title in _TYPES.items() if _used(availabilities[one]) == kind], rows)
     if lacking is None:
         return _later(name, text, rows)
     # Without a browser, a session gets a device only if there is a real one, perhaps the only kind requested.
-    if kind == chromium.KIND or len(founds[SessionType.APPIUM]) == 1:
+    if kind == chromium.KIND or len(availabilities[SessionType.APPIUM]) == 1:
         return warn(name, f"{text}: {lacking.missing}", lacking.fix)
     return ok(name, f"{text}: {lacking.missing} (to use it: {lacking.fix})")
 
@@ -66,10 +68,10 @@ def _later(name: str, text: str, rows: Sequence["Found"]) -> Finding:
     return warn(name, f"{text}: {later}", f"run a session once with network access, or {to_install.fix}")
 
 
-def _used(founds: Sequence["Found"]) -> str | None:
+def _used(availabilities: Sequence["Found"]) -> str | None:
     from pytest_device.service.devices.fake import KIND
 
-    return next((found.kind for found in founds if not found.missing and found.kind != KIND), None)
+    return next((found.kind for found in availabilities if not found.missing and found.kind != KIND), None)
 
 
 def _users(titles: Sequence[str], rows: Sequence["Found"]) -> str:

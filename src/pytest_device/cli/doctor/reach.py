@@ -57,7 +57,7 @@ def check_service(url: str, token: str, *, limit_seconds: float = LIMIT_SECONDS)
     except ConfigError as error:
         yield fail(_NAME, *_cause_and_fix(error))
         return
-    yield _judged(_answer(url, token, limit_seconds), f"{url} through the proxy {proxy}" if proxy else url)
+    yield _finding_for(_answer(url, token, limit_seconds), f"{url} through the proxy {proxy}" if proxy else url)
 
 
 def _cause_and_fix(error: ConfigError) -> tuple[str, str]:
@@ -85,7 +85,7 @@ def _answer(url: str, token: str, limit_seconds: float) -> DeviceError | None:
         return TransportError(f"get: timed out, no response within {limit_seconds:g} s", sent=True)
 
 
-def _judged(error: DeviceError | None, where: str) -> Finding:
+def _finding_for(error: DeviceError | None, where: str) -> Finding:
     text = f"{where}: {error}"
     match error:
         case None:

@@ -42,7 +42,7 @@ _FIXES: Final[Mapping[type[DeviceError], str]] = {
 }
 
 
-class _Narrator:
+class _ProgressPrinter:
     """Prints the session's events to standard error, since a boot takes minutes."""
 
     def event(self, event: "Event") -> None:
@@ -61,7 +61,7 @@ def check_rent(settings: Settings) -> Iterator[Finding]:
     """Create a session, wait until its controller responds, and stop it; yield the findings."""
     from pytest_device.sessions.events import detail_of, is_proof
 
-    reporter = _Narrator()
+    reporter = _ProgressPrinter()
     try:
         request = _request(settings)
         backend = _backend(settings, request, reporter)

@@ -66,7 +66,7 @@ def connect_directly(started: "WebDriver", url: str, policy: DriverPolicy) -> No
     """
     from appium.webdriver.appium_connection import AppiumConnection
 
-    direct = _direct_address([capability(started, name) for name in _DIRECT], urlsplit(url))
+    direct = _direct_url([capability(started, name) for name in _DIRECT], urlsplit(url))
     if direct is None:
         return
     before = started.command_executor
@@ -81,7 +81,7 @@ def capability(started: "WebDriver", name: str) -> object:
     return returned.get(name, returned.get(f"appium:{name}"))
 
 
-def address_of(started: "WebDriver") -> str:
+def url_of(started: "WebDriver") -> str:
     """Return the URL that a driver sends commands to, without credentials."""
     return str(_config_of(started).remote_server_addr)
 
@@ -126,24 +126,24 @@ def _plain(parts: SplitResult) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/")).geturl()
 
 
-def _direct_address(named: list[object], origin: SplitResult) -> str | None:
+def _direct_url(named: list[object], origin: SplitResult) -> str | None:
     """Return the URL of these parts, with the credentials of ``origin``; None if it is not usable."""
     if None in named:
         return None
     protocol, host, port, path = map(str, named)
     user = f"{origin.netloc.rpartition('@')[0]}@" if "@" in origin.netloc else ""
-    address = f"{protocol}://{user}{host}:{port}{path}"
-    if protocol not in {"https", origin.scheme} or not _is_base(address, host):
+    url = f"{protocol}://{user}{host}:{port}{path}"
+    if protocol not in {"https", origin.scheme} or not _is_base(url, host):
         _logger.warning(
             "the Appium server returned an unusable URL for direct connections: the driver keeps the first one"
         )
         return None
-    return address
+    return url
 
 
-def _is_base(address: str, host: str) -> bool:
+def _is_base(url: str, host: str) -> bool:
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         return parts.hostname == host.strip("[]").lower() and bool(parts.port) and not (parts.query or parts.fragment)
     except ValueError:
         return False

@@ -12,7 +12,7 @@ import pytest
 from pytest_device.escape import escaped
 from pytest_device.figures import counted, duration
 from pytest_device.plugin.grouping import Grouping
-from pytest_device.plugin.options import WIDTH, others_that_assign
+from pytest_device.plugin.options import WIDTH, conflicting_distribution_options
 from pytest_device.plugin.state import history_of, needs_of
 from pytest_device.redact import shown
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
@@ -125,7 +125,7 @@ def _lines(tests: Sequence[pytest.Item], config: pytest.Config, settings: Settin
         f"{counted(len(sessions), 'boot')}, at most {most_at_once} at once; about {duration(takes)} in total, "
         f"{minutes:.1f} device minutes including boots; nothing was sent"
     )
-    if others := others_that_assign(config, workers=config.stash.get(WIDTH, 0) > 0):
+    if others := conflicting_distribution_options(config, workers=config.stash.get(WIDTH, 0) > 0):
         yield f"assuming a run without {' and '.join(others)}"
     known = sum(history.test_seconds(nodeid) is not None for nodeid in nodeids)
     booted = sum(bool(history.boots(model)) for model in plan.models)

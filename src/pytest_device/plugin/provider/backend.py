@@ -57,7 +57,7 @@ class LocalBackend:
                 progress=reporter.progress,
                 types=sorted({str(request.type) for request in requests}),
                 requests=[dict(zip(_CHOOSES_DEVICE, one, strict=True)) for one in asked],
-                **settings.of_local_service(),
+                **settings.local_service_config(),
             )
             self._open.callback(service.close)
             given = {"url": service.url, "token": service.token, "log_path": str(service.log_path)}

@@ -14,7 +14,7 @@ from pytest_device.plugin.output.pause import Pause
 from pytest_device.plugin.output.terminal import Terminal
 from pytest_device.plugin.provider.backend import MAIN, Backend, LocalBackend, RemoteBackend, joined
 from pytest_device.plugin.provider.devices import Devices
-from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper, is_broken_off
+from pytest_device.plugin.provider.housekeeping import Housekeeping, Sweeper, was_interrupted
 from pytest_device.plugin.provider.lookahead import Lookahead, WholeRun
 from pytest_device.plugin.state import LOCAL, history_of, needs_of
 from pytest_device.redact import Redactor
@@ -105,7 +105,7 @@ class Connection:
     def _close_devices(self, session: pytest.Session, *, by_signal: bool) -> None:
         try:
             if self._devices:
-                self._devices.close(broken_off=is_broken_off(session, by_signal=by_signal))
+                self._devices.close(interrupted=was_interrupted(session, by_signal=by_signal))
         except Exception as error:  # noqa: BLE001  # a suite's hook failed: the run's report must still appear
             self._log.note(f"pytest_device_stopping failed at the end of the run: {type(error).__name__}: {error}")
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED

@@ -14,12 +14,12 @@ from pytest_device.errors import AppError, ConfigError, DeviceError, SessionTime
 from pytest_device.plugin.provider.factory import Factory, new_gate, wait_policy, warm_store
 from pytest_device.plugin.provider.fault import fault_of
 from pytest_device.plugin.provider.forks import ForkedJudge
-from pytest_device.plugin.provider.holds import TAKEN, Holds, Sessions, taken_by
+from pytest_device.plugin.provider.held_drivers import TAKEN, HeldDrivers, Sessions, sessions_of
 from pytest_device.plugin.provider.lookahead import Lookahead, is_forked, runs_again
 from pytest_device.plugin.provider.requirements import Plan, Requirements, note_defaults
 from pytest_device.plugin.provider.timeouts import timer_paused
 from pytest_device.plugin.state import FAILED, USES, WAITED, needs_of, note_session, providing, release_starts
-from pytest_device.sessions.breaker import BRIEFLY_SECONDS, OTHERS_SECONDS, Judge, key_of
+from pytest_device.sessions.breaker import WAIT_FOR_OTHERS_SECONDS, WAIT_WITH_DEVICE_SECONDS, Judge, key_of
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.pool import Pool
 from pytest_device.sessions.reporter import Relay
@@ -69,7 +69,7 @@ class Devices:
         self.item: pytest.Item | None = None
         """The current or last test."""
         self._plan: Plan | None = None
-        self.holds = Holds(self._keep)
+        self.held_drivers = HeldDrivers(self._keep)
         self._cleanup: Cleanup | None = None
         self.gate = new_gate(settings, redactor, judge)
         self.children = ForkedJudge(settings.start_attempts)
@@ -82,7 +82,7 @@ class Devices:
 
     def patience_seconds(self) -> float:
         """Return the seconds to wait for other workers: few while holding a session, since they may need its slot."""
-        return BRIEFLY_SECONDS if self._pool.has_any else OTHERS_SECONDS
+        return WAIT_WITH_DEVICE_SECONDS if self._pool.has_any else WAIT_FOR_OTHERS_SECONDS
 
     def acquire(
         self,
@@ -102,9 +102,9 @@ class Devices:
             if defaults:
                 self._pool.release([], lambda need: not self._requirements.is_outdated(need, plan.needs.values()))
             self._boot_ahead(plan, policy)
-            if self.holds.held and self.holds.share(item, plan.lasting):
+            if self.held_drivers.held and self.held_drivers.share(item, plan.timed_needs):
                 return self.taken(item)
-            held = self._taken(item, plan.lasting, policy)
+            held = self._taken(item, plan.timed_needs, policy)
             item.stash[TAKEN] = dict(zip(plan.needs, held, strict=True))
             for one in held:
                 if one.is_new:
@@ -114,8 +114,8 @@ class Devices:
 
     def resume(self, item: pytest.Item) -> None:
         """Give a test the session and driver held by its wider-scoped fixture, or let pytest set that up again."""
-        self.holds.resume(item, self._requirements.lasting(item, needs_of(item).values()))
-        if taken_by(item) and self._plan:
+        self.held_drivers.resume(item, self._requirements.with_test_minutes(item, needs_of(item).values()))
+        if sessions_of(item) and self._plan:
             self._boot_ahead(self._plan, self.policy())
 
     def look_ahead(self, item: pytest.Item) -> None:
@@ -128,8 +128,8 @@ class Devices:
         if not plan.ahead or self._is_forked or os.getpid() != self._pid:
             return
         with suppress(DeviceError):  # raised again when the test acquires the session
-            self._pool.expect(plan.lasting, policy)
-            self._pool.expect(plan.ahead, self.policy())
+            self._pool.prefetch(plan.timed_needs, policy)
+            self._pool.prefetch(plan.ahead, self.policy())
 
     @contextmanager
     def lease(self, arguments: Mapping[str, Any]) -> "Generator[Session]":
@@ -138,8 +138,8 @@ class Devices:
         if item is None:
             raise RuntimeError("device_lease() was called outside of tests and their fixtures")
         with providing(item), timer_paused(item):
-            need = self._requirements.of_ones_own(item, arguments)
-            (held,) = self._taken(item, self._requirements.lasting(item, [need]), self.policy())
+            need = self._requirements.unshared(item, arguments)
+            (held,) = self._taken(item, self._requirements.with_test_minutes(item, [need]), self.policy())
         try:
             yield held.session
         finally:
@@ -165,7 +165,7 @@ class Devices:
         """Take the test's sessions back: stop those that no test will need, or leave them running after a failure."""
         release_starts(item)
         keep = self._keeps(item)
-        taken = self.holds.released(taken_by(item), keep=keep)
+        taken = self.held_drivers.released(sessions_of(item), keep=keep)
         item.stash[TAKEN] = {}
         self._lookahead.done(item)
         if keep:
@@ -206,7 +206,7 @@ class Devices:
 
     def taken(self, item: pytest.Item) -> "Mapping[str, Session]":
         """Return the sessions that a test has now."""
-        return {name: held.session for name, held in taken_by(item).items()}
+        return {name: held.session for name, held in sessions_of(item).items()}
 
     def loss(self, item: pytest.Item, error: BaseException) -> DeviceError | None:
         """Check the sessions of a failed test once; return the problem with one, which is then not reused.
@@ -215,19 +215,19 @@ class Devices:
         """
         if isinstance(error, MemoryError):  # a call needs a thread, and starting one hangs without memory
             return None
-        for held in taken_by(item).values():
+        for held in sessions_of(item).values():
             if problem := fault_of(held, error):
-                if hold := self.holds.of(held):
-                    hold.is_broken = True
+                if driver := self.held_drivers.of(held):
+                    driver.is_broken = True
                 held.unusable = held.unusable or not isinstance(problem, AppError)
                 return problem
         return None
 
-    def close(self, *, broken_off: bool = False) -> None:
+    def close(self, *, interrupted: bool = False) -> None:
         """Stop all sessions except warm ones; after an interrupt, those, too."""
         if os.getpid() != self._pid:
             return
-        if broken_off and self.warm:
+        if interrupted and self.warm:
             self.warm.end()
         with suppress(StopFailedError):  # its event reports it
             self._pool.release([], lambda _need: False)
@@ -244,7 +244,7 @@ class Devices:
         except DeviceError as error:
             note_defaults(error, needs)
             for need in needs:
-                self.gate.met(key_of(need.request, need.attach or None), item.nodeid)
+                self.gate.note_affected_test(key_of(need.request, need.attach or None), item.nodeid)
             raise
         finally:
             item.stash[WAITED] = item.stash.get(WAITED, 0.0) + time.monotonic() - since

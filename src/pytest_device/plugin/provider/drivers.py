@@ -8,15 +8,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pytest_device.controllers.appium.connection import DriverPolicy, address_of
+from pytest_device.controllers.appium.connection import DriverPolicy, url_of
 from pytest_device.controllers.appium.drivers import driver
 from pytest_device.controllers.appium.options import capabilities_of, check_options
-from pytest_device.plugin.markers import ONLY
-from pytest_device.plugin.names import OF_SCOPE
+from pytest_device.plugin.markers import SINGLE
+from pytest_device.plugin.names import SCOPED_DRIVERS
 from pytest_device.plugin.output.secrets import redactor_of
 from pytest_device.plugin.project import installed_app
 from pytest_device.plugin.provider.devices import Devices
-from pytest_device.plugin.provider.holds import spend, taken_by
+from pytest_device.plugin.provider.held_drivers import mark_unusable, sessions_of
 from pytest_device.plugin.state import DRIVERS, STARTS, check_type, providing, release_starts
 from pytest_device.sessions.breaker import key_of
 from pytest_device.sessions.models import Session
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Options = AppiumOptions | Mapping[str, Any]
 
 _OPTIONS: Final = "device_appium_options"
-_DRIVING: Final = {"device_driver", "device_drivers", *OF_SCOPE}
+_DRIVING: Final = {"device_driver", "device_drivers", *SCOPED_DRIVERS}
 
 
 @contextmanager
@@ -43,8 +43,8 @@ def held(devices: Devices, fixture: str) -> "Generator[WebDriver]":
     values = item._request.getfixturevalue  # noqa: SLF001  # the test's fixtures: wider ones may not request them
     options = item.funcargs[_OPTIONS] = values(_OPTIONS)
     policy, _ = values("device_driver_policy"), values("device_sessions")
-    with started(devices, item, options, policy) as drivers, devices.holds.holding(fixture, item, drivers):
-        yield drivers[ONLY]
+    with started(devices, item, options, policy) as drivers, devices.held_drivers.holding(fixture, item, drivers):
+        yield drivers[SINGLE]
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def started(
     devices: Devices, item: pytest.Item, options: "Options | Mapping[str, Options]", policy: DriverPolicy
 ) -> "Generator[Mapping[str, WebDriver]]":
     """Start a driver on each session of a test; quit them at the end, except for those that are kept."""
-    taken = taken_by(item)
+    taken = sessions_of(item)
     drivers: dict[str, WebDriver] = {}
     with ExitStack() as stack, ExitStack() as starting:
         starting.enter_context(providing(item))
@@ -69,12 +69,12 @@ def started(
                 request=request,
                 policy=policy,
                 leave=partial(devices.leaves, one),
-                lost=partial(spend, {name: one}),  # a hanging driver must not disturb the next test
+                lost=partial(mark_unusable, {name: one}),  # a hanging driver must not disturb the next test
             )
             key = key_of(request, capabilities_of(known))  # as computed before there is a session
             with devices.gate.attempting(key, item.nodeid, starts.pop(key, None)):
                 drivers[name] = stack.enter_context(started_one)
-            _hide_address(item, one.session, drivers[name])
+            _hide_url(item, one.session, drivers[name])
         starting.close()
         item.stash[DRIVERS] = drivers
         try:
@@ -83,11 +83,11 @@ def started(
             item.stash[DRIVERS] = {}
 
 
-def _hide_address(item: pytest.Item, session: Session, one: "WebDriver") -> None:
+def _hide_url(item: pytest.Item, session: Session, one: "WebDriver") -> None:
     """Mask the URL that a driver was redirected to if its host is not the session's: it gives access to the device."""
-    address, config = address_of(one), session.remote_config
-    if isinstance(config, AppiumConfig) and urlsplit(address).hostname != urlsplit(config.appium_url).hostname:
-        redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": address, "capabilities": {}}).secrets())
+    url, config = url_of(one), session.remote_config
+    if isinstance(config, AppiumConfig) and urlsplit(url).hostname != urlsplit(config.appium_url).hostname:
+        redactor_of(item.config).add(*AppiumConfig.model_validate({"appiumUrl": url, "capabilities": {}}).secrets())
 
 
 def check_early(devices: Devices, item: pytest.Item, needs: "Mapping[str, DeviceRequirement]") -> None:

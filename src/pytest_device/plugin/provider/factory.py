@@ -37,12 +37,12 @@ class Factory:
         self._config = SessionConfig(backend.sessions(), time.monotonic, relay, problem_of, attempts, gate)
 
     def new_session(
-        self, requirement: DeviceRequirement, policy: WaitPolicy, coming: Callable[[], Sequence[DeviceRequirement]]
+        self, requirement: DeviceRequirement, policy: WaitPolicy, upcoming: Callable[[], Sequence[DeviceRequirement]]
     ) -> DeviceSession:
         """Return a session that is not created yet, polled according to the boot times of earlier equal ones."""
         if policy.learned and not policy.past_boots:
             policy = replace(policy, past_boots=self._history.boots(requirement.request.boot_key))
-        find_warm = partial(self._warm.claim, requirement, coming) if self._warm and not requirement.attach else None
+        find_warm = partial(self._warm.claim, requirement, upcoming) if self._warm and not requirement.attach else None
         return DeviceSession(requirement, policy, self._config, find_warm=find_warm)
 
     def before_stop(self, session: DeviceSession) -> None:
@@ -50,9 +50,9 @@ class Factory:
         if isinstance(session.user, pytest.Item) and not session.requirement.attach:
             session.user.ihook.pytest_device_stopping(item=session.user, device_session=session.session)
 
-    def hand_over(self, session: DeviceSession) -> str | None:
+    def keep_warm(self, session: DeviceSession) -> str | None:
         """Keep a session warm if the next run can use it; return until when, None if it cannot."""
-        return self._warm.hand_over(session) if self._warm and not session.requirement.attach else None
+        return self._warm.keep_warm(session) if self._warm and not session.requirement.attach else None
 
 
 def wait_policy(settings: Settings) -> WaitPolicy:
@@ -75,8 +75,8 @@ def warm_store(settings: Settings, backend: Backend, *, relay: Relay) -> WarmSto
     """Return the store of warm sessions, None if none are kept; report the reason if they were requested."""
     from pytest_device.controllers.health import problem_of
 
-    if settings.not_warm:
-        relay.event(Note(settings.not_warm))
+    if settings.keep_warm_ignored_because:
+        relay.event(Note(settings.keep_warm_ignored_because))
     if not (settings.keep_warm and settings.state_dir and isinstance(backend, RemoteBackend)):
         return None
     if not backend.sessions().can_keep_warm:

@@ -37,8 +37,8 @@ class ForkedJudge:
     def released(self, key: str, ticket: Ticket) -> None:
         self._breaker.released(key, ticket)
 
-    def met(self, key: str, test: str) -> None:
-        self._breaker.met(key, test)
+    def note_affected_test(self, key: str, test: str) -> None:
+        self._breaker.note_affected_test(key, test)
         self._send("met", key, test)
 
     def learn(self) -> None:
@@ -62,7 +62,7 @@ class ForkedJudge:
             case ["failed", key, *cause, is_final]:
                 self._breaker.failed(key, ("", -1), Cause(*cause), is_final=is_final)
             case ["met", key, test]:
-                self._breaker.met(key, test)
+                self._breaker.note_affected_test(key, test)
             case [_, key]:
                 self._breaker.ready(key, ("", -1))
             case _:

@@ -80,7 +80,7 @@ class Housekeeping:
 
         Stops are retried until ``until``, on the monotonic clock. ``by_signal``: whether a signal ended the run.
         """
-        leaves_warm = not is_broken_off(session, by_signal=by_signal)
+        leaves_warm = not was_interrupted(session, by_signal=by_signal)
         receipt = self._terminal.receipt
         tried = self._settled(self.run, until, leaves_warm=leaves_warm) if self.run else set[str]()
         if others:
@@ -114,7 +114,7 @@ class Housekeeping:
         return {event.session.session_id for event in events}
 
 
-def is_broken_off(session: pytest.Session, *, by_signal: bool) -> bool:
+def was_interrupted(session: pytest.Session, *, by_signal: bool) -> bool:
     """Return whether a run was interrupted: then it keeps no sessions warm.
 
     ``-x`` and ``--stepwise`` don't count as interruption, since another run soon follows.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
-from pytest_device.plugin.state import FAILED, NOT_LEFT, is_fresh, needs_of, planned
+from pytest_device.plugin.state import FAILED, NOT_REMAINING, is_unshared, need_counts, needs_of
 from pytest_device.scheduling.estimates import BOOT_SECONDS, PLAIN_SECONDS, TEST_SECONDS
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_device.sessions.requirement import DeviceRequirement
 
 
-_SAYING_MORE: Final = ("device_request_defaults", "device_wait_policy")
+_COMPLETING_FIXTURES: Final = ("device_request_defaults", "device_wait_policy")
 """Fixtures that a suite may override."""
 
 
@@ -63,7 +63,7 @@ class WholeRun:
             self._next_new[place] = place + 1 if is_new else self._next_new[place + 1]
 
     def _count(self, item: pytest.Item, sign: int) -> None:
-        for need, count in planned(item).items():
+        for need, count in need_counts(item).items():
             self._left[need][count] += sign
 
     def _seconds(self, item: pytest.Item) -> float:
@@ -75,8 +75,8 @@ class WholeRun:
         return self.history.test_seconds(item.nodeid) is None
 
     def done(self, item: pytest.Item) -> None:
-        if not item.stash.get(NOT_LEFT, False):
-            item.stash[NOT_LEFT] = True
+        if not item.stash.get(NOT_REMAINING, False):
+            item.stash[NOT_REMAINING] = True
             self._count(item, -1)
 
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
@@ -87,10 +87,10 @@ class WholeRun:
         """Yield the next test with other devices if it begins before they can be ready."""
         place = self._places.get(item, len(self._items) - 1)
         following = self._next_new[place]
-        if following < len(self._items) and not is_fresh(self._items[following]) and self._is_near(place, following):
+        if following < len(self._items) and not is_unshared(self._items[following]) and self._is_near(place, following):
             yield self._items[following]
         for _ in range(self._prefetch):
-            if following == len(self._items) or not is_fresh(self._items[following]):
+            if following == len(self._items) or not is_unshared(self._items[following]):
                 return
             yield self._items[following]
             following = self._next_new[following]
@@ -116,17 +116,17 @@ def may_be_skipped(item: pytest.Item) -> bool:
     return any(item.iter_markers("skip")) or any(item.iter_markers("skipif"))
 
 
-def says_more(item: pytest.Item) -> bool:
+def is_completed_by_fixtures(item: pytest.Item) -> bool:
     """Return whether the suite's fixtures change the test's request, or the wait for it, at run time."""
     info = getattr(item, "_fixtureinfo", None)
     definitions: Mapping[str, Sequence[object]] = info.name2fixturedefs if info else {}
-    return any(len(definitions.get(name, ())) > 1 for name in _SAYING_MORE)
+    return any(len(definitions.get(name, ())) > 1 for name in _COMPLETING_FIXTURES)
 
 
 def runs_again(item: pytest.Item) -> bool:
     """Return whether pytest-rerunfailures may run a test again, on the devices that it shares."""
     plugin = item.config.pluginmanager.get_plugin("rerunfailures")
     attempt: int = getattr(item, "execution_count", 0)
-    if not (plugin and attempt and item.stash.get(FAILED, False)) or is_fresh(item):
+    if not (plugin and attempt and item.stash.get(FAILED, False)) or is_unshared(item):
         return False
     return bool(attempt <= (plugin.get_reruns_count(item) or 0))

@@ -10,8 +10,8 @@ import pytest
 from pytest_device.errors import ConfigError, DeviceError, InvalidRequestError
 from pytest_device.options import Options
 from pytest_device.plugin.markers import Names, devices_of, need_of, platforms_of
-from pytest_device.plugin.provider.lookahead import Lookahead, may_be_skipped, says_more
-from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_LEFT, needs_of
+from pytest_device.plugin.provider.lookahead import Lookahead, is_completed_by_fixtures, may_be_skipped
+from pytest_device.plugin.state import ARGUMENTS, NEEDS, NOT_REMAINING, needs_of
 from pytest_device.scheduling.sizing import needed_minutes
 from pytest_device.sessions.request import SHARING
 from pytest_device.sessions.requirement import DeviceRequirement
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
 
     item: pytest.Item
     needs: Mapping[str, DeviceRequirement]
-    lasting: Sequence[DeviceRequirement]
+    timed_needs: Sequence[DeviceRequirement]
     """The same needs, for sessions that last as long as the test is known to take."""
     ahead: Sequence[DeviceRequirement]
 
@@ -55,7 +55,7 @@ class Requirements:
             one = item.stash[ARGUMENTS].items()
             planned = {name: need_of(item, arguments, self._settings, self._names) for name, arguments in one}
             item.stash[NEEDS] = planned
-            item.stash[NOT_LEFT] = True
+            item.stash[NOT_REMAINING] = True
         if not isinstance(cast("object", defaults), Mapping):  # a suite's fixture may return anything
             raise ConfigError(
                 f"device_request_defaults returned {defaults!r}; it must return a mapping of marker arguments"
@@ -75,7 +75,7 @@ class Requirements:
         self._planned |= {needs[name]: planned[name] for name in needs}
         return needs
 
-    def of_ones_own(self, item: pytest.Item, arguments: Mapping[str, Any]) -> DeviceRequirement:
+    def unshared(self, item: pytest.Item, arguments: Mapping[str, Any]) -> DeviceRequirement:
         """Return the need for an unshared session; raises ConfigError."""
         if wrong := sorted(set(SHARING).intersection(arguments)):
             raise ConfigError(f"device_lease() sessions are never shared: remove {' and '.join(wrong)}")
@@ -96,15 +96,15 @@ class Requirements:
 
     def plan(self, item: pytest.Item, needs: Mapping[str, DeviceRequirement], lookahead: Lookahead) -> Plan:
         """Return the needs to boot for a test, and during it for later ones."""
-        lasting = self.lasting(item, needs.values())
-        wanted = Counter(lasting)
+        timed_needs = self.with_test_minutes(item, needs.values())
+        wanted = Counter(timed_needs)
         known = len(wanted)
         for following in lookahead.upcoming(item):
-            if not may_be_skipped(following) and not says_more(following):
-                wanted |= Counter(self.lasting(following, needs_of(following).values()))
-        return Plan(item, needs, lasting, list(wanted.elements()) if len(wanted) > known else ())
+            if not may_be_skipped(following) and not is_completed_by_fixtures(following):
+                wanted |= Counter(self.with_test_minutes(following, needs_of(following).values()))
+        return Plan(item, needs, timed_needs, list(wanted.elements()) if len(wanted) > known else ())
 
-    def lasting(self, item: pytest.Item, needs: Iterable[DeviceRequirement]) -> list[DeviceRequirement]:
+    def with_test_minutes(self, item: pytest.Item, needs: Iterable[DeviceRequirement]) -> list[DeviceRequirement]:
         """Return needs whose sessions last at least as long as the test is known to take."""
         seconds = self._history.test_seconds(item.nodeid)
         limits = ((need, need.request.max_duration_minutes or DURATION_MAX_MINUTES) for need in needs)

@@ -6,7 +6,7 @@ from typing import Final
 
 from pytest_device.scheduling.test_plan import TestPlan
 
-_TRAPS: Final = {
+_COSTS: Final = {
     "each": "runs every test on every worker, each with its own devices",
     "load": "assigns tests in order, so workers change devices: about 1.5 times the duration and cost",
     "loadscope": "keeps modules and classes on one worker, whatever their devices: about 1.5 times the duration",
@@ -16,11 +16,11 @@ _TRAPS: Final = {
 """By the value of ``--dist``; measured by benchmarks/makespan.py."""
 
 
-def trap(dist: str, plan: TestPlan, nodeids: Sequence[str]) -> str:
+def dist_cost(dist: str, plan: TestPlan, nodeids: Sequence[str]) -> str:
     """Return the cost of a ``--dist`` value for these tests, empty if there is none."""
     if dist == "loadgroup" and not _has_groups(plan, nodeids):
         dist = "load"
-    return _TRAPS.get(dist, "") if _is_true(dist, plan) else ""
+    return _COSTS.get(dist, "") if _is_true(dist, plan) else ""
 
 
 def _is_true(dist: str, plan: TestPlan) -> bool:
@@ -29,9 +29,9 @@ def _is_true(dist: str, plan: TestPlan) -> bool:
         case "each" | "loadgroup":
             return plan.has_devices()
         case "load":
-            return sum(bool(group.needs) and not group.is_fresh for group in plan.groups) > 1
+            return sum(bool(group.needs) and not group.is_unshared for group in plan.groups) > 1
         case _:  # an unshared module or class stays on one worker anyway
-            return sum(bool(group.needs) and group.is_spread for group in plan.groups) > 1
+            return sum(bool(group.needs) and group.is_shareable for group in plan.groups) > 1
 
 
 def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
@@ -42,7 +42,7 @@ def _has_groups(plan: TestPlan, nodeids: Sequence[str]) -> bool:
     )
 
 
-class Left:
+class RemainingNeeds:
     """The needs of the tests that have not started."""
 
     def __init__(self, plan: TestPlan, nodeids: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ class WorkerChannel:
             case ("failed", str(key), int(number), str(verdict), str(text), bool(is_final)):
                 self._breaker.failed(key, (self._name, number), Cause(verdict, text), is_final=is_final)
             case ("met", str(key), str(test)):
-                self._breaker.met(key, test)
+                self._breaker.note_affected_test(key, test)
             case _:
                 self.pid, self._plan, self.shard = message
 

@@ -44,7 +44,7 @@ class RemoteJudge:
     def released(self, key: str, ticket: Ticket) -> None:
         self._send("released", key, ticket[1])
 
-    def met(self, key: str, test: str) -> None:
+    def note_affected_test(self, key: str, test: str) -> None:
         self._send("met", key, test)
 
     def _send(self, *message: Any) -> bool:

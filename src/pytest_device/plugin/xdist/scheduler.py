@@ -129,7 +129,7 @@ class DeviceScheduling(LoadScheduling):
         if self._dispatcher is None or self.collection is None:
             super().mark_test_pending(item)
             return
-        self._dispatcher.put_back(self.collection.index(item))
+        self._dispatcher.requeue(self.collection.index(item))
         self._assign()
 
     def remove_node(self, node: "WorkerController") -> str | None:
@@ -140,6 +140,6 @@ class DeviceScheduling(LoadScheduling):
         pending: Sequence[int] = self.node2pending.pop(node)
         undone = self._dispatcher.remove_worker(node)
         if undone and not pending:  # it never received its tests
-            self._dispatcher.put_back(undone[0])
+            self._dispatcher.requeue(undone[0])
         self._assign()
         return self.collection[pending[0]] if pending else None

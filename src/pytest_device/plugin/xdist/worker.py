@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from pytest_device.plugin.shard import SHARD_LINE
-from pytest_device.plugin.state import history_of, is_fresh, needs_of, planned
+from pytest_device.plugin.state import history_of, is_unshared, need_counts, needs_of
 from pytest_device.plugin.xdist.channel import ANSWER, ASSIGNED, CHANNEL, Channel
 from pytest_device.plugin.xdist.judge import RemoteJudge
 from pytest_device.scheduling.test_plan import TestPlan
@@ -109,16 +109,16 @@ class WorkerLookahead:
     def needed_at_once(self, need: "DeviceRequirement", nextitem: pytest.Item | None) -> float:
         """Return the number for pending tests; without assignments, use the next test and the needs that are over."""
         if self._pending is not None:
-            return max((planned(item)[need] for item in self._following()), default=0)
+            return max((need_counts(item)[need] for item in self._following()), default=0)
         if nextitem is None:
             return 0
         if need.sharing_key == Share.RUN and not self._is_limited and self._needs.get(need) not in self._over:
             return inf
-        return planned(nextitem)[need]
+        return need_counts(nextitem)[need]
 
     def upcoming(self, item: pytest.Item) -> Iterator[pytest.Item]:
         """Yield the next pending test with other devices."""
         mine = needs_of(item)
         others = [one for one in self._following() if needs_of(one) and one is not item and needs_of(one) != mine]
-        yield from islice(others, 1 if others and not is_fresh(others[0]) else 0)
-        yield from islice(takewhile(is_fresh, others), self._prefetch)
+        yield from islice(others, 1 if others and not is_unshared(others[0]) else 0)
+        yield from islice(takewhile(is_unshared, others), self._prefetch)

@@ -13,8 +13,8 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.devices.cdp import Connection
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.journal import Journal
-from pytest_device.service.runners.processes import carry_through
+from pytest_device.service.runners.output_tail import OutputTail
+from pytest_device.service.runners.processes import finish_despite_cancellation
 from pytest_device.service.runners.program import EndedError, Program, short_directory
 
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -122,7 +122,7 @@ async def browsing(
         try:
             yield browser
         finally:
-            await carry_through(_end(browser))
+            await finish_despite_cancellation(_end(browser))
 
 
 async def _with_retry(start: Callable[[], Awaitable[Browser]], log: Log) -> Browser:
@@ -147,7 +147,7 @@ async def _started(command: Sequence[str | Path], directory: Path, environ: Mapp
         process = await guard.start(command, directory=directory, environ=environ, piped=True)
     except OSError as error:
         raise ControllerError(f"{executable} cannot be run: {error.strerror}") from error
-    return Program.reading("the browser", process, Journal(dropped=_NOISE))
+    return Program.reading("the browser", process, OutputTail(dropped=_NOISE))
 
 
 async def _answering(program: Program, limit_seconds: float) -> Browser:
@@ -167,7 +167,7 @@ async def _answering(program: Program, limit_seconds: float) -> Browser:
     try:
         await program.ready(answered, limit_seconds)
     except BaseException:
-        await carry_through(_end(browser))
+        await finish_despite_cancellation(_end(browser))
         raise
     return browser
 

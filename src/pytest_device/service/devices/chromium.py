@@ -128,7 +128,7 @@ class Chromium:
         return {name: states.get(name, AppState.NOT_RUNNING) for name in self._apps}
 
     async def screenshot(self) -> bytes:
-        return await (await self._tabs.front()).picture()
+        return await (await self._tabs.front()).screenshot()
 
     async def tap(self, x: float, y: float) -> None:
         """Tap a point of the screen; while a dialog is open, any tap accepts it."""
@@ -139,7 +139,7 @@ class Chromium:
         return self._tabs.screen.orientation
 
     async def rotate(self, orientation: Orientation) -> None:
-        await self._tabs.hold(orientation)
+        await self._tabs.rotate(orientation)
 
     async def ended(self) -> str:
         """Wait until the browser exits or its home screen crashes; return the reason. Apps may crash."""

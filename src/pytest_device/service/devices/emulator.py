@@ -14,7 +14,7 @@ from typing import Final
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
-from pytest_device.service.devices.found import Found, Listed, Wanted
+from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
 from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.command import ask, last_line
@@ -29,15 +29,15 @@ _LAUNCHER: Final = "android.intent.category.LAUNCHER"
 _ROTATIONS: Final[Mapping[Orientation, str]] = {"PORTRAIT": "0", "LANDSCAPE": "1"}
 
 
-async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
+async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Found:
     """Find the running devices, or the named one."""
     adb = shutil.which("adb", path=_search_path(environ, "platform-tools"))
     if adb is None:
         return Found(KIND, missing="adb is not on PATH", fix=_FIX)
     try:
         devices = parse(await ask([adb, "devices", "-l"], environ=environ))
-        if wanted.avd:
-            return await _named(wanted.avd, devices, Path(adb), environ)
+        if preference.avd:
+            return await _named(preference.avd, devices, Path(adb), environ)
     except (ConfigError, ControllerError) as error:
         return Found(KIND, missing=f"adb devices -l: {error}", fix=_FIX)
     if not devices:
@@ -45,7 +45,7 @@ async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
     return Found(KIND, devices, Path(adb))
 
 
-async def _named(avd: str, devices: Sequence[Listed], adb: Path, environ: Mapping[str, str]) -> Found:
+async def _named(avd: str, devices: Sequence[ConnectedDevice], adb: Path, environ: Mapping[str, str]) -> Found:
     """Return the emulator of an Android Virtual Device: running, or to be started."""
     tools = [(one, Tool(adb, ("-s", one.udid), environ)) for one in devices if one.udid.startswith("emulator-")]
     up = [one for one, tool in tools if (await tool.ask("emu", "avd", "name")).splitlines()[:1] == [avd]]
@@ -62,11 +62,13 @@ async def _named(avd: str, devices: Sequence[Listed], adb: Path, environ: Mappin
     return Found(KIND, program=adb, to_start=avd, starter=Path(starter))
 
 
-def parse(printed: str) -> Sequence[Listed]:
+def parse(printed: str) -> Sequence[ConnectedDevice]:
     """Parse `adb devices -l`. A device's names are its serial number, product, model and device."""
     rows = [line.split() for line in printed.splitlines()]
     return [
-        Listed.of(row[0], *(word.partition(":")[2] for word in row[2:] if re.match("product:|model:|device:", word)))
+        ConnectedDevice.of(
+            row[0], *(word.partition(":")[2] for word in row[2:] if re.match("product:|model:|device:", word))
+        )
         for row in rows
         if len(row) > 1 and row[1] == _READY
     ]

@@ -17,7 +17,7 @@ class BusyError(ControllerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DevicePreference:
     """The user's choice of devices on this machine.
 
     ``real_only``: no browser replaces a device. ``avd`` and ``simulator`` name the only emulator and simulator to use,
@@ -30,14 +30,14 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ConnectedDevice:
     """A running real device, emulator or simulator. Requests may use any of ``names``, see ``plain``."""
 
     udid: str
     names: frozenset[str]
 
     @classmethod
-    def of(cls, udid: str, *names: str) -> "Listed":
+    def of(cls, udid: str, *names: str) -> "ConnectedDevice":
         """Return a device with its ID and these names."""
         return cls(udid, frozenset(plain(name) for name in (udid, *names)))
 
@@ -52,7 +52,7 @@ class Found:
     """
 
     kind: str
-    devices: Sequence[Listed] = ()
+    devices: Sequence[ConnectedDevice] = ()
     program: Path | None = None
     chromedriver: Path | None = None
     appium_home: Path | None = None

@@ -13,7 +13,7 @@ from pytest_device.service.apps.site import serving
 from pytest_device.service.devices import browsers, chromium, emulator, fake, profiles, simulator
 from pytest_device.service.devices.base import Device
 from pytest_device.service.devices.choice import FORCED, Choice, choose, usable
-from pytest_device.service.devices.found import BusyError, Found, Wanted, with_driver
+from pytest_device.service.devices.found import BusyError, DevicePreference, Found, with_driver
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.devices.starting import Starter
 from pytest_device.service.logs import Log
@@ -39,7 +39,7 @@ class Machine:
     home: Path
     cache_dir: Path | None = None
     built_for: str = field(default_factory=browsers.hardware)
-    wanted: Wanted = field(default_factory=Wanted)
+    preference: DevicePreference = field(default_factory=DevicePreference)
 
     @property
     def for_tools(self) -> Mapping[str, str]:
@@ -58,12 +58,12 @@ class Kind:
 
 
 def _real(
-    listed: Callable[[Mapping[str, str], Wanted], Awaitable[Found]], package: str
+    listed: Callable[[Mapping[str, str], DevicePreference], Awaitable[Found]], package: str
 ) -> Callable[[Machine, SessionType], Awaitable[Found]]:
     """Return a function that finds real devices; for Appium, it requires the user's driver in ``package``."""
 
     async def find(machine: Machine, session_type: SessionType) -> Found:
-        found = await listed(machine.for_tools, machine.wanted)
+        found = await listed(machine.for_tools, machine.preference)
         if session_type is not SessionType.APPIUM:  # other controllers bring their own drivers
             return found
         return with_driver(found, Path(machine.environ.get("APPIUM_HOME") or machine.home / ".appium"), package)
@@ -95,7 +95,7 @@ async def availability(platform: Platform, session_type: SessionType, machine: M
         await kind.find(machine, session_type)
         for kind in KINDS
         if platform in kind.platforms and session_type in kind.types
-        if not (machine.wanted.real_only and kind.name in FORCED)
+        if not (machine.preference.real_only and kind.name in FORCED)
     ]
 
 
@@ -103,7 +103,7 @@ class Devices:
     """The devices of this machine; each is borrowed by one session at a time.
 
     ``environ`` is the environment of a session's programs; ``toolbox`` installs a missing browser, ``serve`` serves a
-    web build. Devices that are ``wanted`` are started for the first session; ``close`` stops them.
+    web build. Devices that ``preference`` names are started for the first session; ``close`` stops them.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class Devices:
         log: Log,
         toolbox: Toolbox | None = None,
         serve: Callable[[Path], AbstractAsyncContextManager[str]] = serving,
-        wanted: Wanted = Wanted(),  # noqa: B008  # frozen
+        preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         handover_seconds: float = HANDOVER_SECONDS,
     ) -> None:
-        self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None, wanted=wanted)
+        self._machine = Machine(environ, home, toolbox.cache_dir if toolbox else None, preference=preference)
         self._handover_seconds = handover_seconds
         self._starter = Starter(self._machine.for_tools, guard)
         self._toolbox = toolbox
@@ -144,8 +144,8 @@ class Devices:
         Raises BusyError while another session uses it.
         """
         try:
-            founds, _ = await self._find(request)
-            self._choice(founds, request)
+            availabilities, _ = await self._find(request)
+            self._choice(availabilities, request)
         except BusyError:
             raise
         except ControllerError as error:
@@ -154,18 +154,18 @@ class Devices:
 
     async def _find(self, request: Mapping[str, Any]) -> tuple[Sequence[Found], Found]:
         platform = Platform(request["platform"])
-        founds = await availability(platform, _type(request), self._machine)
-        return founds, usable(founds, platform, request.get("deviceIdentifier"))
+        availabilities = await availability(platform, _type(request), self._machine)
+        return availabilities, usable(availabilities, platform, request.get("deviceIdentifier"))
 
-    def _choice(self, founds: Sequence[Found], request: Mapping[str, Any]) -> Choice:
-        return choose(founds, Platform(request["platform"]), request.get("deviceIdentifier"), self._taken)
+    def _choice(self, availabilities: Sequence[Found], request: Mapping[str, Any]) -> Choice:
+        return choose(availabilities, Platform(request["platform"]), request.get("deviceIdentifier"), self._taken)
 
     async def _up(self, request: Mapping[str, Any], note: Log) -> tuple[Sequence[Found], Found]:
         """Find the devices for a request, after starting the one that the user named."""
         async with self._starter.one_at_a_time:
-            founds, found = await self._find(request)
+            availabilities, found = await self._find(request)
             if not found.to_start:
-                return founds, found
+                return availabilities, found
             await self._starter.start(found, note)
             return await self._find(request)
 
@@ -177,9 +177,9 @@ class Devices:
         """Choose the device once it is free: a session that has ended may still be restoring it."""
         until = time.monotonic() + self._handover_seconds
         while True:
-            founds, _ = await self._up(request, note)
+            availabilities, _ = await self._up(request, note)
             try:
-                return founds, self._choice(founds, request)
+                return availabilities, self._choice(availabilities, request)
             except BusyError:
                 if time.monotonic() >= until:
                     raise
@@ -201,12 +201,12 @@ class Devices:
         browser cannot be installed, OSError if its directories cannot be created.
         """
         platform, identifier, note = Platform(request["platform"]), request.get("deviceIdentifier"), log or self._log
-        founds, choice = await self._free(request, note)
+        availabilities, choice = await self._free(request, note)
         async with self._reserved(choice):
             await self._install(choice.found, request, note)
             async with self._opened(choice, platform, identifier, directory, note) as device:
                 kind = f"{device.kind}: {_named(choice.found)}" if device.kind == chromium.KIND else device.kind
-                note(f"device: {device.name} ({kind}){_others(founds, choice.found)}")
+                note(f"device: {device.name} ({kind}){_others(availabilities, choice.found)}")
                 yield device
 
     @asynccontextmanager
@@ -225,7 +225,7 @@ class Devices:
         if choice.device:
             return self._borrowed(choice.device.udid, found, directory)
         if found.kind == chromium.KIND and found.program:
-            profile = profiles.chosen(platform, None if plain(identifier or "") == chromium.KIND else identifier)
+            profile = profiles.find_profile(platform, None if plain(identifier or "") == chromium.KIND else identifier)
             return chromium.booted(
                 profile,
                 programs=(found.program, found.chromedriver),
@@ -244,9 +244,11 @@ class Devices:
         return simulator.borrow(udid, found, environ=environ, directory=directory, log=self._log)
 
 
-def _others(founds: Sequence[Found], used: Found) -> str:
+def _others(availabilities: Sequence[Found], used: Found) -> str:
     """Return why the preferred kinds were not usable."""
-    lacking = [f"no {found.kind}: {found.missing}" for found in founds[: founds.index(used)] if found.missing]
+    lacking = [
+        f"no {found.kind}: {found.missing}" for found in availabilities[: availabilities.index(used)] if found.missing
+    ]
     return f"; {'; '.join(lacking)}" if lacking else ""
 
 

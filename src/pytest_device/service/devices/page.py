@@ -21,7 +21,7 @@ _DRAWN_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 2.0
 """Maximum seconds for unloading a page."""
 
-_PICTURE_TRIES: Final = 5
+_SCREENSHOT_TRIES: Final = 5
 _DRAW_SECONDS: Final = 0.5
 _JPEG_QUALITY: Final = 80
 _TOUCHES: Final = 5
@@ -178,15 +178,15 @@ class Page:
             which = {name: cookie[name] for name in ("name", "domain", "path")}
             await self.call("Network.deleteCookies", which)
 
-    async def picture(self) -> bytes:
+    async def screenshot(self) -> bytes:
         """Return a screenshot of the page as JPEG."""
         async with self._going:  # screenshots are impossible during navigation
-            for _ in range(_PICTURE_TRIES):
-                if picture := await self._captured():
-                    return picture
+            for _ in range(_SCREENSHOT_TRIES):
+                if screenshot := await self._captured():
+                    return screenshot
         raise ControllerError("no screenshot of the page: it navigated each time")
 
-    async def hold(self, screen: Screen) -> None:
+    async def rotate(self, screen: Screen) -> None:
         """Rotate the page's screen."""
         await self._drawn("Emulation.setDeviceMetricsOverride", screen.metrics())
 

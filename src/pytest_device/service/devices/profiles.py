@@ -107,7 +107,7 @@ def plain(name: str) -> str:
     return re.sub(r"[\W_]+", " ", name.lower()).strip()
 
 
-def chosen(platform: Platform, identifier: str | None) -> Profile:
+def find_profile(platform: Platform, identifier: str | None) -> Profile:
     """Return the phone with this name, or the platform's default. Raises RequestError for an unknown name. Ours."""
     phones = [profile for profile in PROFILES if profile.platform is platform]
     if identifier is None:

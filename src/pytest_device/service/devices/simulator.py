@@ -12,7 +12,7 @@ from typing import Any, Final
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.apps.base import App
 from pytest_device.service.devices.base import AppState, Orientation, Tools, capabilities
-from pytest_device.service.devices.found import Found, Listed, Wanted
+from pytest_device.service.devices.found import ConnectedDevice, DevicePreference, Found
 from pytest_device.service.devices.profiles import plain
 from pytest_device.service.devices.tool import INSTALL_SECONDS, Borrowed, Tool, borrowed
 from pytest_device.service.logs import Log
@@ -28,18 +28,18 @@ FIRST_BUILD_MS: Final = 480_000
 _CANNOT: Final = "simctl has no command for it; the session's controller may support it"
 
 
-async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
+async def listed(environ: Mapping[str, str], preference: DevicePreference) -> Found:
     """Find the booted simulators, or the named one."""
     xcrun = shutil.which("xcrun", path=environ.get("PATH", ""))
     if xcrun is None:
         return Found(KIND, missing="xcrun is not on PATH", fix=_FIX)
-    query = _ALL if wanted.simulator else _LIST
+    query = _ALL if preference.simulator else _LIST
     command = f"xcrun {' '.join(query)}"
     try:
         printed = await ask([xcrun, *query], environ=environ)
         devices = parse(printed)
-        if wanted.simulator:
-            return _named(wanted.simulator, parse(printed, booted=False), devices, Path(xcrun))
+        if preference.simulator:
+            return _named(preference.simulator, parse(printed, booted=False), devices, Path(xcrun))
     except (ConfigError, ValueError, KeyError) as error:
         return Found(KIND, missing=f"{command}: {error}", fix=_FIX)
     if not devices:
@@ -47,7 +47,7 @@ async def listed(environ: Mapping[str, str], wanted: Wanted) -> Found:
     return Found(KIND, devices, Path(xcrun))
 
 
-def _named(name: str, known: Sequence[Listed], booted: Sequence[Listed], xcrun: Path) -> Found:
+def _named(name: str, known: Sequence[ConnectedDevice], booted: Sequence[ConnectedDevice], xcrun: Path) -> Found:
     """Return the simulator with this name, booted or to be started; of several, the one with the newest system."""
     fitting = [one for one in known if plain(name) in one.names]
     if not fitting:
@@ -58,11 +58,11 @@ def _named(name: str, known: Sequence[Listed], booted: Sequence[Listed], xcrun: 
     return Found(KIND, program=xcrun, to_start=fitting[-1].udid)
 
 
-def parse(printed: str, *, booted: bool = True) -> Sequence[Listed]:
+def parse(printed: str, *, booted: bool = True) -> Sequence[ConnectedDevice]:
     """Parse `xcrun simctl list devices -j`. A simulator's names are its UDID and its name."""
     runtimes: Mapping[str, Sequence[Mapping[str, Any]]] = json.loads(printed)["devices"]
     return [
-        Listed.of(simulator["udid"], simulator["name"])
+        ConnectedDevice.of(simulator["udid"], simulator["name"])
         for runtime, simulators in runtimes.items()
         if ".iOS-" in runtime
         for simulator in simulators

@@ -12,8 +12,8 @@ from pytest_device.service.devices.found import Found
 from pytest_device.service.devices.tool import Tool
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.journal import Journal
-from pytest_device.service.runners.processes import carry_through, remove
+from pytest_device.service.runners.output_tail import OutputTail
+from pytest_device.service.runners.processes import finish_despite_cancellation, remove
 from pytest_device.service.runners.program import Program
 
 BOOT_SECONDS: Final = 300.0
@@ -60,10 +60,10 @@ class Starter:
         directory = Path(tempfile.mkdtemp(prefix="pytest-device-emulator-"))  # the guard removes it
         try:
             process = await self._guard.start(command, directory=directory, environ=self._environ)
-            program = Program.reading(f"emulator -avd {found.to_start}", process, Journal())
+            program = Program.reading(f"emulator -avd {found.to_start}", process, OutputTail())
             await program.ready(lambda: _booted(tool), BOOT_SECONDS)
         except BaseException as error:
-            await carry_through(asyncio.to_thread(remove, [directory]))
+            await finish_despite_cancellation(asyncio.to_thread(remove, [directory]))
             if isinstance(error, OSError):
                 raise ControllerError(f"{found.starter} cannot be run: {error.strerror}") from error
             raise

@@ -83,11 +83,11 @@ class Tabs:
         """Return the targets of the open pages, the one in front first."""
         return [page.target for page in reversed(self._pages.values())]
 
-    async def hold(self, orientation: Orientation) -> None:
+    async def rotate(self, orientation: Orientation) -> None:
         """Rotate the screen of all pages, including later ones."""
         self.screen = replace(self.screen, orientation=orientation)
         for page in await self._open():
-            await page.hold(self.screen)
+            await page.rotate(self.screen)
 
     async def close_others(self) -> None:
         """Close all pages except the first."""

@@ -17,8 +17,8 @@ from pytest_device.redact import Redactor
 from pytest_device.service.devices.base import Device
 from pytest_device.service.lifecycle import Session
 from pytest_device.service.page import document, parts
-from pytest_device.service.peers import IS_SHOWN, NoOtherUsers
-from pytest_device.service.replies import spelled, timestamp
+from pytest_device.service.peers import IS_SHOWN, SameUserOnly
+from pytest_device.service.replies import timestamp, to_document
 from pytest_device.service.sessions import Sessions
 from pytest_device.spec import Status
 
@@ -29,7 +29,7 @@ _FILES: Final = Path(__file__).parent
 def routes(sessions: Sessions, base_url: str, find: Callable[[str], Session]) -> Sequence[BaseRoute]:
     """Return the routes; ``find`` returns a session by ID or raises RefusalError."""
     pages = _Pages(sessions, base_url, find)
-    route = partial(Route, middleware=[Middleware(NoOtherUsers)])
+    route = partial(Route, middleware=[Middleware(SameUserOnly)])
     return (
         document.files("page", _FILES, "style.css", "live.js", "session.js", "index.js"),
         route("/", pages.index, methods=["GET"]),
@@ -60,7 +60,7 @@ class _Pages:
     async def facts(self, request: Request) -> Response:
         """Return the page's content for programs: the session without connection details, and its timeline."""
         session = self._of(request)
-        facts = spelled(session, self._base_url, None)
+        facts = to_document(session, self._base_url, None)
         del facts["remoteConfig"], facts["applicationArchiveUrl"]  # may hold a secret
         entries = parts.entries_of(session, self._sessions.runner.log_entries(session.id))
         shown = [{"at": timestamp(entry.at), "text": entry.text} for entry in entries]

@@ -67,12 +67,14 @@ class _Preview:
         session = self._session(request)
         device = self._device(session)
         try:
-            picture = await self._screens.picture(session.id, device) if device else self._screens.last(session.id)
+            screenshot = (
+                await self._screens.screenshot(session.id, device) if device else self._screens.last(session.id)
+            )
         except ControllerError as error:
             raise _refused(503, error) from error
-        if picture is None:
+        if screenshot is None:
             return Response(status_code=204, headers=document.HEADERS)
-        response = Response(picture.data, media_type=picture.media_type, headers=document.HEADERS)
+        response = Response(screenshot.data, media_type=screenshot.media_type, headers=document.HEADERS)
         return document.unless_known(request, response)
 
     async def tap(self, request: Request) -> Response:

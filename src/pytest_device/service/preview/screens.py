@@ -22,7 +22,7 @@ _KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/j
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Screenshot:
     """A screenshot as the device encoded it."""
 
     data: bytes
@@ -34,8 +34,8 @@ class _Screen:
     """A device's last screenshot, or the reason why there is none, and when (by the clock) the next is due."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    last: Picture | ControllerError | None = None
-    shown: Picture | None = None
+    last: Screenshot | ControllerError | None = None
+    shown: Screenshot | None = None
     """The last successful screenshot."""
     due: float = 0.0
     changed: bool = True
@@ -48,22 +48,22 @@ class Screens:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._screens: dict[str, _Screen] = {}
-        self._kept: dict[str, Picture] = {}
+        self._kept: dict[str, Screenshot] = {}
         """The last screenshots of ended sessions."""
 
-    async def picture(self, session_id: str, device: Device) -> Picture:
+    async def screenshot(self, session_id: str, device: Device) -> Screenshot:
         """Return a recent screenshot of a session's device. Raises ControllerError."""
         self._forget_old()
         screen = self._screens.setdefault(session_id, _Screen())
         async with screen.lock:
             if screen.last is None or screen.changed or self._clock() >= screen.due:
                 await self._take(screen, device)
-            if isinstance(screen.last, Picture):
+            if isinstance(screen.last, Screenshot):
                 screen.shown = screen.last
                 return screen.last
             raise ControllerError(str(screen.last))
 
-    def last(self, session_id: str) -> Picture | None:
+    def last(self, session_id: str) -> Screenshot | None:
         """Return an ended session's newest screenshot, None if no viewer saw one; keep it from now on."""
         screen = self._screens.get(session_id)
         if screen and screen.shown:
@@ -88,12 +88,12 @@ class Screens:
         }
 
 
-async def _taken(device: Device) -> Picture | ControllerError:
+async def _taken(device: Device) -> Screenshot | ControllerError:
     try:
         data = await device.screenshot()
     except ControllerError as error:
         return error
     for beginning, media_type in _KINDS:
         if data.startswith(beginning):
-            return Picture(data, media_type)
+            return Screenshot(data, media_type)
     return ControllerError("the device did not return a PNG or JPEG screenshot")

@@ -16,13 +16,13 @@ from pytest_device.errors import ConfigError
 from pytest_device.redact import MASK, Redactor
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.processes import carry_through, end, remove
+from pytest_device.service.runners.processes import end, finish_despite_cancellation, remove
 
 LIMIT_SECONDS: Final = 600.0
 """Maximum seconds for one installation, and for waiting for that of another process."""
 
 _LOCK_POLL_SECONDS: Final = 0.1
-_LAST_WORDS_SECONDS: Final = 1.0
+_DRAIN_SECONDS: Final = 1.0
 _TAIL_LINES: Final = 20
 
 _ANY_FIX: Final = "check the network, the proxy and the registry in use (npm config get registry), then try again"
@@ -118,7 +118,7 @@ class Installer:
             await self._fill(partial, package)
             _put(partial, package.directory)
         finally:
-            await carry_through(asyncio.to_thread(remove, [partial]))
+            await finish_despite_cancellation(asyncio.to_thread(remove, [partial]))
 
     async def _fill(self, directory: Path, package: Package) -> None:
         for file in package.files:
@@ -130,7 +130,7 @@ class Installer:
         try:
             await self._in_time(f"installing {package.title}", running)
         finally:
-            await carry_through(_ended(directory, running))
+            await finish_despite_cancellation(_ended(directory, running))
         printed, _ = running.result()
         if process.returncode != 0 or not (directory / package.proof).is_file():
             raise ConfigError(_failure(package, process.returncode, printed.decode(errors="replace")))
@@ -159,7 +159,7 @@ async def _acquire(lock: FileLock) -> None:
 
 async def _ended(directory: Path, running: asyncio.Future[tuple[bytes, bytes]]) -> None:
     await asyncio.to_thread(end, [directory])
-    await asyncio.wait({running}, timeout=_LAST_WORDS_SECONDS)
+    await asyncio.wait({running}, timeout=_DRAIN_SECONDS)
     running.cancel()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_device.errors import ConfigError
-from pytest_device.service.runners.processes import carry_through
+from pytest_device.service.runners.processes import finish_despite_cancellation
 
 LIMIT_SECONDS: Final = 20.0
 
@@ -18,7 +18,7 @@ async def ask(
     """Return a command's output. Raises ConfigError, with the cause, if it cannot run, fails or takes too long."""
     program = Path(command[0])
     try:
-        process = await carry_through(
+        process = await finish_despite_cancellation(
             asyncio.create_subprocess_exec(*command, env=dict(environ), stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
         )
     except OSError as error:

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import IO, Final
 
 from pytest_device.service.logs import Log
-from pytest_device.service.runners.processes import GRACE_SECONDS, KILL_SECONDS, carry_through, marked, remove
+from pytest_device.service.runners.processes import (
+    GRACE_SECONDS,
+    KILL_SECONDS,
+    finish_despite_cancellation,
+    marked,
+    remove,
+)
 
 _PASSED_ON: Final = ("PATH", "PYTHONHOME", "PYTHONPATH", "LANG", "LC_ALL")
 """The variables that the guard needs to import this package; no tokens."""
@@ -55,7 +61,7 @@ class Guard:
             pass_fds=pass_fds,
         )
         # If cancelled half-way, asyncio would kill only the program and wait for its children.
-        return await carry_through(starting)
+        return await finish_despite_cancellation(starting)
 
     def close(self) -> None:
         """Let the guard stop all remaining processes, and wait for it. Blocks as long as `remove`."""

@@ -13,7 +13,7 @@ from pytest_device.errors import ControllerError
 from pytest_device.service.logs import Log
 from pytest_device.service.runners import isolated
 from pytest_device.service.runners.controller import HOST
-from pytest_device.service.runners.journal import Journal
+from pytest_device.service.runners.output_tail import OutputTail
 from pytest_device.service.runners.program import Program, Workspace
 
 OPEN: Final = "other users of this machine can reach ports of the session's programs"
@@ -29,7 +29,7 @@ async def start(
     command: Sequence[str | Path],
     *,
     environ: Mapping[str, str],
-    journal: Journal,
+    output: OutputTail,
     bridges: Sequence[int],
     note: Log,
 ) -> Program:
@@ -44,7 +44,7 @@ async def start(
         with far:
             wrapper = [sys.executable, "-I", "-S", isolated.__file__, far.fileno(), *bridges, "--"]
             process = [*map(str, wrapper), *command]
-            program = await work.start(title, process, environ=environ, journal=journal, pass_fds=[far.fileno()])
+            program = await work.start(title, process, environ=environ, output=output, pass_fds=[far.fileno()])
         try:
             reason, listeners, *_ = await asyncio.to_thread(socket.recv_fds, near, _READ_BYTES, _MOST_BRIDGES)
         except TimeoutError as error:

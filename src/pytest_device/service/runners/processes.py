@@ -36,7 +36,7 @@ def marked(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
     return {**environ, MARK: str(directory)}
 
 
-def working_for(directories: Collection[Path]) -> set[psutil.Process]:
+def find_processes(directories: Collection[Path]) -> set[psutil.Process]:
     """Find the processes with a mark of these directories, those in their process sessions, and all descendants."""
     marks = {str(directory) for directory in directories}
     everyone = _everyone()
@@ -87,7 +87,7 @@ def remove(directories: Collection[Path]) -> None:
             raise OSError(f"{directory} cannot be removed")
 
 
-async def carry_through(work: Coroutine[Any, Any, _Result]) -> _Result:
+async def finish_despite_cancellation(work: Coroutine[Any, Any, _Result]) -> _Result:
     """Finish the work; a cancellation in the meantime takes effect afterwards."""
     task = asyncio.ensure_future(work)
     try:
@@ -152,7 +152,7 @@ def _left(known: set[psutil.Process], directories: Collection[Path]) -> set[psut
 
     A process can lose its marked relatives, and thus become impossible to find.
     """
-    known |= working_for(directories)
+    known |= find_processes(directories)
     known -= {process for process in known if not _alive(process)}
     return set(known)
 

@@ -12,11 +12,11 @@ from typing import Final, Self, TypeVar
 
 from pytest_device.errors import ControllerError
 from pytest_device.service.runners.guard import Guard
-from pytest_device.service.runners.journal import Journal
-from pytest_device.service.runners.processes import carry_through, end, remove
+from pytest_device.service.runners.output_tail import OutputTail
+from pytest_device.service.runners.processes import end, finish_despite_cancellation, remove
 
 _POLL_SECONDS: Final = 0.05
-_LAST_WORDS_SECONDS: Final = 1.0
+_DRAIN_SECONDS: Final = 1.0
 _READ_BYTES: Final = 65536
 _SHORT_LETTERS: Final = 40
 """Maximum length of the temporary directory: a socket's path may have 103 characters on macOS, 107 on Linux; a browser
@@ -35,14 +35,14 @@ class Program:
 
     title: str
     process: Process
-    journal: Journal
+    output: OutputTail
     task: asyncio.Task[None]
     """Reads the output until its end."""
 
     @classmethod
-    def reading(cls, title: str, process: Process, journal: Journal) -> Self:
+    def reading(cls, title: str, process: Process, output: OutputTail) -> Self:
         """Return a program that was just started, and start reading its output."""
-        return cls(title, process, journal, asyncio.create_task(_read(process, journal)))
+        return cls(title, process, output, asyncio.create_task(_read(process, output)))
 
     async def ready(self, answer: Callable[[], Awaitable[_Answer | None]], limit_seconds: float) -> _Answer:
         """Poll until ``answer`` returns a value; return it.
@@ -70,17 +70,17 @@ class Program:
     async def ended(self) -> str:
         """Wait until the program exits; return its exit status and its last output."""
         await self.exited()
-        await asyncio.wait({self.task}, timeout=_LAST_WORDS_SECONDS)
+        await asyncio.wait({self.task}, timeout=_DRAIN_SECONDS)
         return f"exit status {self.process.returncode}{self._last_output()}"
 
     async def closed(self) -> None:
         """Release this process's resources for the program, which has exited."""
-        if (await asyncio.wait({self.task}, timeout=_LAST_WORDS_SECONDS))[0]:
+        if (await asyncio.wait({self.task}, timeout=_DRAIN_SECONDS))[0]:
             await self.process.wait()
         self.task.cancel()
 
     def _last_output(self) -> str:
-        return f"; the end of its log:\n{self.journal.tail}" if self.journal.tail else ""
+        return f"; the end of its log:\n{self.output.tail}" if self.output.tail else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +100,18 @@ class Workspace:
         command: Sequence[str | Path],
         *,
         environ: Mapping[str, str],
-        journal: Journal,
+        output: OutputTail,
         pass_fds: Sequence[int] = (),
     ) -> Program:
         """Start a program here. Raises OSError if it cannot be started."""
         process = await self.guard.start(command, directory=self.directory, environ=environ, pass_fds=pass_fds)
-        program = Program.reading(title, process, journal)
+        program = Program.reading(title, process, output)
         self.programs.append(program)
         return program
 
     async def end(self) -> None:
         """Stop every process of this workspace. Raises OSError if one cannot be stopped."""
-        await carry_through(asyncio.to_thread(end, [self.directory]))
+        await finish_despite_cancellation(asyncio.to_thread(end, [self.directory]))
 
     def subdir(self, name: str) -> Path:
         """Return a subdirectory; create it if missing, for this user only."""
@@ -132,7 +132,7 @@ async def workspace(directory: Path, guard: Guard) -> AsyncGenerator[Workspace]:
             directory.mkdir(mode=0o700, parents=True)  # noqa: ASYNC240  # fast
             yield own
         finally:
-            await carry_through(_clear(own))
+            await finish_despite_cancellation(_clear(own))
 
 
 @contextmanager
@@ -160,13 +160,13 @@ async def _clear(own: Workspace) -> None:
         await program.closed()
 
 
-async def _read(process: Process, journal: Journal) -> None:
-    printed = process.stderr or process.stdout
-    if printed is None:  # never: it was started with a pipe
+async def _read(process: Process, output: OutputTail) -> None:
+    stream = process.stderr or process.stdout
+    if stream is None:  # never: it was started with a pipe
         raise RuntimeError("the program has no standard output")
-    while output := await printed.read(_READ_BYTES):
-        journal.feed(output)
-    journal.close()
+    while printed := await stream.read(_READ_BYTES):
+        output.feed(printed)
+    output.close()
 
 
 async def first(*ends: Awaitable[str]) -> str:

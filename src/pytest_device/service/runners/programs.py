@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from pytest_device.errors import ConfigError, ControllerError
 from pytest_device.service.devices.base import Device, RequestError
-from pytest_device.service.devices.found import Wanted
+from pytest_device.service.devices.found import DevicePreference
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.base import Boot, Failed, LogEntry
 from pytest_device.service.runners.controller import Controller, Launcher
-from pytest_device.service.runners.journal import Activity
 from pytest_device.service.runners.launchers import LAUNCHERS
+from pytest_device.service.runners.output_tail import Activity
 from pytest_device.service.runners.processes import remove
-from pytest_device.service.runners.resources import Folders, Resources
+from pytest_device.service.runners.resources import Directories, Resources
 from pytest_device.service.runners.session_programs import KEPT, Record, SessionPrograms
 from pytest_device.spec import SessionType
 
@@ -35,16 +35,18 @@ class ProgramsRunner:
         self,
         *,
         keys: Keys,
-        folders: Folders,
+        directories: Directories,
         log: Log,
         environ: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
         launchers: Mapping[SessionType, Launcher] = LAUNCHERS,
-        wanted: Wanted = Wanted(),  # noqa: B008  # frozen
+        preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         allow_insecure: Sequence[str] = (),
     ) -> None:
-        self._shared = Resources.of(keys, folders, environ, log, wanted=wanted, allow_insecure=allow_insecure)
-        self._directory = folders.programs
+        self._shared = Resources.of(
+            keys, directories, environ, log, preference=preference, allow_insecure=allow_insecure
+        )
+        self._directory = directories.programs
         self._log = log
         self._clock = clock
         self._launchers = launchers
@@ -115,7 +117,7 @@ class ProgramsRunner:
 
     def directory(self, session_id: str) -> Path:
         """Return the directory that a session's apps are unpacked to."""
-        return self._shared.folders.apps(session_id)
+        return self._shared.directories.apps(session_id)
 
     def note(self, session_id: str, text: str) -> None:
         """Add an entry to a session's timeline."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from pytest_device.service.devices.found import Wanted
+from pytest_device.service.devices.found import DevicePreference
 from pytest_device.service.devices.kinds import Devices
 from pytest_device.service.keys import Keys
 from pytest_device.service.logs import Log
@@ -15,7 +15,7 @@ from pytest_device.service.runners.toolchain import Toolbox
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
+class Directories:
     """The directories of the runner: only one service at a time may use ``state``, which the caller ensures.
 
     Leftovers of a session are found by its directory in ``state``. All of a user's services share ``cache``; ``home``
@@ -42,7 +42,7 @@ class Resources:
     """The shared resources; ``environ`` is the environment of the sessions' programs."""
 
     keys: Keys
-    folders: Folders
+    directories: Directories
     environ: Mapping[str, str]
     guard: Guard
     toolbox: Toolbox
@@ -54,15 +54,17 @@ class Resources:
     def of(
         cls,
         keys: Keys,
-        folders: Folders,
+        directories: Directories,
         environ: Mapping[str, str],
         log: Log,
         *,
-        wanted: Wanted = Wanted(),  # noqa: B008  # frozen
+        preference: DevicePreference = DevicePreference(),  # noqa: B008  # frozen
         allow_insecure: Sequence[str] = (),
     ) -> Self:
         """Return the resources for a user's environment."""
         guard, own = Guard(environ=environ, log=log), for_sessions(environ)
-        toolbox = Toolbox(guard, environ, folders.cache)
-        devices = Devices(environ=own, home=folders.home, guard=guard, log=log, toolbox=toolbox, wanted=wanted)
-        return cls(keys, folders, own, guard, toolbox, devices, allow_insecure)
+        toolbox = Toolbox(guard, environ, directories.cache)
+        devices = Devices(
+            environ=own, home=directories.home, guard=guard, log=log, toolbox=toolbox, preference=preference
+        )
+        return cls(keys, directories, own, guard, toolbox, devices, allow_insecure)

@@ -15,7 +15,7 @@ from pytest_device.service.devices.base import Device, RequestError
 from pytest_device.service.logs import Log
 from pytest_device.service.runners.base import Boot, Booting, LogEntry, Running
 from pytest_device.service.runners.controller import Controller, LaunchContext, Launcher
-from pytest_device.service.runners.journal import Activity
+from pytest_device.service.runners.output_tail import Activity
 from pytest_device.service.runners.program import Workspace, first, workspace
 from pytest_device.service.runners.resources import Resources
 from pytest_device.service.runners.toolchain import Project
@@ -46,7 +46,7 @@ class Record:
     @property
     def log(self) -> str:
         """The last lines of the controller's log, without secrets."""
-        return self.controller.program.journal.text if self.controller else ""
+        return self.controller.program.output.text if self.controller else ""
 
     def note(self, text: str) -> None:
         self.entries.append(LogEntry(self.clock(), text))
@@ -66,11 +66,11 @@ class SessionPrograms:
 
         ``stack`` stops them. Raises ControllerError, ConfigError and OSError with the reason for the session page.
         """
-        record, folders = self.record, self.shared.folders
+        record, directories = self.record, self.shared.directories
         if self.launcher:
             check(record.request, self.launcher.project)
-        own = await stack.enter_async_context(workspace(folders.programs / record.id, self.shared.guard))
-        apps = folders.apps(record.id)
+        own = await stack.enter_async_context(workspace(directories.programs / record.id, self.shared.guard))
+        apps = directories.apps(record.id)
         apps.mkdir(mode=0o700)
         borrowed = self.shared.devices.borrowed(record.request, own.directory, log=self.note)
         record.device = device = await stack.enter_async_context(borrowed)
@@ -86,7 +86,7 @@ class SessionPrograms:
         """Install and launch the requested app, as specified in the document."""
         request = self.record.request
         try:
-            sources = Sources(directory, device.kind, Builds(self.shared.folders.builds), self.note)
+            sources = Sources(directory, device.kind, Builds(self.shared.directories.builds), self.note)
             app = await sources.requested(request)
         except ControllerError as error:
             raise RequestError(str(error)) from error
@@ -107,7 +107,7 @@ class SessionPrograms:
             workspace=own,
             toolchain=await self.shared.toolbox.get(launcher.project, self.note),
             environ=self.shared.environ,
-            home=self.shared.folders.home,
+            home=self.shared.directories.home,
             url=self.shared.keys.url("appium" if record.type is SessionType.APPIUM else "controllers", record.id),
             device_url=self.shared.keys.url("devices", record.id),
             note=self.note,

@@ -20,7 +20,7 @@ class Slot(Protocol):
         """Release it; repeated calls, and calls in a forked child, do nothing."""
 
 
-class Obstacle(NamedTuple):
+class Blocker(NamedTuple):
     """The holders of the slots that a claim may use, and the number of claims served before it."""
 
     held: Sequence[str]
@@ -42,7 +42,7 @@ class Claim(ABC):
         """Return the slots that it took."""
 
     @abstractmethod
-    def fill(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take all slots and return True, unless earlier claims need them; otherwise keep its place in the queue."""
 
     def queue(self, *, urgent: bool) -> None:
@@ -50,10 +50,10 @@ class Claim(ABC):
         urgency = URGENT if urgent else ORDINARY
         if urgency < self.urgency:
             self.urgency = urgency
-            self.fill()
+            self.try_acquire()
 
     @abstractmethod
-    def obstacle(self) -> Obstacle:
+    def blocked_by(self) -> Blocker:
         """Return what blocks it."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ import filelock
 
 from pytest_device.errors import ConfigError
 from pytest_device.options import Options
-from pytest_device.sessions.quota.claim import NOT_QUEUED, Claim, Obstacle
+from pytest_device.sessions.quota.claim import NOT_QUEUED, Blocker, Claim
 
 T = TypeVar("T")
 
@@ -121,11 +121,11 @@ class FileClaim(Claim):
     def slots(self) -> Sequence[FileSlot]:
         return self._slots
 
-    def fill(self) -> bool:
-        return bool(self._slots or self._in_turn(self._fill))
+    def try_acquire(self) -> bool:
+        return bool(self._slots or self._in_turn(self._try_acquire))
 
-    def obstacle(self) -> Obstacle:
-        return self._in_turn(self._obstacle) or Obstacle(("a suspended process",), 0)
+    def blocked_by(self) -> Blocker:
+        return self._in_turn(self._blocked_by) or Blocker(("a suspended process",), 0)
 
     def leave(self) -> None:
         _give_back(self._places)
@@ -147,7 +147,7 @@ class FileClaim(Claim):
         finally:
             self._turn.release()
 
-    def _fill(self) -> bool:
+    def _try_acquire(self) -> bool:
         first = 0
         for ticket in self._ahead():
             first = max(first, ticket.most)
@@ -179,10 +179,10 @@ class FileClaim(Claim):
         self._places[-1].try_lock()
         _give_back(self._places[:-1])
 
-    def _obstacle(self) -> Obstacle:
+    def _blocked_by(self) -> Blocker:
         ahead = sum(1 for _ in self._ahead())
         slots = [FileSlot(self._directory, number) for number in range(self.most)]
-        return Obstacle([slot.holder() for slot in slots if not self._was_free(slot)], ahead)
+        return Blocker([slot.holder() for slot in slots if not self._was_free(slot)], ahead)
 
     def _ahead(self) -> Iterator[_Ticket]:
         """Yield the tickets before this claim's own, or all; remove those of dead processes."""

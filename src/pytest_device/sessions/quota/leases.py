@@ -24,13 +24,13 @@ from pytest_device.errors import ConfigError, LeaseTimeoutError
 from pytest_device.options import Options
 from pytest_device.redact import Redactor
 from pytest_device.sessions.breaker import SLOTS, Breaker, Gate
-from pytest_device.sessions.quota.claim import NOT_QUEUED, Claim, Obstacle
+from pytest_device.sessions.quota.claim import NOT_QUEUED, Blocker, Claim
 from pytest_device.sessions.quota.scripts import DROP, LOOK, RENEW
 from pytest_device.sessions.reporter import Reporter
 
 LEASE_SECONDS: Final = 30.0
 """Seconds for which a dead machine keeps its slots, and for which the server may be unreachable unnoticed."""
-_BEATS_PER_LEASE: Final = 3
+_RENEWALS_PER_LEASE: Final = 3
 _REPLY_SECONDS: Final = 5.0
 
 
@@ -136,20 +136,20 @@ class Server:
 class LeaseSlot:
     """The permission to have one session, as long as it is renewed."""
 
-    heart: "Heart"
+    renewer: "LeaseRenewer"
     claim: str
     number: int
     words: str
 
     @property
     def is_held(self) -> bool:
-        return self.heart.has(self)
+        return self.renewer.has(self)
 
     def release(self) -> None:
-        self.heart.release(self)
+        self.renewer.release(self)
 
 
-class Heart:
+class LeaseRenewer:
     """Renews the slots of this process, in a thread that runs while it holds any."""
 
     def __init__(self, server: Server) -> None:
@@ -158,7 +158,7 @@ class Heart:
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
-        self._beat_at = self._config.clock()
+        self._renewed_at = self._config.clock()
         self._is_warned = False
 
     def has(self, slot: LeaseSlot) -> bool:
@@ -169,7 +169,7 @@ class Heart:
         with self._guard:
             self._slots.update(dict.fromkeys(slots))
             if self._thread is None:
-                self._beat_at = self._config.clock()
+                self._renewed_at = self._config.clock()
                 self._thread = threading.Thread(target=self._run, name="pytest-device slots", daemon=True)
                 self._thread.start()
 
@@ -182,14 +182,14 @@ class Heart:
 
     def _run(self) -> None:
         while True:
-            self._config.sleep(self._config.lease_seconds / _BEATS_PER_LEASE)
+            self._config.sleep(self._config.lease_seconds / _RENEWALS_PER_LEASE)
             try:
-                if not self._beat():
+                if not self._renew_all():
                     return
             except RedisError as error:
-                self._miss(error)
+                self._on_failure(error)
 
-    def _beat(self) -> bool:
+    def _renew_all(self) -> bool:
         """Renew all slots; False if there are none and the thread must end."""
         with self._guard:
             if not self._slots:
@@ -199,7 +199,7 @@ class Heart:
             lost = [slot for slot in self._slots if slot.number in numbers]
             for slot in lost:
                 self._slots.pop(slot)
-        self._beat_at, self._is_warned = self._config.clock(), False
+        self._renewed_at, self._is_warned = self._config.clock(), False
         if lost:
             self._config.reporter.note(
                 f"{len(lost)} of this run's slots went to other runs while {self._config.source} was unreachable for "
@@ -208,8 +208,8 @@ class Heart:
             )
         return True
 
-    def _miss(self, error: RedisError) -> None:
-        if self._config.clock() - self._beat_at >= self._config.lease_seconds and not self._is_warned:
+    def _on_failure(self, error: RedisError) -> None:
+        if self._config.clock() - self._renewed_at >= self._config.lease_seconds and not self._is_warned:
             self._is_warned = True
             self._config.reporter.note(
                 f"{Options.max_sessions.flag} is not enforced for now: for {self._config.lease_seconds:g} s "
@@ -222,28 +222,28 @@ class LeaseStore(Server):
 
     def __init__(self, config: LeaseConfig) -> None:
         super().__init__(config)
-        self._heart = Heart(self)
+        self._renewer = LeaseRenewer(self)
 
     def claim(self, count: int, most: int, holder: str) -> "LeaseClaim":
-        return LeaseClaim(self, self._heart, count, most, f"{holder} (process {os.getpid()} on {node()})")
+        return LeaseClaim(self, self._renewer, count, most, f"{holder} (process {os.getpid()} on {node()})")
 
 
 class LeaseClaim(Claim):
     """A claim on slots of a Redis server, under a unique name."""
 
-    def __init__(self, server: Server, heart: Heart, count: int, most: int, holder: str) -> None:
+    def __init__(self, server: Server, renewer: LeaseRenewer, count: int, most: int, holder: str) -> None:
         super().__init__(count, most, holder)
-        self._server, self._heart = server, heart
+        self._server, self._renewer = server, renewer
         self._name = secrets.token_hex(8)
         self._slots: list[LeaseSlot] = []
-        self._obstacle = Obstacle((), 0)
+        self._blocked_by = Blocker((), 0)
         self._is_unanswered = False
 
     @property
     def slots(self) -> Sequence[LeaseSlot]:
         return self._slots
 
-    def fill(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take all requested slots or none; also returns False if the server has stopped responding.
 
         Raises ConfigError if it never responded, LeaseTimeoutError if an earlier claim's wait timed out.
@@ -258,10 +258,10 @@ class LeaseClaim(Claim):
             return False
         self._is_unanswered = False
         if took:
-            self._slots = [LeaseSlot(self._heart, self._name, number, self.holder) for number in found]
-            self._heart.keep(self._slots)
+            self._slots = [LeaseSlot(self._renewer, self._name, number, self.holder) for number in found]
+            self._renewer.keep(self._slots)
             return True
-        self.is_behind, self._obstacle = first > 0, Obstacle(found, ahead)
+        self.is_behind, self._blocked_by = first > 0, Blocker(found, ahead)
         return False
 
     def _explain(self, error: RedisError) -> None:
@@ -274,17 +274,17 @@ class LeaseClaim(Claim):
                 "waited for it until its timeout"
             ) from None
         self._is_unanswered = True
-        self._obstacle = Obstacle((f"unknown, because {reason}",), 0)
+        self._blocked_by = Blocker((f"unknown, because {reason}",), 0)
 
-    def obstacle(self) -> Obstacle:
-        return self._obstacle
+    def blocked_by(self) -> Blocker:
+        return self._blocked_by
 
     def leave(self) -> None:
         """Do nothing: taking the slots ended the queue place."""
 
     def withdraw(self) -> None:
         for slot in self._slots:
-            self._heart.release(slot)
+            self._renewer.release(slot)
         if self._is_unanswered:
             self._server.give_up()
         self._server.drop(self._name)

@@ -33,7 +33,7 @@ class Slots:
     or none, are free that no earlier claim uses. So released slots stay free until the first claim has enough. When a
     process dies, its claims and slots are released.
 
-    No claim blocks another: a call never waits while it holds a slot, and ``gives_way`` releases unused slots of
+    No claim blocks another: a call never waits while it holds a slot, and ``release_idle`` releases unused slots of
     earlier calls. A claim whose process still uses other slots is urgent, and served before those of processes without
     any, which may be waiting for these very slots. Two tests that each use sessions, and together need more than the
     maximum, end by the timeout.
@@ -64,10 +64,10 @@ class Slots:
         self._clock, self._sleep, self._reporter = clock, sleep, reporter
         self._given: set[Slot] = set()
 
-    def take(self, count: int, gives_way: Callable[[], bool] = lambda: False) -> list[Slot]:
+    def take(self, count: int, release_idle: Callable[[], bool] = lambda: False) -> list[Slot]:
         """Wait for ``count`` slots at once; raises LeaseTimeoutError, and ConfigError if waiting cannot help.
 
-        Before each wait, ``gives_way`` is called to release one dispensable slot, and returns whether it did; in the
+        Before each wait, ``release_idle`` is called to release one dispensable slot, and returns whether it did; in the
         end that includes the slots of unused starting sessions. An interrupt leaves no slot taken.
         """
         if count > self.most:
@@ -79,7 +79,7 @@ class Slots:
             return []
         claim = self._store.claim(count, self.most, self._holder)
         try:
-            self._wait(claim, gives_way)
+            self._wait(claim, release_idle)
             claim.leave()
             return self._handed_out(claim)
         except BaseException:
@@ -93,16 +93,16 @@ class Slots:
         """
         claim = self._store.claim(count, self.most, self._holder)
         try:
-            return self._handed_out(claim) if claim.fill() else None
+            return self._handed_out(claim) if claim.try_acquire() else None
         except BaseException:
             claim.withdraw()
             raise
 
-    def _wait(self, claim: Claim, gives_way: Callable[[], bool]) -> None:
+    def _wait(self, claim: Claim, release_idle: Callable[[], bool]) -> None:
         started = self._clock()
         deadline, word_at = started + self._timeout, started + _FIRST_WORD_SECONDS
-        while not claim.fill():
-            gave = gives_way()
+        while not claim.try_acquire():
+            gave = release_idle()
             if gave and not claim.is_behind:
                 continue
             now = self._clock()
@@ -132,7 +132,7 @@ class Slots:
         return bool(self._given)
 
     def _waited(self, claim: Claim, seconds: float) -> str:
-        found = claim.obstacle()
+        found = claim.blocked_by()
         holders = ", ".join(f"{number} by {holder}" for holder, number in Counter(found.held).items())
         several = f"{claim.count} of {self.most} sessions ({Options.max_sessions.flag})"
         return (

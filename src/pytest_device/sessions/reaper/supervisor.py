@@ -84,7 +84,7 @@ class Supervisor:
 
     def end_warm(self) -> None:
         """Stop warm sessions whose time is up."""
-        for entry in self._warm.over():
+        for entry in self._warm.expired():
             self._stop_warm(entry)
 
     def due_calls(self) -> Iterator[messages.Call]:
@@ -149,7 +149,7 @@ class Supervisor:
             self._sessions[intent].request_stop()
         elif intent not in self._warm:
             return
-        elif entry := self._warm.taken_back(intent):
+        elif entry := self._warm.reclaim(intent):
             self._stop_warm(entry)
         else:
             self._report(messages.Gone(intent))

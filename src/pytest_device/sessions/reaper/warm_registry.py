@@ -43,23 +43,23 @@ class WarmRegistry:
             return False
         return is_had
 
-    def taken_back(self, intent: str) -> Entry | None:
+    def reclaim(self, intent: str) -> Entry | None:
         """Return a session that is no longer kept warm, None if another run has it."""
         entry, *_ = self._kept.pop(intent, (None,))
         if entry is None or self._ledger is None:
             return None
         try:
-            is_had = self._ledger.claim(intent, self._ledger) or self._ledger.is_out_of_sight(intent)
+            is_had = self._ledger.claim(intent, self._ledger) or self._ledger.is_untracked(intent)
         except OSError:  # no other process can claim it either: it must not keep running
             is_had = True
         return entry if is_had else None
 
-    def over(self) -> Iterator[Entry]:
+    def expired(self) -> Iterator[Entry]:
         """Yield sessions whose time is up or that no run can find any more; forget claimed ones."""
         for intent, (_, *ends) in list(self._kept.items()):
             is_over = time.monotonic() >= ends[0] or time.time() >= ends[1]
             is_free = self._ledger is not None and self._ledger.keeps_warm(intent)
-            if (is_over or not is_free) and (entry := self.taken_back(intent)):
+            if (is_over or not is_free) and (entry := self.reclaim(intent)):
                 yield entry
 
     def pause(self) -> float:

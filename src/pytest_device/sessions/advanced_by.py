@@ -3,7 +3,7 @@
 from enum import Enum, auto
 
 
-class Server(Enum):
+class AdvancedBy(Enum):
     """Who advances a session."""
 
     TEST = auto()

@@ -11,7 +11,7 @@ SECONDS: Final = 10.0
 _UNFINISHED: Final = frozenset((h11.IDLE, h11.SEND_BODY))
 
 
-class PromptProtocol(H11Protocol):
+class RequestTimeoutProtocol(H11Protocol):
     """HTTP/1.1 for clients that send their requests without long pauses."""
 
     _timer: asyncio.TimerHandle | None = None
@@ -32,14 +32,14 @@ class PromptProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _wait(self) -> None:
-        self._timer = self.loop.call_later(SECONDS, self._lose_patience)
+        self._timer = self.loop.call_later(SECONDS, self._on_timeout)
 
     def _cancel(self) -> None:
         if self._timer:
             self._timer.cancel()
             self._timer = None
 
-    def _lose_patience(self) -> None:
+    def _on_timeout(self) -> None:
         self._timer = None
         if self.flow.read_paused:  # the service itself is the slow end
             self._wait()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_device.plugin.names import OF_SCOPE
+from pytest_device.plugin.names import SCOPED_DRIVERS
 from pytest_device.plugin.state import DRIVERS, needs_of, note_session
 from pytest_device.sessions.device_session import DeviceSession
 from pytest_device.sessions.roster import is_good
@@ -23,19 +23,19 @@ Sessions = Mapping[str, DeviceSession]
 """Sessions by device name."""
 
 
-def taken_by(item: pytest.Item) -> Sessions:
+def sessions_of(item: pytest.Item) -> Sessions:
     """Return the sessions that a test has now."""
     return item.stash.get(TAKEN, None) or {}
 
 
-def spend(sessions: Sessions) -> None:
+def mark_unusable(sessions: Sessions) -> None:
     """Give these sessions to no other test."""
     for one in sessions.values():
         one.unusable = True
 
 
 @dataclass(slots=True, eq=False)
-class _Hold:
+class _HeldDriver:
     """The resources that a wider-scoped fixture holds; ``needs`` are those of all its tests."""
 
     fixture: str
@@ -60,55 +60,55 @@ class _Hold:
         item.stash[TAKEN], item.stash[DRIVERS] = self.sessions, dict(self.drivers)
 
 
-class Holds:
+class HeldDrivers:
     """All resources that wider-scoped fixtures hold in this process now."""
 
     def __init__(self, keep: Callable[[Sessions], None]) -> None:
-        self.held: list[_Hold] = []
+        self.held: list[_HeldDriver] = []
         self._keep = keep
 
-    def of(self, session: DeviceSession) -> _Hold | None:
-        return next((hold for hold in self.held if session in hold.sessions.values()), None)
+    def of(self, session: DeviceSession) -> _HeldDriver | None:
+        return next((driver for driver in self.held if session in driver.sessions.values()), None)
 
     def released(self, taken: Sessions, *, keep: bool) -> Sessions:
         """Return the sessions that a test gives back; held ones stay, and are left running at the end if ``keep``."""
-        holds = {name: self.of(session) for name, session in taken.items()}
-        for hold in filter(None, holds.values()):
-            hold.is_kept |= keep
-        return {name: session for name, session in taken.items() if holds[name] is None}
+        drivers = {name: self.of(session) for name, session in taken.items()}
+        for driver in filter(None, drivers.values()):
+            driver.is_kept |= keep
+        return {name: session for name, session in taken.items() if drivers[name] is None}
 
     @contextmanager
     def holding(self, fixture: str, item: pytest.Item, drivers: "Mapping[str, WebDriver]") -> Generator[None]:
         """Hold the sessions of a test during the block, for all tests with its requirements."""
-        hold = _Hold(fixture, needs_of(item), taken_by(item), drivers)
-        self.held.append(hold)
+        driver = _HeldDriver(fixture, needs_of(item), sessions_of(item), drivers)
+        self.held.append(driver)
         try:
             yield
         finally:
-            self.held.remove(hold)
-            for one in hold.sessions.values():
+            self.held.remove(driver)
+            for one in driver.sessions.values():
                 one.in_use = False
-            if hold.is_kept:
-                self._keep(hold.sessions)
+            if driver.is_kept:
+                self._keep(driver.sessions)
 
-    def resume(self, item: pytest.Item, lasting: "Sequence[DeviceRequirement]") -> None:
+    def resume(self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]") -> None:
         """Give a test what its fixture holds, or finish the fixture, so that pytest sets it up again.
 
         pytest finishes it as if a parameter had changed: the fixtures that depend on it go first.
         """
-        for fixture in OF_SCOPE.keys() & set(getattr(item, "fixturenames", ())):
-            hold = next((one for one in self.held if one.fixture == fixture), None)
-            if hold and hold.needs == needs_of(item) and hold.serves(lasting):
-                hold.give_to(item)
+        for fixture in SCOPED_DRIVERS.keys() & set(getattr(item, "fixturenames", ())):
+            driver = next((one for one in self.held if one.fixture == fixture), None)
+            if driver and driver.needs == needs_of(item) and driver.serves(timed_needs):
+                driver.give_to(item)
             else:  # includes a failed setup, whose error pytest would raise again
                 test: Any = item
                 test._fixtureinfo.name2fixturedefs[fixture][0].finish(test._request)  # noqa: SLF001
 
-    def share(self, item: pytest.Item, lasting: "Sequence[DeviceRequirement]") -> bool:
+    def share(self, item: pytest.Item, timed_needs: "Sequence[DeviceRequirement]") -> bool:
         """Give a test without a driver the held device that others of its scope share, if any."""
         if not {"device_driver", "device_drivers"}.isdisjoint(getattr(item, "fixturenames", ())):
             return False
-        hold = next((one for one in self.held if one.needs == needs_of(item) and one.serves(lasting)), None)
-        if hold:
-            hold.give_to(item)
-        return hold is not None
+        driver = next((one for one in self.held if one.needs == needs_of(item) and one.serves(timed_needs)), None)
+        if driver:
+            driver.give_to(item)
+        return driver is not None

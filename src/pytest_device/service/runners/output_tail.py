@@ -19,7 +19,7 @@ _UNFINISHED_BYTES: Final = 65536
 _BODY: Final = re.compile(r"(\[HTTP\] --> [A-Z]+ \S+|Applying the initial values).*")
 
 
-class Journal:
+class OutputTail:
     """Keeps the last lines of a program's output, except those that match ``dropped``."""
 
     def __init__(self, dropped: str | None = None) -> None:
@@ -85,12 +85,12 @@ class Activity:
         self._under_way = max(0, self._under_way - 1)
 
 
-class AppiumJournal(Journal):
+class AppiumOutputTail(OutputTail):
     """The log of an Appium server, without typed text."""
 
     def read(self, line: str) -> None:
         super().read(_BODY.sub(r"\1", line))
 
 
-TokenJournal: Final = partial(Journal, dropped=r"://\w+@|--token")
+TokenOutputTail: Final = partial(OutputTail, dropped=r"://\w+@|--token")
 """The output of a program that prints its token before it can be masked."""

@@ -1,0 +1,71 @@
+import itertools
+
+import pytest
+
+from pytest_device.service.runners.output_tail import Activity, AppiumOutputTail, OutputTail, TokenOutputTail
+
+
+@pytest.fixture
+def activity() -> Activity:
+    seconds = itertools.count(100)
+    return Activity(clock=lambda: next(seconds))
+
+
+@pytest.fixture
+def tail() -> AppiumOutputTail:
+    return AppiumOutputTail()
+
+
+def test_a_server_is_in_use_while_it_carries_out_a_command(activity: Activity) -> None:
+    activity.begin()
+    assert activity.last == 101
+    assert activity.last == 102
+    activity.end()
+    assert activity.last == 103
+    assert activity.last == 103
+
+
+def test_an_answer_without_a_question_does_not_outweigh_the_next_command(activity: Activity) -> None:
+    activity.end()
+    activity.begin()
+    assert [activity.last, activity.last] == [102, 103]
+
+
+def test_lines_are_read_whole_however_they_arrive(tail: AppiumOutputTail) -> None:
+    for byte in b"one\ntwo\n":
+        tail.feed(bytes([byte]))
+    assert tail.text == "one\ntwo"
+
+
+def test_the_tail_is_bounded(tail: AppiumOutputTail) -> None:
+    tail.feed(b"".join(b"line %d\n" % number for number in range(1000)) + b"x" * 10_000_000)
+    lines = tail.text.splitlines()
+    assert len(lines) == 200
+    assert lines[-2] == "line 999"
+    assert len(lines[-1]) < 400
+
+
+def test_the_end_of_a_sentence_gets_the_last_few_lines_only() -> None:
+    tail = OutputTail()
+    tail.feed(b"".join(b"line %d\n" % number for number in range(50)))
+    assert tail.tail.splitlines() == [f"    line {number}" for number in range(30, 50)]
+    assert len(tail.text.splitlines()) == 50
+
+
+def test_a_secret_that_is_known_late_is_hidden_in_what_was_printed_before() -> None:
+    tail = OutputTail()
+    tail.feed(b"listening with made-up-token\n")
+    tail.hide("made-up-token")
+    tail.feed(b"again made-up-token\n")
+    assert tail.text == "listening with ***\nagain ***"
+
+
+def test_lines_by_which_a_program_prints_its_token_are_not_kept() -> None:
+    tail = TokenOutputTail()
+    tail.feed(b"Connect:\n  argent link argent://0a1b@127.0.0.1:1\n  (or: argent link --token 0a1b)\nlistening\n")
+    assert tail.text == "Connect:\nlistening"
+
+
+def test_what_a_test_types_is_not_in_the_tail(tail: AppiumOutputTail) -> None:
+    tail.feed(b'[1a][HTTP] --> POST /session/1a/element/2/value {"text":"my-password"}\n')
+    assert tail.tail.strip() == "[1a][HTTP] --> POST /session/1a/element/2/value"
