@@ -1,5 +1,6 @@
 """The services that all workers of a pytest-xdist run share, in the coordinator's process."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +29,7 @@ class SharedServices:
             is_for_run = settings_of(self._config).identity_scope == "run"
         except ConfigError as error:
             raise usage_error(error.problems) from None
-        if is_for_run and is_here(node):
+        if is_for_run and is_here(node) and find_spec("uvicorn"):  # else the worker reports the missing extra
             node.workerinput[SERVICES] = self._opened().ticket
 
     def pytest_unconfigure(self) -> None:
