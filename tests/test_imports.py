@@ -38,7 +38,9 @@ def test_a_run_without_a_device_loads_no_heavy_module(tmp_path: Path) -> None:
 
     assert PLUGIN in loaded
     assert heavy(loaded) == set()
-    assert [name for name in loaded if name.startswith(("pytest_device.app", "pytest_device.auth"))] == []
+    assert [
+        name for name in loaded if name.startswith(("pytest_device.app", "pytest_device.auth", "pytest_device.updates"))
+    ] == []
 
 
 def test_a_distributed_run_without_a_device_loads_none_either_in_any_process(tmp_path: Path) -> None:

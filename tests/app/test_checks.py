@@ -57,6 +57,10 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
         ({**GOOD_UPDATES, "updates": {"url": "https://u", "useNativeDebug": True}}, {}),
         (GOOD_UPDATES, {}),
     ),
+    "updates-asset-pattern": (
+        ({"updates": {"url": "https://u", "assetPatternsToBeBundled": ["assets/*", "/etc/*", ""]}}, {}),
+        ({"updates": {"url": "https://u", "assetPatternsToBeBundled": ["a*/**/*.png"]}}, {"assets/x/logo.png": ""}),
+    ),
     "updates-code-signing": (
         ({**GOOD_UPDATES, "updates": {"url": "https://u", "codeSigningCertificate": "./c.pem"}}, {}),
         (

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, get_args
 
-from pytest_device.app.document import Json, at, text_at
+from pytest_device.app.document import Json, Object, at, text_at
 from pytest_device.app.key import SCHEME, SDK
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
@@ -61,24 +61,26 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
             'set runtimeVersion to a text, for example "1.0.0"',
             path=project.root,
         )
-    return _by_policy(project, platform, policy)
+    version = version_by_policy(project.config, platform, policy, project.vendor)
+    if version is None:
+        raise ProjectError("the policy 'sdkVersion' needs sdkVersion, or the installed package", path=project.root)
+    return version
 
 
-def _workflow(project: Project, platform: str) -> Workflow:
-    return "generic" if native_files(project.root, platform) else "managed"
-
-
-def _by_policy(project: Project, platform: str, policy: str) -> str:
-    config = project.effective(platform)
+def version_by_policy(config: Object, platform: str, policy: str, vendor: Vendor) -> str | None:
+    """Return the runtime version that a policy, other than the fingerprint, makes of an app config; None without it."""
     if policy == "sdkVersion":
-        if not project.sdk_version:
-            raise ProjectError("the policy 'sdkVersion' needs sdkVersion, or the installed package", path=project.root)
-        return f"{project.vendor.sdk_runtime_prefix}{project.sdk_version}"
-    version = text_at(config, "version") or "1.0.0"
+        sdk = text_at(config, "sdkVersion")
+        return f"{vendor.sdk_runtime_prefix}{sdk}" if sdk else None
+    version = text_at(config, platform, "version") or text_at(config, "version") or "1.0.0"
     if policy == "appVersion":
         return version
     key, default = _DEFAULTS[platform]
     return f"{version}({at(config, platform, key) or default})"
+
+
+def _workflow(project: Project, platform: str) -> Workflow:
+    return "generic" if native_files(project.root, platform) else "managed"
 
 
 def _fingerprint(project: Project, platform: str) -> str:

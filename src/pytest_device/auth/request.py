@@ -74,10 +74,6 @@ class AuthRequest:
         self.code_challenge: str | None = None
         self.url: str | None = None
 
-    def is_openid(self) -> bool:
-        """Return whether an ID token is requested."""
-        return "openid" in (self._config.scopes or ())
-
     def get_auth_request_config(self) -> AuthRequestConfig:
         """Return the configuration with its state and, with PKCE, the challenge of a verifier that is made once."""
         if self._config.use_pkce and self.code_verifier is None:
@@ -124,7 +120,7 @@ class AuthRequest:
         """
         opened = browser_of(browser)
         found = read(DiscoveryDocument, discovery)
-        if self.is_openid():
+        if _is_openid(self._config):
             require_id_tokens(found)
         url = self.url or self.make_auth_url(found)
         session = BrowserSession(url, self._config.redirect_uri, time.monotonic() + timeout_seconds)
@@ -182,11 +178,16 @@ def load(
     client: "httpx.Client | None" = None,
 ) -> AuthRequest:
     """Return an authorization request with its URL made; raises as `fetch_discovery` and `AuthRequest` do."""
-    request = AuthRequest(config)
-    if request.is_openid():
+    found = read(AuthRequestConfig, config)
+    if _is_openid(found):
         require_joserfc()
+    request = AuthRequest(found)
     request.make_auth_url(resolve_discovery(issuer_or_discovery, client=client))
     return request
+
+
+def _is_openid(config: AuthRequestConfig) -> bool:
+    return "openid" in (config.scopes or ())
 
 
 def _error(code: str, description: str) -> AuthError:

@@ -15,10 +15,11 @@ from pytest_device.cli.masked import masked
 from pytest_device.cli.serve import SERVE
 from pytest_device.cli.sessions import SESSIONS
 from pytest_device.cli.stop import STOP
+from pytest_device.cli.updates import UPDATES
 from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE
 
-COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP, APP)
+COMMANDS: Final[tuple[Command, ...]] = (INIT, DOCTOR, SERVE, SESSIONS, STOP, APP, UPDATES)
 USAGE_ERROR: Final = 2
 """Equal to argparse's exit status."""
 INTERRUPTED: Final = 130

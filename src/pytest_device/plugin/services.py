@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_device.app.project import Project
     from pytest_device.auth.provider import IdentityProvider
     from pytest_device.auth.token import TokenResponse
+    from pytest_device.updates.service import DeviceUpdateService
 
 
 class _Service(Protocol):
@@ -79,6 +80,21 @@ def device_sign_in(
         return tokens
 
     return sign_in
+
+
+@pytest.fixture(scope="session")
+def device_update_settings() -> "Mapping[str, Any]":
+    """Return the arguments of `device_update_service`: ``signing``, ``public_url``, …; override it in a conftest."""
+    return {}
+
+
+@pytest.fixture
+def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Generator[DeviceUpdateService]":
+    """Provide an update service on this machine, a new one for each test: nothing is published in it."""
+    from pytest_device.updates.service import DeviceUpdateService
+
+    with DeviceUpdateService(**device_update_settings) as service:
+        yield service
 
 
 @contextmanager

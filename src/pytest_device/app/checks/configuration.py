@@ -3,6 +3,7 @@
 import difflib
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, in_config
 from pytest_device.app.document import Json, Object, at, object_at, text_at
@@ -118,6 +119,7 @@ def _updates(project: Project, sdk: int) -> Iterator[Finding]:
     if updates.get("useEmbeddedUpdate") is False:
         yield from _without_embedded(project)
     yield from _code_signing(project)
+    yield from _asset_patterns(project)
 
 
 def _on_both_platforms(project: Project, name: str) -> bool:
@@ -139,6 +141,23 @@ def _code_signing(project: Project) -> Iterator[Finding]:
     if bool(certificate) != bool(metadata) or (metadata and not {"alg", "keyid"} <= metadata.keys()):
         fix = "set codeSigningCertificate, and codeSigningMetadata with alg and keyid"
         yield in_config(project, "updates-code-signing", ("updates",), "signs code incompletely", fix)
+
+
+def _asset_patterns(project: Project) -> Iterator[Finding]:
+    """Hold the patterns to the files: an asset that none of them names is missing in the build."""
+    patterns = at(project.config, "updates", "assetPatternsToBeBundled")
+    for index, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
+        if isinstance(pattern, str) and not _matches_a_file(project.root, pattern):
+            trail = ("updates", "assetPatternsToBeBundled", index)
+            fix = "give a pattern relative to the root of the project, for example assets/**/*"
+            yield in_config(project, "updates-asset-pattern", trail, f"is {pattern!r}", fix)
+
+
+def _matches_a_file(root: Path, pattern: str) -> bool:
+    try:
+        return any(path.is_file() for path in root.glob(pattern))
+    except (ValueError, NotImplementedError):  # an empty or absolute one
+        return False
 
 
 def _files_and_libraries(project: Project) -> Iterator[Finding]:

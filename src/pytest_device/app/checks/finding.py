@@ -30,6 +30,7 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
     "updates-embedded": ("warning", "updates without the embedded one must be fetched at launch"),
     "updates-not-for-production": ("warning", "settings for debugging must be off"),
     "updates-code-signing": ("error", "a certificate must have its metadata"),
+    "updates-asset-pattern": ("warning", "a pattern of assets to bundle must match files"),
     "native-not-synced": ("warning", "a project with its own native directories must not set these keys"),
     "install-version": ("warning", "a library must have the version that the SDK expects"),
     "library-directory": ("warning", "a library must be known and fit for use"),

@@ -11,7 +11,7 @@ from pytest_device.cli.command import Command
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path, metavar="PATH", help="bundle, archive or directory of a build")
-    add_project(parser, positional=False)
+    add_project(parser, option="--root")
     add_format(parser)
     parser.add_argument(
         "--allow", action="append", default=[], metavar="NAME", help="variable that may be in the build"

@@ -13,14 +13,13 @@ def statuses(failed: str = "") -> dict[int, str]:
     return {0: "success", **({1: failed} if failed else {}), 2: "usage error, or a project that cannot be read"}
 
 
-def add_project(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
-    """Add the options that load a project."""
-    if positional:
-        parser.add_argument("path", nargs="?", default=".", help="directory of the project (default: the current one)")
+def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
+    """Add the options that load a project: its directory is an argument unless it has an option."""
+    what = "directory of the project (default: the current one)"
+    if option:
+        parser.add_argument(option, dest="path", metavar="PATH", default=".", help=what)
     else:
-        parser.add_argument(
-            "--root", dest="path", default=".", help="directory of the project (default: the current one)"
-        )
+        parser.add_argument("path", nargs="?", default=".", help=what)
     parser.add_argument("--mode", help="mode of the environment files (default: NODE_ENV, else development)")
     parser.add_argument("--vendor", default="vendor", help="the maker's word in the project's files (default: vendor)")
     parser.add_argument(

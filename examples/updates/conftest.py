@@ -1,0 +1,44 @@
+"""The app under test, and the update service that publishes to it."""
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_device import Platform
+
+pytest.importorskip("http_sf", reason="needs the extra services: pip install 'pytest-device[services]'")
+
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.x509 import load_pem_x509_certificate
+
+from pytest_device.updates import CodeSigning, generate_code_signing
+from pytest_device.updates.service import DeviceUpdateService
+
+APP = Path(__file__).with_name("app")
+
+
+@pytest.fixture(scope="session")
+def signing() -> CodeSigning:
+    return generate_code_signing("Notes", years=1)
+
+
+@pytest.fixture(scope="session")
+def device_update_settings(signing: CodeSigning) -> Mapping[str, Any]:
+    return {"signing": signing}
+
+
+@pytest.fixture
+def device_appium_options(
+    device_platform: Platform, device_update_service: DeviceUpdateService, signing: CodeSigning
+) -> dict[str, Any]:
+    """Start the app with what its builds would have in their native configuration."""
+    key = load_pem_x509_certificate(signing.certificate.encode()).public_key()
+    public = base64.b64encode(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+    url = device_update_service.url
+    arguments = [f"--url={url}", f"--key={public}", f"--platform={device_platform}", f"--device={device_platform}"]
+    if device_platform is Platform.ANDROID:
+        return {"appium:app": str(APP), "appium:optionalIntentArguments": " ".join(arguments)}
+    return {"appium:app": str(APP), "appium:processArguments": {"args": arguments}}

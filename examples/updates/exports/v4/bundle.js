@@ -1,0 +1,1 @@
+show('title', 'Notes 4');

@@ -1,0 +1,21 @@
+"""What can be wrong with an update, and with what signs it."""
+
+from pytest_device.errors import ConfigError, DeviceError
+
+
+class UpdateError(DeviceError):
+    """An update, or a message about updates, that cannot be read or must not be used; ``code`` is the reason.
+
+    ``malformed``, ``too_large``, ``not_specified``, ``signature_missing`` or ``signature_invalid``.
+    """
+
+    def __init__(self, message: str, *, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class CertificateError(UpdateError, ConfigError, ValueError):
+    """A certificate or key that must not sign.
+
+    ``code`` is ``expired``, ``not_yet_valid``, ``wrong_usage``, ``key_mismatch`` or ``malformed``.
+    """

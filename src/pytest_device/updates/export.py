@@ -1,0 +1,125 @@
+"""An exported update: the directory that the project's own command writes, in the layout of its ``metadata.json``."""
+
+import base64
+import hashlib
+import mimetypes
+import re
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pytest_device.app.document import Document, Json, at, object_at, text_at
+from pytest_device.errors import ProjectError
+from pytest_device.updates.values import Asset, Update
+
+METADATA: Final = "metadata.json"
+PLATFORMS: Final = ("ios", "android")
+MAX_FILES: Final = 20_000
+_CHUNK: Final = 1024 * 1024
+_MD5: Final = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """A file of an export; ``sha256`` and ``md5`` are None if it is missing."""
+
+    path: Path
+    key: str
+    extension: str
+    sha256: bytes | None
+    md5: str | None
+
+    @property
+    def hash(self) -> str | None:
+        """Its SHA-256 as manifests state it: base64url without padding."""
+        return None if self.sha256 is None else base64.urlsafe_b64encode(self.sha256).rstrip(b"=").decode("ascii")
+
+    @property
+    def content_type(self) -> str:
+        known = {"hbc": "application/javascript", "bundle": "application/javascript", "js": "application/javascript"}
+        guessed = mimetypes.guess_type(f"x.{self.extension}")[0]
+        return known.get(self.extension) or guessed or "application/octet-stream"
+
+    def asset(self) -> Asset:
+        """Return what is known of the file. An asset's name is its MD5, which shows a file that was changed."""
+        if self.sha256 is None:
+            return Asset(self.key, present=False)
+        if _MD5.fullmatch(self.path.name) and self.md5 != self.path.name:
+            return Asset(self.key, f"md5 {self.path.name}", f"md5 {self.md5}", True)
+        return Asset(self.key, self.hash, self.hash, True)
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """One platform's part of an export: its bundle and its assets."""
+
+    platform: str
+    created_at: datetime
+    bundle: ExportedFile
+    assets: tuple[ExportedFile, ...]
+
+    @property
+    def files(self) -> tuple[ExportedFile, ...]:
+        return (self.bundle, *self.assets)
+
+    def update(
+        self,
+        runtime_version: str | None,
+        *,
+        scope: str | None = None,
+        signature: str | None = None,
+        created_at: datetime | None = None,
+    ) -> Update:
+        """Return the update that it becomes when it is published."""
+        created_at = created_at or self.created_at
+        hashes = " ".join(one.hash or "" for one in self.files)
+        identifier = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.platform} {runtime_version} {created_at} {hashes}")
+        assets = tuple(one.asset() for one in self.files)
+        return Update(str(identifier), runtime_version, self.platform, created_at, scope, assets, signature)
+
+
+def read_export(directory: Path) -> dict[str, Export]:
+    """Return the parts of an export by platform. Raises ProjectError for what is no export."""
+    path = directory / METADATA
+    try:
+        document = Document.read(path)
+        modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except FileNotFoundError:
+        raise ProjectError(f"has no {METADATA}: give the directory that an export wrote", path=directory) from None
+    parts = object_at(document.object, "fileMetadata")
+    found: dict[str, Export] = {one: _export(directory, one, parts[one], modified) for one in PLATFORMS if one in parts}
+    if not found:
+        raise ProjectError("has no fileMetadata for ios or android", path=path)
+    return found
+
+
+def _export(directory: Path, platform: str, part: Json, created_at: datetime) -> Export:
+    assets = at(part, "assets")
+    if not isinstance(assets, list) or len(assets) > MAX_FILES:
+        raise ProjectError(f"fileMetadata.{platform}.assets must be an array of at most {MAX_FILES}",
+                           path=directory / METADATA)  # fmt: skip
+    bundle = _file(directory, text_at(part, "bundle"), None)
+    named = {text_at(one, "path"): text_at(one, "ext") for one in assets}  # several modules may have the same image
+    return Export(platform, created_at, bundle, tuple(_file(directory, *one) for one in named.items()))
+
+
+def _file(directory: Path, name: str | None, extension: str | None) -> ExportedFile:
+    if not name:
+        raise ProjectError("names a file without a path", path=directory / METADATA)
+    path = directory / name
+    if not path.resolve().is_relative_to(directory.resolve()):
+        raise ProjectError(f"names a file outside of the export: {name!r}", path=directory / METADATA)
+    suffix = (extension or path.suffix).lstrip(".")
+    if not path.is_file():
+        return ExportedFile(path, path.name, suffix, None, None)
+    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    try:
+        with path.open("rb") as content:
+            while chunk := content.read(_CHUNK):
+                sha256.update(chunk)
+                md5.update(chunk)
+    except OSError as error:
+        raise ProjectError(f"cannot be read: {error.strerror or error}", path=path) from None
+    return ExportedFile(path, path.name, suffix, sha256.digest(), md5.hexdigest())

@@ -1,0 +1,243 @@
+"""The launches of an app with updates, as a pure function from one state to the next: an oracle for a test."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Self, TypeAlias, TypeVar
+
+from pytest_device.updates.events import (
+    NOT_SPECIFIED,
+    Checked,
+    Cleaned,
+    Downloaded,
+    EmergencyFallback,
+    Event,
+    Events,
+    Launched,
+    Mode,
+    NotSpecified,
+    Offer,
+    Operation,
+    Rejected,
+)
+from pytest_device.updates.loading import will_load
+from pytest_device.updates.settings import DisabledReason, UpdateSettings, problem_of
+from pytest_device.updates.values import NOTHING, Build, Code, Reason, Update, in_utc
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+_Model = TypeVar("_Model", bound="LaunchModel")
+
+_START = datetime.min.replace(tzinfo=UTC)
+_NO_OFFER = Offer()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchModel:
+    """The state of an installed app: ``build.running`` is its embedded update, ``stored`` are the downloaded ones.
+
+    Each operation returns the next state and what happened.
+    """
+
+    build: Build
+    mode: Mode = Mode.RELEASE
+    running: Update | None = None
+    """None before the first launch."""
+    stored: tuple[Update, ...] = ()
+    failed: frozenset[str] = frozenset()
+    """The IDs of the updates that fell back; none of them is launched again."""
+    rolled_back_at: datetime | None = None
+    """Updates up to then are not launched."""
+    is_update_available: bool = False
+    emergency_reason: str | None = None
+    storage_error: bool = False
+    reload_screen: bool = False
+    url_override: str | None = None
+    headers_override: Headers | None = field(default=None, repr=False)
+
+    @property
+    def settings(self) -> UpdateSettings:
+        return self.build.settings or UpdateSettings()
+
+    @property
+    def embedded(self) -> Update:
+        return self.build.running or NOTHING
+
+    @property
+    def is_enabled(self) -> bool:
+        return self.settings.enabled and not problem_of(self.settings.url) and not self.storage_error
+
+    @property
+    def url(self) -> str | None:
+        """Where the next check goes."""
+        return self.url_override or self.settings.url
+
+    @property
+    def headers(self) -> Mapping[str, object]:
+        """The extra headers of the next check."""
+        return self.settings.request_headers or {} if self.headers_override is None else dict(self.headers_override)
+
+    @property
+    def pending(self) -> Update | None:
+        """The update that the next launch or reload uses instead of the running one."""
+        newest = _newest(self)
+        return None if self.running is None or newest.id == self.running.id else newest
+
+    def launch(self, offer: Offer = _NO_OFFER, *, storage_error: bool = False) -> tuple[Self, Events]:
+        """Start the app; the check at startup sees the offer."""
+        model = replace(self, storage_error=storage_error, running=None, reload_screen=False, is_update_available=False)
+        cached, policy = _newest(model), self.settings.check_automatically
+        if not _is_managed(model) or policy == "NEVER":
+            return _started(model, cached)
+        if policy != "ON_LOAD":
+            return _started(model, cached, (NotSpecified(NOT_SPECIFIED[0]),))
+        model, events = _downloaded(model, offer, cached, "launch")
+        limit = self.settings.fallback_to_cache_timeout
+        in_time = limit > 0 and offer.seconds * 1000 <= limit
+        return _started(model, _newest(model) if in_time else cached, events)
+
+    def check(self, offer: Offer = _NO_OFFER) -> tuple[Self, Events]:
+        """Ask the service whether it has an update, without downloading it."""
+        if reason := _rejection(self, offer):
+            return self, (Rejected("check", reason),)
+        current = self.running or NOTHING
+        reasons = _refusals(self, offer.update, current)
+        available = _is_new_roll_back(self, offer, current) or (offer.update is not None and not reasons)
+        return replace(self, is_update_available=available), (Checked(available, reasons),)
+
+    def fetch(self, offer: Offer = _NO_OFFER) -> tuple[Self, Events]:
+        """Download the update that the service has; it is used at the next launch or reload."""
+        if reason := _rejection(self, offer):
+            return self, (Rejected("fetch", reason),)
+        return _downloaded(self, offer, self.running or NOTHING, "fetch")
+
+    def reload(self) -> tuple[Self, Events]:
+        """Restart the app on the newest downloaded update."""
+        return _started(replace(self, running=None, reload_screen=False), _newest(self))
+
+    def emergency(self, reason: str) -> tuple[Self, Events]:
+        """Fall back to the embedded update, since the running one failed to start."""
+        failed = self.running
+        if failed is None or failed.id == self.embedded.id:
+            return self, (NotSpecified(NOT_SPECIFIED[2]),)
+        known = self.failed | {failed.id}
+        model = replace(self, running=self.embedded, failed=known, emergency_reason=reason)
+        return model, (EmergencyFallback(failed.id, reason),)
+
+    def install(self, build: Build) -> tuple[Self, Events]:
+        """Install another build over this one; what was downloaded stays."""
+        return replace(self, build=build, running=None, emergency_reason=None, is_update_available=False), ()
+
+    def clear_log_entries(self) -> tuple[Self, Events]:
+        """Do nothing, as the library does."""
+        return self, ()
+
+    def show_reload_screen(self) -> tuple[Self, Events]:
+        return replace(self, reload_screen=True), ()
+
+    def hide_reload_screen(self) -> tuple[Self, Events]:
+        return replace(self, reload_screen=False), ()
+
+    def set_request_headers_override(self, headers: Mapping[str, str] | None) -> tuple[Self, Events]:
+        """Replace the extra headers from the next check on; None restores them."""
+        return self._overridden(self.url_override, headers)
+
+    def set_url_and_request_headers_override(
+        self, url: str | None, headers: Mapping[str, str] | None
+    ) -> tuple[Self, Events]:
+        """Replace the URL and the extra headers from the next check on; None restores them."""
+        if url is not None and problem_of(url):
+            return self, (Rejected("override", "the URL must be one with http or https"),)
+        return self._overridden(url, headers)
+
+    def _overridden(self, url: str | None, headers: Mapping[str, str] | None) -> tuple[Self, Events]:
+        if not self.settings.disable_anti_bricking_measures:
+            return self, (Rejected("override", "disableAntiBrickingMeasures is false"),)
+        pairs = None if headers is None else tuple(headers.items())
+        return replace(self, url_override=url, headers_override=pairs), ()
+
+
+Network: TypeAlias = Callable[[LaunchModel, datetime], Offer]
+"""What the service offers to an app at a time."""
+
+
+def play(model: _Model, launches: Iterable[datetime], network: Network) -> Iterator[tuple[_Model, Events]]:
+    """Yield the state and the events of each launch, at the given times of any clock."""
+    for time in launches:
+        model, events = model.launch(network(model, time))
+        yield model, events
+
+
+def _is_managed(model: LaunchModel) -> bool:
+    return model.mode is Mode.RELEASE and model.is_enabled
+
+
+def _rejection(model: LaunchModel, offer: Offer) -> str:
+    if model.mode is not Mode.RELEASE:
+        return f"not in {'the development client' if model.mode is Mode.DEVELOPMENT_CLIENT else 'development mode'}"
+    if not model.is_enabled:
+        return f"updates are disabled: {model.settings.disabled_reason or DisabledReason.STORAGE_ERROR}"
+    return offer.error
+
+
+def _refusals(model: LaunchModel, update: Update | None, current: Update) -> tuple[Reason, ...]:
+    """Return what speaks against an update while ``current`` is used."""
+    if update is None:
+        return ()
+    reasons = will_load(update, replace(model.build, running=current)).reasons
+    if update.id in model.failed:
+        reasons = [*reasons, Reason(Code.FAILED_BEFORE, "the app fell back from this update")]
+    if model.rolled_back_at and _time(update) <= in_utc(model.rolled_back_at):
+        reasons = [*reasons, Reason(Code.ROLLED_BACK, "the app was rolled back from it to the embedded update")]
+    return tuple(reasons)
+
+
+def _is_new_roll_back(model: LaunchModel, offer: Offer, current: Update) -> bool:
+    known = max(_time(current), in_utc(model.rolled_back_at or _START))
+    return offer.roll_back_at is not None and in_utc(offer.roll_back_at) > known
+
+
+def _downloaded(model: _Model, offer: Offer, current: Update, operation: Operation) -> tuple[_Model, Events]:
+    if offer.error or not offer.complete:
+        return model, (Rejected(operation, offer.error or "the download is incomplete"),)
+    if _is_new_roll_back(model, offer, current):
+        return replace(model, rolled_back_at=offer.roll_back_at), (Downloaded(None),)
+    reasons = _refusals(model, offer.update, current)
+    if offer.update is None or reasons:
+        return model, (Checked(False, reasons),)
+    others = tuple(one for one in model.stored if one.id != offer.update.id)
+    return replace(model, stored=(*others, offer.update), is_update_available=True), (Downloaded(offer.update.id),)
+
+
+def _newest(model: LaunchModel) -> Update:
+    """Return the update that a start uses: the newest that may run."""
+    if not _is_managed(model):
+        return model.embedded
+    candidates = [one for one in model.stored if not _refusals(model, one, NOTHING)]
+    if model.settings.use_embedded_update or not candidates:
+        candidates.insert(0, model.embedded)
+    return max(candidates, key=_time)
+
+
+def _started(model: _Model, update: Update, before: Events = ()) -> tuple[_Model, Events]:
+    embedded = update.id == model.embedded.id
+    events: list[Event] = [*before]
+    if embedded and _is_managed(model) and not model.settings.use_embedded_update:
+        events.append(NotSpecified(NOT_SPECIFIED[1]))
+    events.append(Launched(update.id, embedded))
+    if unused := _unused(model, update):
+        events.append(Cleaned(unused))
+    stored = tuple(one for one in model.stored if one.id not in unused)
+    return replace(model, running=update, stored=stored, emergency_reason=None), tuple(events)
+
+
+def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
+    """Return the IDs of updates to delete: of the running one's scope, older than it, beyond those to keep."""
+    if not _is_managed(model):
+        return ()
+    older = [one for one in model.stored if one.scope == running.scope and _time(one) < _time(running)]
+    newest_first = sorted(older, key=_time, reverse=True)
+    return tuple(one.id for one in newest_first[model.settings.max_updates_to_keep - 1 :])
+
+
+def _time(update: Update) -> datetime:
+    return in_utc(update.created_at) if update.created_at else _START

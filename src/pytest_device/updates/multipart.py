@@ -1,0 +1,71 @@
+"""Replies of several parts, ``multipart/mixed``: written, and read byte by byte, since signatures are over bytes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.message import Message
+from typing import Final, NoReturn
+
+from pytest_device.updates.errors import UpdateError
+from pytest_device.updates.protocol import Reply
+
+PARTS: Final = "multipart/mixed"
+_MAX_PARTS: Final = 16
+_BOUNDARY: Final = "part-of-the-update"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part with its name and headers, whose names are in lower case."""
+
+    name: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def whole_of(part: Part) -> tuple[str, bytes]:
+    """Return the content type and the body of a reply with one part."""
+    lines = {"content-disposition": f'form-data; name="{part.name}"', **part.headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    body = f"--{_BOUNDARY}\r\n{head}\r\n".encode() + part.body + f"\r\n--{_BOUNDARY}--\r\n".encode()
+    return f"{PARTS}; boundary={_BOUNDARY}", body
+
+
+def refuse(problem: str) -> NoReturn:
+    raise UpdateError(problem, code="malformed")
+
+
+def parts_of(reply: Reply) -> list[Part]:
+    """Return the parts of a reply; one without several is a manifest."""
+    kind, boundary = _content_type(reply.headers.get("content-type", ""))
+    if kind != PARTS:
+        return [Part("manifest", reply.headers, reply.body)]
+    if not boundary:
+        refuse("the reply has no boundary between its parts")
+    _, *pieces = (b"\r\n" + reply.body).split(b"\r\n--" + boundary.encode(), _MAX_PARTS + 1)
+    ends = [index for index, piece in enumerate(pieces) if piece.startswith(b"--")]
+    if not ends:
+        refuse(f"the reply ends too early, or has more than {_MAX_PARTS} parts")
+    return [_part(piece) for piece in pieces[: ends[0]]]
+
+
+def _part(piece: bytes) -> Part:
+    head, found, body = piece.partition(b"\r\n\r\n")
+    if not found:
+        refuse("a part of the reply has no end of its headers")
+    try:
+        lines = [line.partition(":") for line in head.decode("utf-8").split("\r\n") if line.strip()]
+    except UnicodeDecodeError:
+        refuse("the headers of a part are not UTF-8")
+    headers = {name.strip().lower(): value.strip() for name, _, value in lines}
+    return Part(_parameter(headers.get("content-disposition", ""), "name"), headers, body)
+
+
+def _content_type(header: str) -> tuple[str, str]:
+    return header.partition(";")[0].strip().lower(), _parameter(header, "boundary")
+
+
+def _parameter(header: str, name: str) -> str:
+    message = Message()
+    message["content-type"] = header.replace("\r", " ").replace("\n", " ")
+    found = message.get_param(name)
+    return found if isinstance(found, str) else ""

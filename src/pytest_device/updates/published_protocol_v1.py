@@ -1,0 +1,266 @@
+"""The update protocol's version 1 as its maker has published it; the document does not show it.
+
+The vendor's word stands in its headers. Structured fields are those of RFC 8941.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from pytest_device.app.vendor import Vendor
+from pytest_device.errors import ConfigError
+from pytest_device.spec import VENDOR
+from pytest_device.updates.errors import CertificateError, UpdateError
+from pytest_device.updates.events import Offer
+from pytest_device.updates.multipart import PARTS, Part, parts_of, refuse, whole_of
+from pytest_device.updates.protocol import Answer, Reply, ServedAsset, ServedRollBack, ServedUpdate, Sign, UpdateRequest
+from pytest_device.updates.signing import ALGORITHM, need_extra, verify
+from pytest_device.updates.values import INVALID, MISSING, VALID, Asset, Update, in_utc
+
+MAX_BYTES: Final = 8 * 1024 * 1024
+_JSON: Final = "application/json"
+_DEFAULT_KEY: Final = "root"
+_OK: Final = 200
+_NO_CONTENT: Final = 204
+
+
+def signature_header(sig: str, keyid: str = _DEFAULT_KEY) -> str:
+    """Return the header of a base64 signature. Raises ConfigError for a key ID that is not ASCII."""
+    need_extra("http_sf")
+    import http_sf
+
+    try:
+        return http_sf.ser({"sig": sig, "keyid": keyid, "alg": ALGORITHM})
+    except (ValueError, http_sf.StructuredFieldError):
+        raise ConfigError(f"keyid {keyid!r} must be printable ASCII") from None
+
+
+class PublishedProtocolV1:
+    """The adapter; ``vendor`` is the maker's word in the names of headers."""
+
+    def __init__(self, vendor: str = VENDOR) -> None:
+        self._prefix = Vendor(vendor).word
+
+    def request_headers(self, request: UpdateRequest) -> dict[str, str]:
+        """Return the headers that an app sends."""
+        own = {
+            "protocol-version": "1",
+            "platform": request.platform,
+            "runtime-version": request.runtime_version,
+            "channel-name": request.channel,
+            "current-update-id": request.current_update_id,
+            "embedded-update-id": request.embedded_update_id,
+            "expect-signature": request.keyid and _expectation(request.keyid),
+        }
+        accepted = f"{PARTS}, {_JSON};q=0.9" if request.takes_parts else _JSON
+        return {"accept": accepted, **{self._name(name): value for name, value in own.items() if value}}
+
+    def read_request(self, headers: Mapping[str, str]) -> UpdateRequest:
+        """Read the headers that an app sent."""
+        version = self._required(headers, "protocol-version")
+        if version != "1":
+            refuse(f"{self._name('protocol-version')} is {version!r}, must be 1")
+        platform = self._required(headers, "platform")
+        if platform not in ("ios", "android"):
+            refuse(f"{self._name('platform')} is {platform!r}, must be ios or android")
+        expected = headers.get(self._name("expect-signature"))
+        return UpdateRequest(
+            platform,
+            self._required(headers, "runtime-version"),
+            headers.get(self._name("channel-name")),
+            headers.get(self._name("current-update-id")),
+            headers.get(self._name("embedded-update-id")),
+            None if expected is None else _text(_dictionary(expected), "keyid", _DEFAULT_KEY),
+            takes_parts=_takes_parts(headers.get("accept", "*/*")),
+        )
+
+    def write_reply(self, answer: Answer, request: UpdateRequest, sign: Sign) -> Reply:
+        """Return the reply of a service: 406 for a roll-back that the app cannot take."""
+        headers = {
+            self._name("protocol-version"): "1",
+            self._name("sfv-version"): "0",
+            "cache-control": "private, max-age=0",
+        }
+        if not request.takes_parts:
+            if answer is None:
+                return Reply(_NO_CONTENT, headers, b"")
+            if isinstance(answer, ServedRollBack):
+                return Reply(406, headers, b"")
+        name, content = _content(answer)
+        body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+        signature = sign(body) if request.keyid else None
+        signed = {self._name("signature"): signature_header(signature, request.keyid or "")} if signature else {}
+        if not request.takes_parts:
+            return Reply(_OK, {**headers, **signed, "content-type": _JSON}, body)
+        kind, whole = whole_of(Part(name, {"content-type": _JSON, **signed}, body))
+        return Reply(_OK, {**headers, "content-type": kind}, whole)
+
+    def read_reply(self, reply: Reply, request: UpdateRequest, certificate: str | None = None) -> Offer:
+        """Read the reply of a service; an update's signature is in it, a roll-back with a wrong one is refused."""
+        if reply.status == _NO_CONTENT or (reply.status == _OK and not reply.body):
+            return Offer()
+        if reply.status != _OK:
+            refuse(f"the update service returned {reply.status} (expected 200)")
+        if len(reply.body) > MAX_BYTES:
+            raise UpdateError(f"the reply is larger than {MAX_BYTES // 1024 // 1024} MB", code="too_large")
+        version = reply.headers.get(self._name("protocol-version"))
+        if version not in ("0", "1"):
+            refuse(f"the reply has the protocol version {version!r}, must be 1")
+        for part in parts_of(reply):
+            state = self._signature(part, request, certificate)
+            if part.name == "manifest":
+                return Offer(_update(_object(part.body), request, state))
+            if part.name == "directive":
+                return _directive(_object(part.body), state, certificate)
+        return Offer()
+
+    def _signature(self, part: Part, request: UpdateRequest, certificate: str | None) -> str:
+        given = part.headers.get(self._name("signature"))
+        if given is None:
+            return MISSING
+        if certificate is None:
+            return given
+        try:
+            fields = _dictionary(given)
+            known = (_text(fields, "keyid", _DEFAULT_KEY), _text(fields, "alg", ALGORITHM))
+            if known != (request.keyid or _DEFAULT_KEY, ALGORITHM):
+                return INVALID
+            verify(part.body, _text(fields, "sig", ""), certificate)
+        except CertificateError:
+            raise
+        except UpdateError:
+            return INVALID
+        return VALID
+
+    def _name(self, name: str) -> str:
+        return f"{self._prefix}-{name}"
+
+    def _required(self, headers: Mapping[str, str], name: str) -> str:
+        return headers.get(self._name(name)) or refuse(f"the header {self._name(name)} is missing")
+
+
+def published_protocol_v1(vendor: str = VENDOR) -> PublishedProtocolV1:
+    """Return the adapter; ``vendor`` is the maker's word in the names of headers."""
+    return PublishedProtocolV1(vendor)
+
+
+def _takes_parts(accept: str) -> bool:
+    kinds = {one.partition(";")[0].strip().lower() for one in accept.split(",")}
+    return bool(kinds & {PARTS, "multipart/*", "*/*"})
+
+
+def _expectation(keyid: str) -> str:
+    need_extra("http_sf")
+    import http_sf
+
+    return http_sf.ser({"sig": True, "keyid": keyid, "alg": ALGORITHM})
+
+
+def _dictionary(value: str) -> Mapping[str, Any]:
+    need_extra("http_sf")
+    import http_sf
+
+    try:
+        found = http_sf.parse(value.encode(), tltype="dictionary")
+    except (ValueError, http_sf.StructuredFieldError):
+        refuse("a structured field is malformed")
+    return cast("Mapping[str, Any]", found)
+
+
+def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
+    if name not in fields:
+        return default
+    value = fields[name][0]
+    return value if isinstance(value, str) else refuse(f"{name} in a structured field must be a text")
+
+
+def _content(answer: Answer) -> tuple[str, dict[str, object]]:
+    match answer:
+        case None:
+            return "directive", {"type": "noUpdateAvailable"}
+        case ServedRollBack(at):
+            return "directive", {"type": "rollBackToEmbedded", "parameters": {"commitTime": _stamp(at)}}
+        case ServedUpdate():
+            return "manifest", {
+                "id": answer.id,
+                "createdAt": _stamp(answer.created_at),
+                "runtimeVersion": answer.runtime_version,
+                "launchAsset": _asset_object(answer.launch_asset),
+                "assets": [_asset_object(one) for one in answer.assets],
+                "metadata": dict(answer.metadata),
+                "extra": dict(answer.extra),
+            }
+
+
+def _stamp(time: datetime) -> str:
+    return in_utc(time).astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _asset_object(asset: ServedAsset) -> dict[str, str]:
+    known = {"hash": asset.hash, "key": asset.key, "contentType": asset.content_type, "url": asset.url}
+    return known | ({"fileExtension": f".{asset.extension}"} if asset.extension else {})
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found: object = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else refuse("a part is not a JSON object")
+
+
+def _field(fields: Mapping[str, Any], name: str, kind: type[Any], *, where: str = "") -> Any:
+    value = fields.get(name)
+    return value if isinstance(value, kind) else refuse(f"{where}{name} must be of type {kind.__name__}")
+
+
+def _update(manifest: Mapping[str, Any], request: UpdateRequest, signature: str) -> Update:
+    identifier = _field(manifest, "id", str)
+    try:
+        canonical = str(uuid.UUID(identifier))
+    except ValueError:
+        refuse("id must be a UUID")
+    for name in ("metadata", "extra"):
+        if name in manifest:
+            _field(manifest, name, dict)
+    files = [_field(manifest, "launchAsset", dict), *_field(manifest, "assets", list)]
+    return Update(
+        canonical,
+        _field(manifest, "runtimeVersion", str),
+        request.platform,
+        _date(_field(manifest, "createdAt", str)),
+        request.scope,
+        tuple(map(_asset, files)),
+        signature,
+        manifest,
+    )
+
+
+def _asset(fields: object) -> Asset:
+    if not isinstance(fields, dict):
+        refuse("an asset must be an object")
+    known = cast("Mapping[str, Any]", fields)
+    for name in ("url", "contentType"):
+        _field(known, name, str, where="an asset's ")
+    stated = None if known.get("hash") is None else _field(known, "hash", str, where="an asset's ")
+    return Asset(_field(known, "key", str, where="an asset's "), stated)
+
+
+def _directive(fields: Mapping[str, Any], signature: str, certificate: str | None) -> Offer:
+    if certificate is not None and signature != VALID:
+        raise UpdateError(f"the signature of a directive is {signature}", code=f"signature_{signature}")
+    kind = _field(fields, "type", str)
+    if kind == "noUpdateAvailable":
+        return Offer()
+    if kind != "rollBackToEmbedded":
+        raise UpdateError(f"the directive {kind!r} is not in version 1 of the protocol", code="not_specified")
+    return Offer(roll_back_at=_date(_field(_field(fields, "parameters", dict), "commitTime", str)))
+
+
+def _date(text: str) -> datetime:
+    try:
+        return in_utc(datetime.fromisoformat(text))
+    except ValueError:
+        refuse("a time must be a date of ISO 8601")

@@ -1,0 +1,6 @@
+"""An update service that a test controls; needs the extra ``services``."""
+
+from pytest_device.updates.service.journal import FailureKind as FailureKind
+from pytest_device.updates.service.journal import SeenRequest as SeenRequest
+from pytest_device.updates.service.releases import Release as Release
+from pytest_device.updates.service.server import DeviceUpdateService as DeviceUpdateService

@@ -1,0 +1,99 @@
+"""What the service saw and how it is to fail, shared by the server's thread and the test's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+from pytest_device import serving
+from pytest_device.errors import ConfigError
+
+Door: TypeAlias = Literal["manifest", "asset"]
+FailureKind: TypeAlias = Literal[
+    "slow", "server_error", "half_body", "corrupt_asset", "wrong_hash", "wrong_signature", "missing_signature"
+]
+_DOORS: Final[Mapping[FailureKind, tuple[Door, ...]]] = {
+    "slow": ("manifest", "asset"),
+    "server_error": ("manifest", "asset"),
+    "half_body": ("manifest", "asset"),
+    "corrupt_asset": ("asset",),
+    "wrong_hash": ("manifest",),
+    "wrong_signature": ("manifest",),
+    "missing_signature": ("manifest",),
+}
+
+POLLS: Final = 10
+POLLING_SECONDS: Final = 10.0
+"""So many checks of one app in so many seconds are a tight loop; the limits of a hosted service are not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """A request that the service answered: ``answer`` is the ID of an update, the key of an asset, or what else."""
+
+    kind: Door
+    device: str
+    at: datetime
+    answer: str
+    status: int
+    platform: str = ""
+    runtime_version: str = ""
+    channel: str = ""
+    current_update_id: str | None = None
+    failure: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+@dataclass(slots=True)
+class _Failure:
+    kind: FailureKind
+    door: Door
+    times: int
+    seconds: float
+
+
+class Journal(serving.Journal):
+    """The requests so far, and the failures to come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._failures: list[_Failure] = []
+
+    def fail(self, kind: FailureKind, door: Door | None, times: int, seconds: float) -> None:
+        """Let requests fail. Raises ConfigError for a failure that the door does not have."""
+        doors = _DOORS.get(kind)
+        if doors is None:
+            raise ConfigError(f"{kind!r} is no failure of an update service: it is one of {', '.join(_DOORS)}")
+        if door is not None and door not in doors:
+            raise ConfigError(f"{kind!r} is no failure of {door!r}: it is one of {' and '.join(doors)}")
+        if times < 1 or seconds < 0:
+            raise ConfigError(f"times={times!r} must be at least 1, seconds={seconds!r} at least 0")
+        with self.changed:
+            self._failures.append(_Failure(kind, door or doors[0], times, seconds))
+
+    def take_failures(self, door: Door) -> dict[FailureKind, float]:
+        """Return the failures of the next request, each with its seconds, and count them down."""
+        with self.changed:
+            taken: dict[FailureKind, _Failure] = {one.kind: one for one in reversed(self._failures) if one.door == door}
+            for one in taken.values():
+                one.times -= 1
+            self._failures = [one for one in self._failures if one.times]
+        return {kind: one.seconds for kind, one in taken.items()}
+
+    def clear_failures(self) -> None:
+        """Let all requests succeed again."""
+        with self.changed:
+            self._failures.clear()
+
+    def polling(self) -> tuple[str, ...]:
+        """Return the devices whose app checked for updates in a tight loop."""
+        checks: dict[str, list[datetime]] = {}
+        for one in self.of(SeenRequest):
+            if one.kind == "manifest":
+                checks.setdefault(one.device, []).append(one.at)
+        return tuple(name for name, times in checks.items() if _is_tight(times))
+
+
+def _is_tight(times: list[datetime]) -> bool:
+    pairs = zip(times, times[POLLS - 1 :], strict=False)
+    return any((last - first).total_seconds() < POLLING_SECONDS for first, last in pairs)

@@ -1,0 +1,104 @@
+"""What the service has for which app: updates and roll-backs, by channel, runtime version and share of devices."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pytest_device.app.runtime import is_valid_runtime_version
+from pytest_device.errors import ConfigError
+from pytest_device.updates.export import Export, ExportedFile, read_export
+from pytest_device.updates.protocol import UpdateRequest
+from pytest_device.updates.values import Update
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An update, or a roll-back to the embedded one (without ``update``), for the apps that it is meant for."""
+
+    channel: str
+    runtime_version: str
+    at: datetime
+    share: float = 1.0
+    update: Update | None = None
+    export: Export | None = field(default=None, repr=False)
+
+    def is_for(self, request: UpdateRequest, device: str) -> bool:
+        """Return whether an app that asks is meant."""
+        same = (self.channel, self.runtime_version) == (request.channel or "", request.runtime_version)
+        if self.update is None or not same:
+            return same
+        return self.update.platform == request.platform and _position(self.update.id, device) < self.share
+
+
+class Releases:
+    """The releases, the newest first, and the content of their files by hash."""
+
+    def __init__(self) -> None:
+        self._releases: tuple[Release, ...] = ()
+        self.files: dict[str, tuple[ExportedFile, bytes]] = {}
+
+    def publish(
+        self, directory: Path, channel: str, runtime_version: str, share: float, now: datetime
+    ) -> Mapping[str, Update]:
+        """Add an export for each of its platforms; return the updates by platform."""
+        if not is_valid_runtime_version(runtime_version):
+            raise ConfigError(f"runtime_version {runtime_version!r} is invalid: use a text such as '1.0.0'")
+        at, published = self._later(now), dict[str, Update]()
+        for platform, export in read_export(directory).items():
+            for file in export.files:
+                self._keep(file)
+            update = published[platform] = export.update(runtime_version, created_at=at)
+            self._add(Release(channel, runtime_version, at, _checked(share), update, export))
+        return published
+
+    def roll_back(self, channel: str, runtime_version: str, now: datetime) -> datetime:
+        """Add a roll-back to the embedded update; return from when on it holds."""
+        at = self._later(now)
+        self._add(Release(channel, runtime_version, at))
+        return at
+
+    def roll_out(self, update_id: str, share: float) -> None:
+        """Change the share of devices that get an update. Raises ConfigError for an unknown one."""
+        if not any(one.update and one.update.id == update_id for one in self._releases):
+            raise ConfigError(f"update {update_id!r} is not published")
+        self._releases = tuple(
+            replace(one, share=_checked(share)) if one.update and one.update.id == update_id else one
+            for one in self._releases
+        )
+
+    def release_for(self, request: UpdateRequest, device: str) -> Release | None:
+        """Return the newest release that an app has not: None if it has."""
+        found = next((one for one in self._releases if one.is_for(request, device)), None)
+        if found is None:
+            return None
+        current = request.current_update_id
+        has = current == request.embedded_update_id if found.update is None else current == found.update.id
+        return None if current is not None and has else found
+
+    def _add(self, release: Release) -> None:
+        self._releases = (release, *self._releases)
+
+    def _later(self, now: datetime) -> datetime:
+        """Return a time in whole milliseconds, as it is sent, after the last release: devices take newer ones only."""
+        now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+        newest = self._releases[0].at if self._releases else None
+        return max(now, newest + timedelta(milliseconds=1)) if newest else now
+
+    def _keep(self, file: ExportedFile) -> None:
+        if file.hash is None:
+            raise ConfigError(f"{file.path} is missing: export again")
+        self.files[file.hash] = (file, file.path.read_bytes())
+
+
+def _checked(share: float) -> float:
+    if not 0 <= share <= 1:
+        raise ConfigError(f"share={share!r} must be 0 to 1")
+    return share
+
+
+def _position(update_id: str, device: str) -> float:
+    """Return where a device stands among all, from 0 to 1: the same one for each request, another for each update."""
+    digest = hashlib.sha256(f"{update_id} {device}".encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64

@@ -1,0 +1,235 @@
+"""The update service: publishes exports to apps on devices, breaks on purpose, and notes what each device asked for."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from pytest_device.errors import ConfigError
+from pytest_device.serving import AppServer
+from pytest_device.spec import VENDOR
+from pytest_device.updates.errors import UpdateError
+from pytest_device.updates.protocol import (
+    Answer,
+    Reply,
+    ServedAsset,
+    ServedRollBack,
+    ServedUpdate,
+    UpdateProtocol,
+)
+from pytest_device.updates.published_protocol_v1 import published_protocol_v1
+from pytest_device.updates.service.journal import Door, FailureKind, Journal, SeenRequest
+from pytest_device.updates.service.releases import Release, Releases
+from pytest_device.updates.settings import problem_of
+from pytest_device.updates.signing import CodeSigning, need_extra, sign, validate_certificate
+from pytest_device.updates.values import Update
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+MANIFEST: Final = "/manifest"
+_FRESH: Final = {"cache-control": "no-store"}
+
+
+class DeviceUpdateService:
+    """An update service on this machine; use it in a ``with``, or serve its ``app`` elsewhere.
+
+    ``signing`` signs what it serves. ``public_url`` is the address under which devices elsewhere reach it, through a
+    tunnel. ``device_header`` is the request header by which devices differ, by default their user agent and address.
+    """
+
+    def __init__(
+        self,
+        *,
+        signing: CodeSigning | None = None,
+        protocol: UpdateProtocol | None = None,
+        vendor: str = VENDOR,
+        public_url: str | None = None,
+        device_header: str = "",
+        port: int = 0,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        for module in ("starlette", "uvicorn", "http_sf"):
+            need_extra(module)
+        if public_url is not None and problem_of(public_url):
+            raise ConfigError(f"public_url {public_url!r} must be a URL with http or https")
+        if signing:
+            validate_certificate(signing.certificate, signing.private_key)
+        self._signing = signing
+        self._protocol = protocol or published_protocol_v1(vendor)
+        self._device_header = device_header or f"{vendor}-client-id"
+        self._clock = clock
+        self._releases = Releases()
+        self._journal = Journal()
+        self._server = AppServer(port)
+        self.local_url = self._server.url
+        self._base = (public_url or self.local_url).rstrip("/")
+
+    def __enter__(self) -> Self:
+        self._server.start(self.app)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.stop()
+
+    @property
+    def url(self) -> str:
+        """The URL for ``updates.url``."""
+        return f"{self._base}{MANIFEST}"
+
+    @property
+    def app(self) -> "Starlette":
+        """The ASGI application."""
+        from starlette.applications import Starlette
+        from starlette.middleware import Middleware
+        from starlette.middleware.cors import CORSMiddleware
+        from starlette.routing import Route
+
+        # Any page may ask: an app's web build has an origin of its own, and there is nothing secret here.
+        anywhere = Middleware(
+            CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"], expose_headers=["*"]
+        )
+        routes = [Route(MANIFEST, self._manifest), Route("/assets/{hash}", self._asset)]
+        return Starlette(routes=routes, middleware=[anywhere])
+
+    @property
+    def requests(self) -> tuple[SeenRequest, ...]:
+        """The requests so far: which device asked for what, and what it got."""
+        return self._journal.of(SeenRequest)
+
+    @property
+    def polling_devices(self) -> tuple[str, ...]:
+        """The devices whose app checked for updates in a tight loop, which a hosted service may limit."""
+        return self._journal.polling()
+
+    def publish(
+        self, directory: str | Path, *, runtime_version: str, channel: str = "", share: float = 1.0
+    ) -> Mapping[str, Update]:
+        """Publish an exported update, for a share of the devices; return the updates by platform.
+
+        Later changes of the directory have no effect. Raises ConfigError, also for what is no export.
+        """
+        return self._releases.publish(Path(directory), channel, runtime_version, share, self._clock())
+
+    def roll_back_to_embedded(self, *, runtime_version: str, channel: str = "") -> datetime:
+        """Let apps use their embedded update again; return the time up to which updates are not launched."""
+        return self._releases.roll_back(channel, runtime_version, self._clock())
+
+    def roll_out(self, update_id: str, share: float) -> None:
+        """Change the share of devices that get an update, from 0 to 1."""
+        self._releases.roll_out(update_id, share)
+
+    def fail(self, kind: FailureKind, *, on: Door | None = None, times: int = 1, seconds: float = 1.0) -> None:
+        """Let the next requests fail, for the manifest or an asset; ``seconds`` is the length of ``slow``."""
+        self._journal.fail(kind, on, times, seconds)
+
+    def clear_failures(self) -> None:
+        """Let all requests succeed again."""
+        self._journal.clear_failures()
+
+    def wait_for_request(
+        self, answer: str = "", *, device: str = "", timeout_seconds: float = 10.0, after: int = 0
+    ) -> SeenRequest:
+        """Return the first request that got an answer: an update's ID, an asset's key, ``roll-back`` or ``nothing``.
+
+        ``after`` leaves out the first requests, ``device`` those of others. Raises TimeoutError with what it saw.
+        """
+
+        def found() -> SeenRequest | None:
+            seen = (one for one in self.requests[after:] if device in ("", one.device))
+            return next((one for one in seen if answer in ("", one.answer)), None)
+
+        request = self._journal.wait_until(found, timeout_seconds)
+        if request is None:
+            last = ", ".join(f"{one.kind} {one.answer} {one.status}" for one in self.requests[-5:]) or "nothing"
+            wanted = f" with the answer {answer!r}" if answer else ""
+            raise TimeoutError(f"no request{wanted} within {timeout_seconds:g} s; the service last saw: {last}")
+        return request
+
+    async def _manifest(self, request: "Request") -> "Response":
+        headers, device = dict(request.headers), self._device(request)
+        failures = self._journal.take_failures("manifest")
+        seen = SeenRequest("manifest", device, self._clock(), "", 0, failure=", ".join(failures), headers=headers)
+        try:
+            asked = self._protocol.read_request(headers)
+        except UpdateError as error:
+            return await self._answered(seen, Reply(400, _FRESH, f"{error}\n".encode()), failures)
+        release = self._releases.release_for(asked, device)
+        reply = self._protocol.write_reply(
+            self._answer(release, failures), asked, lambda body: self._sign(body, failures)
+        )
+        seen = replace(
+            seen,
+            answer=_name_of(release),
+            platform=asked.platform,
+            runtime_version=asked.runtime_version,
+            channel=asked.channel or "",
+            current_update_id=asked.current_update_id,
+        )
+        return await self._answered(seen, reply, failures)
+
+    async def _asset(self, request: "Request") -> "Response":
+        failures = self._journal.take_failures("asset")
+        seen = SeenRequest("asset", self._device(request), self._clock(), "", 0, failure=", ".join(failures))
+        known = self._releases.files.get(request.path_params["hash"])
+        if known is None:
+            return await self._answered(seen, Reply(404, _FRESH, b"no such asset\n"), failures)
+        file, content = known
+        if "corrupt_asset" in failures:
+            content = content[:-1] + bytes([content[-1] ^ 1]) if content else b"?"
+        headers = {"content-type": file.content_type, "cache-control": "public, max-age=31536000, immutable"}
+        return await self._answered(replace(seen, answer=file.key), Reply(200, headers, content), failures)
+
+    async def _answered(self, seen: SeenRequest, reply: Reply, failures: Mapping[FailureKind, float]) -> "Response":
+        from starlette.responses import Response
+
+        if "slow" in failures:
+            await asyncio.sleep(failures["slow"])
+        if "server_error" in failures:
+            reply = Reply(500, _FRESH, b"the test wants this failure\n")
+        if "half_body" in failures:
+            reply = replace(reply, body=reply.body[: len(reply.body) // 2])
+        self._journal.add(replace(seen, status=reply.status))
+        headers = {**reply.headers, **(_FRESH if failures else {})}  # a cache would repeat the failure
+        return Response(reply.body, reply.status, headers)
+
+    def _answer(self, release: Release | None, failures: Mapping[FailureKind, float]) -> Answer:
+        if release is None:
+            return None
+        if release.update is None or release.export is None:
+            return ServedRollBack(release.at)
+        wrong = "wrong_hash" in failures
+        bundle, *assets = (
+            ServedAsset(
+                one.key,
+                (one.hash or "")[::-1] if wrong else one.hash or "",
+                one.content_type,
+                one.extension,
+                f"{self._base}/assets/{one.hash}",
+            )
+            for one in release.export.files
+        )
+        return ServedUpdate(release.update.id, release.at, release.runtime_version, bundle, tuple(assets))
+
+    def _sign(self, body: bytes, failures: Mapping[FailureKind, float]) -> str | None:
+        if self._signing is None or "missing_signature" in failures:
+            return None
+        return sign(body + b" " if "wrong_signature" in failures else body, self._signing.private_key)
+
+    def _device(self, request: "Request") -> str:
+        named = request.headers.get(self._device_header)
+        host = request.client.host if request.client else ""
+        return named or f"{request.headers.get('user-agent', '')} at {host}".strip()
+
+
+def _name_of(release: Release | None) -> str:
+    if release is None:
+        return "nothing"
+    return release.update.id if release.update else "roll-back"

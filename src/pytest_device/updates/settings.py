@@ -1,0 +1,89 @@
+"""The settings of updates in a build, as its app config has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Self, cast
+from urllib.parse import urlsplit
+
+from pytest_device.app.document import Object, at, text_at
+from pytest_device.app.key import NEWEST_SDK
+from pytest_device.app.keys import typed_config
+from pytest_device.app.project import Project
+from pytest_device.app.sections import Updates
+from pytest_device.errors import ConfigError
+
+
+class DisabledReason(StrEnum):
+    """Why a build uses its embedded update only."""
+
+    CONFIGURATION = "by_configuration"
+    URL_MISSING = "url_missing"
+    URL_INVALID = "url_invalid"
+    NO_RUNTIME_VERSION = "no_runtime_and_sdk_version"
+    STORAGE_ERROR = "storage_error"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class UpdateSettings(Updates):
+    """The properties below ``updates``, with the reference's defaults; ``enabled`` only if updates can be used.
+
+    Their values never reach a ``repr``: headers may carry credentials.
+    """
+
+    disabled_reason: DisabledReason | None = None
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, object], *, sdk: int | None = None) -> Self:
+        """Return the settings of an app config. Raises ProjectError with each property that breaks its rule.
+
+        ``sdk`` selects the reference of the defaults, by default that of the config's ``sdkVersion``.
+        """
+        given = cast("Object", dict(config))
+        section = given.get("updates")
+        url = text_at(section, "url")
+        if isinstance(section, dict) and url is not None:  # an invalid one disables, no more
+            section = {name: value for name, value in section.items() if name != "url"}
+        found = typed_config({"updates": section}, sdk or _major(given) or NEWEST_SDK).updates
+        _check_headers(found.request_headers)
+        settings = replace(cls(**{one.name: getattr(found, one.name) for one in fields(found)}), url=url)
+        reason = None if found.enabled else DisabledReason.CONFIGURATION
+        reason = reason or problem_of(settings.url)
+        return settings.without(reason) if reason else settings
+
+    @classmethod
+    def from_project(cls, project: Project, platform: str) -> Self:
+        """Return the settings of a project's builds for a platform. Raises ProjectError."""
+        if platform not in ("ios", "android"):
+            raise ConfigError(f"platform {platform!r} must be ios or android")
+        config = project.effective(platform)
+        settings = cls.from_config(config, sdk=project.sdk_major)
+        if settings.enabled and not (config.get("runtimeVersion") or project.sdk_version):
+            return settings.without(DisabledReason.NO_RUNTIME_VERSION)
+        return settings
+
+    def without(self, reason: DisabledReason) -> Self:
+        """Return the settings of a build that cannot use updates for a reason."""
+        return replace(self, enabled=False, disabled_reason=reason)
+
+
+def problem_of(url: str | None) -> DisabledReason | None:
+    """Return what is wrong with the URL of an update service."""
+    if not url:
+        return DisabledReason.URL_MISSING
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    return None if valid and url.split() == [url] else DisabledReason.URL_INVALID
+
+
+def _major(config: Object) -> int | None:
+    major = str(at(config, "sdkVersion") or "").partition(".")[0]
+    return int(major) if major.isdecimal() else None
+
+
+def _check_headers(headers: Mapping[str, object] | None) -> None:
+    if wrong := [name for name, value in (headers or {}).items() if not isinstance(value, str)]:
+        raise ConfigError(f"updates.requestHeaders must have texts as values: {', '.join(map(repr, wrong))}")

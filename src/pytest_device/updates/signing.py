@@ -1,0 +1,195 @@
+"""Code signing: certificates, and signatures of ``rsa-v1_5-sha256``; needs the extra ``services``."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+from pytest_device.errors import ConfigError
+from pytest_device.updates.errors import CertificateError, UpdateError
+from pytest_device.updates.values import in_utc
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+    from cryptography.x509 import Certificate, ExtendedKeyUsage, Extensions, KeyUsage, Name
+
+ALGORITHM: Final = "rsa-v1_5-sha256"
+_KEY_BITS: Final = 2048
+_LONGEST_YEARS: Final = 1000
+_LONGEST_NAME: Final = 64
+"""Of a common name: RFC 5280, appendix A.1."""
+
+
+class CodeSigning(NamedTuple):
+    """A private key and its certificate, both as PEM. The key never reaches a ``repr``."""
+
+    private_key: str
+    certificate: str
+
+    def __repr__(self) -> str:
+        return f"CodeSigning(private_key=…, certificate={self.certificate!r})"
+
+
+def sign(body: bytes | str, private_key: "str | bytes | RSAPrivateKey") -> str:
+    """Return the signature of a body in base64. Raises CertificateError for what is no RSA key."""
+    key = _key(private_key)
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return base64.b64encode(key.sign(_bytes(body), PKCS1v15(), SHA256())).decode("ascii")
+
+
+def verify(
+    body: bytes | str, signature: str, certificate: "str | bytes | Certificate", *, now: datetime | None = None
+) -> None:
+    """Verify the base64 signature of a body.
+
+    Raises UpdateError with the code ``signature_invalid``, and CertificateError for a certificate that must not sign.
+    """
+    key = _checked(_certificate(certificate), now)
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    try:
+        key.verify(base64.b64decode(signature, validate=True), _bytes(body), PKCS1v15(), SHA256())
+    except (InvalidSignature, ValueError):
+        raise UpdateError("the signature is not by the key of the certificate", code="signature_invalid") from None
+
+
+def validate_certificate(
+    pem: str | bytes, private_key: str | bytes | None = None, *, now: datetime | None = None
+) -> None:
+    """Check that a certificate may sign code now, and is that of a private key.
+
+    Raises CertificateError with a code: ``malformed``, ``not_yet_valid``, ``expired``, ``wrong_usage``,
+    ``key_mismatch``.
+    """
+    public = _checked(_certificate(pem), now)
+    if private_key is not None and _key(private_key).public_key().public_numbers() != public.public_numbers():
+        _refuse("key_mismatch", "is not that of the private key")
+
+
+def generate_code_signing(common_name: str, years: float, *, now: datetime | None = None) -> CodeSigning:
+    """Return a new key and its self-signed certificate. Raises ConfigError for an invalid name or time."""
+    need_extra("cryptography")
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509 import CertificateBuilder, random_serial_number
+
+    if not 0 < years <= _LONGEST_YEARS:
+        raise ConfigError(f"years={years!r} must be above 0, at most {_LONGEST_YEARS}")
+    key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+    start, name = in_utc(now or datetime.now(UTC)), _name(common_name)
+    builder = CertificateBuilder(name, name, key.public_key(), random_serial_number(), start, _later(start, years))
+    for extension in _usages():
+        builder = builder.add_extension(extension, critical=True)
+    certificate = builder.sign(key, SHA256())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return CodeSigning(pem.decode("ascii"), certificate.public_bytes(Encoding.PEM).decode("ascii"))
+
+
+def _later(start: datetime, years: float) -> datetime:
+    try:
+        return start + timedelta(days=365.25 * years)
+    except OverflowError:
+        raise ConfigError(f"years={years!r} must end before the year 10000") from None
+
+
+def _name(common_name: str) -> "Name":
+    from cryptography.x509 import Name, NameAttribute
+    from cryptography.x509.oid import NameOID
+
+    if not 1 <= len(common_name) <= _LONGEST_NAME:
+        raise ConfigError(f"common_name={common_name!r} must have 1 to {_LONGEST_NAME} characters")
+    return Name([NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _usages() -> "tuple[KeyUsage, ExtendedKeyUsage]":
+    from cryptography.x509 import ExtendedKeyUsage, KeyUsage
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    # Only the first is asked for: the others are what certificates of other purposes have.
+    usage = KeyUsage(True, False, False, False, False, False, False, False, False)
+    return usage, ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING])
+
+
+def need_extra(module: str) -> None:
+    """Raise ConfigError if a module of the extra ``services`` is not installed."""
+    try:
+        import_module(module)
+    except ImportError:
+        raise ConfigError(f"{module} is not installed: pip install 'pytest-device[services]'") from None
+
+
+def _bytes(body: bytes | str) -> bytes:
+    return body.encode() if isinstance(body, str) else body
+
+
+def _refuse(code: str, what: str) -> NoReturn:
+    raise CertificateError(f"the certificate {what}", code=code)
+
+
+def _key(private_key: "str | bytes | RSAPrivateKey") -> "RSAPrivateKey":
+    need_extra("cryptography")
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    if not isinstance(private_key, str | bytes):
+        return private_key
+    try:
+        key = load_pem_private_key(_bytes(private_key), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, RSAPrivateKey):
+        raise CertificateError("the private key must be an unencrypted RSA key in PEM", code="malformed")
+    return key
+
+
+def _certificate(certificate: "str | bytes | Certificate") -> "Certificate":
+    need_extra("cryptography")
+    from cryptography.x509 import load_pem_x509_certificate
+
+    if not isinstance(certificate, str | bytes):
+        return certificate
+    try:
+        return load_pem_x509_certificate(_bytes(certificate))
+    except ValueError:
+        _refuse("malformed", "must be an X.509 certificate in PEM")
+
+
+def _checked(certificate: "Certificate", now: datetime | None) -> "RSAPublicKey":
+    """Return the key of a certificate that may sign code now."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    time = in_utc(now or datetime.now(UTC))
+    try:
+        key, extensions = certificate.public_key(), certificate.extensions
+        if certificate.issuer == certificate.subject:
+            certificate.verify_directly_issued_by(certificate)
+    except (ValueError, TypeError, InvalidSignature):
+        _refuse("malformed", "is damaged: its content or its own signature is invalid")
+    if not isinstance(key, RSAPublicKey):
+        _refuse("malformed", f"must have an RSA key, for {ALGORITHM}")
+    if time < certificate.not_valid_before_utc:
+        _refuse("not_yet_valid", f"is valid from {certificate.not_valid_before_utc:%Y-%m-%d} only")
+    if time > certificate.not_valid_after_utc:
+        _refuse("expired", f"has expired on {certificate.not_valid_after_utc:%Y-%m-%d}")
+    if not _signs_code(extensions):
+        _refuse("wrong_usage", "must have the key usage digitalSignature and the extended key usage codeSigning")
+    return key
+
+
+def _signs_code(extensions: "Extensions") -> bool:
+    from cryptography.x509 import ExtendedKeyUsage, ExtensionNotFound, KeyUsage
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    try:
+        usage = extensions.get_extension_for_class(KeyUsage).value
+        purposes = extensions.get_extension_for_class(ExtendedKeyUsage).value
+    except ExtensionNotFound:
+        return False
+    return usage.digital_signature and ExtendedKeyUsageOID.CODE_SIGNING in purposes

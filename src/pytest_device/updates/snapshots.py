@@ -1,0 +1,162 @@
+"""What the library reports of itself in an app: its constants and its state, read from the app or of the model."""
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final, Self, cast
+
+from pytest_device.updates.errors import UpdateError
+from pytest_device.updates.events import Mode
+from pytest_device.updates.model import LaunchModel
+from pytest_device.updates.values import in_utc
+
+_TEXT: Final = (str, type(None))
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "channel": _TEXT, "check_automatically": _TEXT, "emergency_launch_reason": _TEXT, "runtime_version": _TEXT,
+    "update_id": _TEXT, "created_at": (str, int, float, datetime, type(None)),
+    "launch_duration": (int, float, type(None)),
+    "manifest": (Mapping,), "currently_running": (Mapping,),
+    **dict.fromkeys(("is_embedded_launch", "is_emergency_launch", "is_enabled"), (bool,)),
+    **dict.fromkeys(("is_update_available", "is_update_pending"), (bool,)),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """Values that an app reported; ``extra`` are those that the document does not name."""
+
+    @classmethod
+    def read(cls, reported: Mapping[str, object]) -> Self:
+        """Read what an app reports, by the document's names. Raises UpdateError with the code ``malformed``."""
+        names = {_reported(one.name): one.name for one in fields(cls) if one.name != "extra"}
+        values: dict[str, Any] = {ours: _checked(name, ours, reported[name]) for name, ours in names.items()
+                                  if name in reported}  # fmt: skip
+        extra = {name: value for name, value in reported.items() if name not in names}
+        return cls(**values | {"extra": MappingProxyType(extra)})
+
+
+@dataclass(frozen=True, slots=True)
+class Constants(_Snapshot):
+    """The library's constants in one launch; ``launch_duration`` is in milliseconds."""
+
+    channel: str | None = None
+    check_automatically: str | None = None
+    created_at: datetime | None = None
+    emergency_launch_reason: str | None = None
+    is_embedded_launch: bool = False
+    is_emergency_launch: bool = False
+    is_enabled: bool = False
+    latest_context: object = None
+    launch_duration: float | None = None
+    manifest: Mapping[str, object] = field(default_factory=dict[str, object])
+    runtime_version: str | None = None
+    update_id: str | None = None
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatesState(_Snapshot):
+    """What ``useUpdates`` returns."""
+
+    currently_running: Mapping[str, object] = field(default_factory=dict[str, object])
+    is_update_available: bool = False
+    is_update_pending: bool = False
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def is_embedded_launch(self) -> bool:
+        return self.currently_running.get("isEmbeddedLaunch") is True
+
+
+def constants_of(model: LaunchModel, *, channel: str | None = None) -> Constants:
+    """Return the constants that an app in this state reports; those of its machine are None."""
+    running = model.running or model.embedded
+    known = running if model.is_enabled else None
+    in_development = model.mode is not Mode.RELEASE
+    return Constants(
+        channel=None if in_development else channel,
+        check_automatically=model.settings.check_automatically,
+        created_at=known.created_at if known and not in_development else None,
+        emergency_launch_reason=model.emergency_reason,
+        is_embedded_launch=running.id == model.embedded.id,
+        is_emergency_launch=model.emergency_reason is not None,
+        is_enabled=model.is_enabled,
+        manifest=known.manifest if known else {},
+        runtime_version=model.build.runtime_version,
+        update_id=known.id if known else None,
+    )
+
+
+def state_of(model: LaunchModel) -> UpdatesState:
+    """Return what ``useUpdates`` returns in this state."""
+    running = {"isEmbeddedLaunch": (model.running or model.embedded).id == model.embedded.id}
+    return UpdatesState(running, model.is_update_available, model.pending is not None)
+
+
+NULL_RULES: Final[Mapping[str, Callable[[Constants, Mode], bool]]] = {
+    "channel is null in the development client and in development builds": lambda one, mode: (
+        mode is Mode.RELEASE or one.channel is None
+    ),
+    "createdAt is null when updates are disabled": lambda one, _: one.is_enabled or one.created_at is None,
+    "createdAt is null in development mode": lambda one, mode: mode is Mode.RELEASE or one.created_at is None,
+    "emergencyLaunchReason is null unless isEmergencyLaunch is true": lambda one, _: (
+        one.is_emergency_launch or one.emergency_launch_reason is None
+    ),
+    "manifest is empty when updates are disabled": lambda one, _: one.is_enabled or not one.manifest,
+    "updateId is null when updates are disabled": lambda one, _: one.is_enabled or one.update_id is None,
+    "updateId is a lowercase canonical UUID": lambda one, _: one.update_id is None or _is_canonical(one.update_id),
+    "isEmbeddedLaunch is true when updates are disabled": lambda one, _: one.is_enabled or one.is_embedded_launch,
+    "isEmergencyLaunch runs the embedded update": lambda one, _: one.is_embedded_launch or not one.is_emergency_launch,
+}
+"""The document's rules on the constants, with what holds if one is kept."""
+
+
+def broken_rules(constants: Constants, mode: Mode = Mode.RELEASE) -> list[str]:
+    """Return the rules that an app's constants break."""
+    return [rule for rule, holds in NULL_RULES.items() if not holds(constants, mode)]
+
+
+_COMPARED: Final = (
+    "check_automatically", "created_at", "is_embedded_launch", "is_emergency_launch", "is_enabled", "runtime_version",
+    "update_id",
+)  # fmt: skip
+
+
+def differences(expected: Constants, observed: Constants) -> list[str]:
+    """Return where an app reports something else than the model: texts such as ``update_id: 'a', expected 'b'``."""
+    pairs = ((name, getattr(expected, name), getattr(observed, name)) for name in _COMPARED)
+    return [f"{name}: {found!r}, expected {wanted!r}" for name, wanted, found in pairs if wanted != found]
+
+
+def _reported(name: str) -> str:
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
+
+
+def _checked(name: str, ours: str, value: object) -> object:
+    kinds = _KINDS.get(ours)
+    if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+        raise UpdateError(f"{name} must not be of type {type(value).__name__}", code="malformed")
+    if ours == "created_at":
+        return _date(value)
+    return MappingProxyType(dict(cast("Mapping[str, object]", value))) if isinstance(value, Mapping) else value
+
+
+def _date(value: object) -> datetime | None:
+    try:
+        if isinstance(value, str):
+            return in_utc(datetime.fromisoformat(value))
+        if isinstance(value, int | float):  # as JavaScript has it
+            return datetime.fromtimestamp(value / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise UpdateError("createdAt must be a date", code="malformed") from None
+    return cast("datetime | None", value)
+
+
+def _is_canonical(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False

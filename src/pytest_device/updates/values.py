@@ -1,0 +1,116 @@
+"""What the question "will this update load?" is about: updates, builds and the answer, free of any format."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final, cast
+
+from pytest_device.errors import ConfigError
+from pytest_device.updates.settings import UpdateSettings
+
+VALID: Final = "valid"
+INVALID: Final = "invalid"
+MISSING: Final = "missing"
+"""What is known of a signature; any other text is one that nobody has verified."""
+
+
+class Code(StrEnum):
+    """Why an update does not load; ``UNKNOWN`` names a fact that nobody supplied."""
+
+    DISABLED = "disabled"
+    URL_MISSING = "url_missing"
+    URL_INVALID = "url_invalid"
+    PLATFORM = "platform"
+    RUNTIME_VERSION = "runtime_version"
+    SCOPE = "scope"
+    SIGNATURE_MISSING = "signature_missing"
+    SIGNATURE_INVALID = "signature_invalid"
+    ASSET_MISSING = "asset_missing"
+    ASSET_HASH = "asset_hash"
+    NOT_NEWER = "not_newer"
+    FAILED_BEFORE = "failed_before"
+    ROLLED_BACK = "rolled_back"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file of an update: ``hash`` as its manifest states it, ``actual_hash`` and ``present`` as it was found."""
+
+    key: str
+    hash: str | None = None
+    actual_hash: str | None = None
+    present: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update of an app's code: None is what nobody knows of it, no assets an empty sequence.
+
+    A text of ISO 8601 will do for ``created_at``. Raises ConfigError for another one.
+
+    ``signature`` is ``valid``, ``invalid`` or ``missing``; ``manifest`` is what it was read from, with unknown fields.
+    """
+
+    id: str
+    runtime_version: str | None = None
+    platform: str | None = None
+    created_at: datetime | None = None
+    scope: str | None = None
+    assets: Sequence[Asset] | None = None
+    signature: str | None = None
+    manifest: Mapping[str, object] = field(default_factory=dict[str, object], repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        time = cast("object", self.created_at)
+        if isinstance(time, str):  # as manifests have it
+            object.__setattr__(self, "created_at", _date(time))
+        elif time is not None and not isinstance(time, datetime):
+            raise ConfigError(f"created_at {time!r} must be a datetime, or a text of ISO 8601")
+        for asset in cast("Sequence[object]", self.assets or ()):
+            if not isinstance(asset, Asset):
+                raise ConfigError(f"assets must be Asset values: {asset!r} is none")
+
+
+NOTHING: Final = Update("", created_at=datetime.min.replace(tzinfo=UTC))
+"""What runs in a build that has neither an embedded nor a downloaded update."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """An installed build of an app: ``running`` is the update that it runs, at first the embedded one."""
+
+    platform: str | None = None
+    runtime_version: str | None = None
+    settings: UpdateSettings | None = None
+    running: Update | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason against an update."""
+
+    code: Code
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an update loads: None if nothing speaks against it, but a fact is unknown."""
+
+    ok: bool | None
+    reasons: list[Reason]
+
+
+def _date(text: str) -> datetime:
+    try:
+        return in_utc(datetime.fromisoformat(text))
+    except ValueError:
+        raise ConfigError(f"created_at {text!r} must be a datetime, or a text of ISO 8601") from None
+
+
+def in_utc(time: datetime) -> datetime:
+    """Return a time that compares with all others: one without a zone is in UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,0 +1,237 @@
+"""``pytest-device updates check`` and the fixture of the service."""
+
+import json
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_device.cli import main
+from tests.app.rows import project_files, put
+from tests.updates.rows import export, reference_signing
+
+URL = "https://u.example/manifest"
+ID = "0f6f5a3e-9d2c-4c0b-8c9d-2b1f6d3c5a11"
+CONFIG: dict[str, Any] = {
+    "version": "1.2.3",
+    "sdkVersion": "57.0.0",
+    "runtimeVersion": {"policy": "appVersion"},
+    "updates": {"url": URL},
+}
+MANIFEST = {"id": ID, "commitTime": 1767225600000, "assets": []}
+Run = Callable[..., tuple[int, str, str]]
+
+
+def in_build(config: object = CONFIG, manifest: object = MANIFEST) -> dict[str, str]:
+    return {"app.config": json.dumps(config), "app.manifest": json.dumps(manifest)}
+
+
+def zipped(path: Path, files: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def apk(root: Path, **parts: object) -> Path:
+    files = {f"assets/{name}": content for name, content in in_build(**parts).items()}
+    return zipped(root / "app.apk", {"AndroidManifest.xml": "\3\0", **files})
+
+
+@pytest.fixture
+def run(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    put(tmp_path / "app", project_files(CONFIG))
+    export(tmp_path / "dist", platforms=("ios", "android"))
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        status = main(["updates", "check", "--app", "app", "--update", "dist", *map(str, arguments)])
+        assert sys.__stdout__
+        sys.__stdout__.flush()  # annotations are printed past what captures
+        printed = capfd.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+def simulator_build(root: Path) -> Path:
+    files = {f"Notes.app/Own.bundle/{name}": content for name, content in in_build().items()}
+    put(root, {"Notes.app/Info.plist": "", **files})
+    return root / "Notes.app"
+
+
+def tarball(root: Path) -> Path:
+    with tarfile.open(root / "notes.tar.gz", "w:gz") as archive:
+        archive.add(simulator_build(root), "Notes.app")
+    return root / "notes.tar.gz"
+
+
+def ipa(root: Path) -> Path:
+    files = {f"Payload/Notes.app/Own.bundle/{name}": content for name, content in in_build().items()}
+    return zipped(root / "notes.ipa", files)
+
+
+def facts(root: Path, **changes: object) -> Path:
+    known = {"platform": "ios", "runtimeVersion": "1.2.3", "updates": {"url": URL}, "running": {
+        "id": ID, "createdAt": "2026-01-01T00:00:00Z"}}  # fmt: skip
+    return put(root, {"build.json": {**known, **changes}}) / "build.json"
+
+
+@pytest.mark.parametrize("make", [apk, simulator_build, tarball, ipa, facts])
+def test_an_update_loads_on_a_build(make: Callable[[Path], Path], run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("--build", make(tmp_path))
+
+    assert status == 0, out
+    assert ": loads: " not in out
+    assert " yes" in out
+
+
+def test_each_reason_is_an_error_with_its_fix(run: Run, tmp_path: Path) -> None:
+    (asset,) = (tmp_path / "dist" / "assets").iterdir()
+    asset.write_text("changed")
+    build = apk(tmp_path, config={**CONFIG, "version": "1.2.4"}, manifest={**MANIFEST, "commitTime": 4102444800000})
+
+    status, out, _ = run("--build", build)
+
+    assert status == 1
+    for name in ("runtime-version", "asset-hash", "not-newer"):
+        assert f"[update-{name}]" in out
+    assert "that of the build '1.2.4'" in out
+    assert "3 errors, 0 warnings" in out
+
+
+def test_a_fact_that_nobody_supplies_is_unknown(run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("--build", facts(tmp_path, running=None))
+
+    assert status == 2
+    assert "warning: build.json: nobody supplied the update that the build runs" in out.replace(f"{tmp_path}/", "")
+    status, out, _ = run("--build", facts(tmp_path, running=None, platform="android", runtimeVersion="9"))
+    assert status == 1
+
+
+def test_the_formats_are_those_of_the_other_checks(run: Run, tmp_path: Path) -> None:
+    build = facts(tmp_path, runtimeVersion="9")
+    status, out, _ = run("--build", build, "--format", "json")
+    found = json.loads(out)
+
+    assert status == 1
+    assert found["loads"] == {str(build): "no"}
+    assert [one["id"] for one in found["findings"]] == ["update-runtime-version"]
+    assert run("--build", build, "--format", "github")[1].startswith("::error file=dist::")
+
+
+def test_several_builds_are_checked_at_once(run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("--build", apk(tmp_path), "--build", facts(tmp_path, platform="ios", runtimeVersion="9"))
+
+    assert status == 1
+    assert "1 errors" in out
+
+
+def test_the_key_that_will_sign_is_held_to_the_certificate(run: Run, tmp_path: Path) -> None:
+    key, certificate = reference_signing()
+    signed = {**CONFIG, "updates": {**CONFIG["updates"], "codeSigningCertificate": "./cert.pem"}}
+    put(tmp_path / "app", {**project_files(signed), "cert.pem": certificate})
+    put(tmp_path, {"key.pem": key, "broken.pem": "x"})
+
+    assert run("--build", apk(tmp_path))[0] == 2
+    assert run("--build", apk(tmp_path), "--private-key", "key.pem")[0] == 0
+    status, out, err = run("--build", apk(tmp_path), "--private-key", "broken.pem")
+    assert status == 1
+    assert "[update-signature-invalid]" in out
+    assert "must be an unencrypted RSA key" in err
+    assert run("--build", apk(tmp_path), "--private-key", "none.pem")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version"),
+    [({"policy": "fingerprint"}, None), ({"policy": "nativeVersion"}, "1.2.3(7)"), ("5", "5"), (None, None)],
+)
+def test_the_runtime_version_of_a_build_is_that_of_its_own_config(
+    wanted: object, version: str | None, run: Run, tmp_path: Path
+) -> None:
+    config = {**CONFIG, "runtimeVersion": wanted, "android": {"versionCode": 7}}
+
+    status, out, _ = run("--build", apk(tmp_path, config=config))
+
+    assert status == (2 if version is None else 1)
+    assert (f"that of the build {version!r}" if version else "the runtime version of the build") in out
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda root: root / "gone.apk", "does not exist"),
+        (lambda root: put(root, {"x.apk": "no archive"}) / "x.apk", "cannot be read: ReadError"),
+        (lambda root: facts(root, runtimVersion="1"), "has unknown keys: runtimVersion"),
+        (lambda root: facts(root, platform=1), "platform must be a text"),
+        (lambda root: facts(root, running={"createdAt": "today"}), "is no date"),
+        (lambda root: zipped(root / "x.zip", {"a/app.config": "{"}), "has an app.config that is not JSON"),
+        (lambda root: facts(root, updates={"url": 1}), "updates.url must be of type string"),
+    ],
+)
+def test_a_build_that_cannot_be_read_is_a_usage_error(
+    make: Callable[[Path], Path], problem: str, run: Run, tmp_path: Path
+) -> None:
+    status, _, err = run("--build", make(tmp_path))
+
+    assert status == 2
+    assert problem in err
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problem"),
+    [
+        ({}, "has no fileMetadata for ios or android"),
+        ({"fileMetadata": {"ios": {}}}, "must be an array"),
+        ({"fileMetadata": {"ios": {"assets": []}}}, "names a file without a path"),
+        ({"fileMetadata": {"ios": {"bundle": "../app/app.json", "assets": []}}}, "outside of the export"),
+        ({"fileMetadata": {"ios": {"bundle": "/etc/passwd", "assets": []}}}, "outside of the export"),
+    ],
+)
+def test_an_export_that_cannot_be_read_is_a_usage_error(
+    metadata: object, problem: str, run: Run, tmp_path: Path
+) -> None:
+    put(tmp_path / "dist", {"metadata.json": metadata})
+
+    status, _, err = run("--build", apk(tmp_path))
+
+    assert status == 2
+    assert problem in err
+
+
+def test_a_missing_file_of_an_export_is_a_reason(run: Run, tmp_path: Path) -> None:
+    (asset,) = (tmp_path / "dist" / "assets").iterdir()
+    asset.unlink()
+
+    status, out, _ = run("--build", apk(tmp_path))
+
+    assert status == 1
+    assert out.count("[update-asset-missing]") == 1
+
+
+def test_a_test_gets_an_update_service_of_its_own(pytester: pytest.Pytester) -> None:
+    export(pytester.path / "v1")
+    pytester.makeconftest("""
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def device_update_settings():
+            return {"vendor": "acme"}
+    """)
+    pytester.makepyfile("""
+        import httpx
+
+        def test_published(device_update_service):
+            update = device_update_service.publish("v1", runtime_version="1")["ios"]
+            headers = {"acme-protocol-version": "1", "acme-platform": "ios", "acme-runtime-version": "1"}
+            assert update.id in httpx.get(device_update_service.url, headers=headers).text
+
+        def test_nothing_is_left(device_update_service):
+            assert device_update_service.requests == ()
+    """)
+
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)

@@ -1,0 +1,103 @@
+"""The settings of updates."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_device import ConfigError
+from pytest_device.app import load_project
+from pytest_device.updates import DisabledReason, UpdateSettings
+from tests.app.rows import project_files, put
+from tests.updates.rows import URL, cases
+
+NATIVE = {"ALWAYS": "ON_LOAD", "ERROR_RECOVERY_ONLY": "ON_ERROR_RECOVERY"}
+DOCUMENT_WINS = {"settings_no_url_enabled_true": {"enabled": False}}
+
+
+@pytest.mark.parametrize("row", cases("update_settings"))
+def test_settings_are_those_of_the_reference_case(row: Any) -> None:
+    settings = UpdateSettings.from_config(row["input"]["config"])
+    expected = row["output"] | DOCUMENT_WINS.get(row["name"], {})
+
+    assert settings.enabled is expected["enabled"]
+    assert settings.url == expected["url"]
+    assert settings.fallback_to_cache_timeout == expected["timeout"]
+    assert settings.check_automatically == NATIVE.get(expected["check_native"], expected["check_native"])
+    assert settings.use_embedded_update is expected["use_embedded"]
+    assert settings.enable_bsdiff_patch_support is expected["bsdiff"]
+    assert settings.disable_anti_bricking_measures is bool(expected["anti_bricking_disabled"])
+    assert settings.request_headers == expected["headers"]
+
+
+def test_the_default_of_bundle_diffs_is_that_of_the_reference_of_the_sdk() -> None:
+    config = {"sdkVersion": "54.0.0", "updates": {"url": URL}}
+
+    assert UpdateSettings.from_config(config).enable_bsdiff_patch_support is False
+    assert UpdateSettings.from_config(config, sdk=57).enable_bsdiff_patch_support is True
+
+
+@pytest.mark.parametrize(
+    ("updates", "reason"),
+    [
+        ({"url": URL}, None),
+        ({"url": "http://127.0.0.1:8080/manifest"}, None),
+        ({"url": URL, "enabled": False}, DisabledReason.CONFIGURATION),
+        ({"enabled": False}, DisabledReason.CONFIGURATION),
+        ({"enabled": True}, DisabledReason.URL_MISSING),
+        ({}, DisabledReason.URL_MISSING),
+        *(
+            ({"url": url}, DisabledReason.URL_INVALID)
+            for url in ("u.example", "ftp://u.example", "https://", "https:///x", "https://a b", "https://u:99999")
+        ),
+    ],
+)
+def test_updates_are_disabled_for_a_reason(updates: dict[str, object], reason: DisabledReason | None) -> None:
+    settings = UpdateSettings.from_config({"updates": updates})
+
+    assert settings.disabled_reason is reason
+    assert settings.enabled is (reason is None)
+
+
+@pytest.mark.parametrize(
+    ("updates", "problem"),
+    [
+        ({"fallbackToCacheTimeout": 300_001}, "must be 0 to 300000"),
+        ({"fallbackToCacheTimeout": -1}, "must be 0 to 300000"),
+        ({"checkAutomatically": "ALWAYS"}, "must be 'ON_LOAD'"),
+        ({"enabled": "yes"}, "must be of type boolean"),
+        ({"url": 1}, "must be of type string"),
+        ({"requestHeaders": {"x-a": 1}}, "must have texts as values: 'x-a'"),
+        ({"codeSigningMetadata": {"alg": "none"}}, "must be 'rsa-v1_5-sha256'"),
+        ({"maxUpdatesToKeep": 0}, "must be at least 1"),
+        ("no object", "must be of type object"),
+    ],
+)
+def test_a_property_that_breaks_its_rule_is_named(updates: object, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        UpdateSettings.from_config({"updates": updates})
+
+
+def test_a_project_without_runtime_and_sdk_version_has_no_updates(tmp_path: Path) -> None:
+    put(tmp_path, {"package.json": {}, "app.json": {"updates": {"url": URL}}})
+
+    settings = UpdateSettings.from_project(load_project(tmp_path), "android")
+
+    assert settings.disabled_reason is DisabledReason.NO_RUNTIME_VERSION
+    assert settings.enabled is False
+    assert settings.url == URL
+
+
+def test_settings_of_a_project_have_the_defaults_of_its_sdk(tmp_path: Path) -> None:
+    project = load_project(put(tmp_path, project_files({"sdkVersion": "54.0.0", "updates": {"url": URL}})))
+
+    assert UpdateSettings.from_project(project, "ios").enabled is True
+    assert UpdateSettings.from_project(project, "ios").enable_bsdiff_patch_support is False
+    with pytest.raises(ConfigError, match="must be ios or android"):
+        UpdateSettings.from_project(project, "web")
+
+
+def test_headers_stay_out_of_what_is_printed() -> None:
+    settings = UpdateSettings.from_config({"updates": {"url": URL, "requestHeaders": {"authorization": "s3cret"}}})
+
+    assert "s3cret" not in repr(settings)

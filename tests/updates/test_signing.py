@@ -1,0 +1,111 @@
+"""Code signing."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from pytest_device import ConfigError
+from pytest_device.updates import CodeSigning, generate_code_signing, sign, validate_certificate, verify
+from pytest_device.updates.errors import CertificateError, UpdateError
+from tests.updates.rows import cases, reference_signing
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+ERRORS = {"certificate_expired": "expired", "certificate_without_code_signing_usage": "wrong_usage"}
+
+
+@pytest.fixture(scope="module")
+def signing() -> CodeSigning:
+    return generate_code_signing("Tests", 2, now=NOW)
+
+
+@pytest.mark.parametrize("row", cases("sign"))
+def test_a_signature_is_that_of_the_reference_case_byte_by_byte(row: Any) -> None:
+    given = row["input"]
+
+    for message, expected in zip(given["messages"], row["output"]["signatures_base64"], strict=True):
+        assert sign(message, given["private_key_pem"]) == expected
+        assert sign(message.encode(), given["private_key_pem"].encode()) == expected
+        verify(message.encode(), expected, given["certificate_pem"], now=NOW)
+
+
+@pytest.mark.parametrize("row", cases("validate_certificate"))
+def test_a_certificate_is_valid_as_in_the_reference_case(row: Any) -> None:
+    given = (row["input"]["certificate_pem"], row["input"]["key_pem"])
+    now = datetime(2026, 12, 1, tzinfo=UTC)
+    if "error" not in row:
+        validate_certificate(*given, now=now)
+        return
+    with pytest.raises(CertificateError) as caught:
+        validate_certificate(*given, now=now)
+    assert caught.value.code == ERRORS[row["name"]]
+
+
+def test_a_generated_certificate_signs_for_its_time(signing: CodeSigning) -> None:
+    key, certificate = signing
+    validate_certificate(certificate, key, now=NOW)
+    verify(b"body", sign(b"body", key), certificate, now=NOW + timedelta(days=729))
+
+    for now, code in ((NOW - timedelta(seconds=1), "not_yet_valid"), (NOW + timedelta(days=731), "expired")):
+        with pytest.raises(CertificateError) as caught:
+            validate_certificate(certificate, key, now=now)
+        assert caught.value.code == code
+        with pytest.raises(CertificateError):
+            verify(b"body", sign(b"body", key), certificate, now=now)
+    assert "PRIVATE KEY" not in repr(signing)
+    assert "PRIVATE KEY" in key
+
+
+def test_a_certificate_of_another_key_is_refused(signing: CodeSigning) -> None:
+    with pytest.raises(CertificateError, match="is not that of the private key") as caught:
+        validate_certificate(signing.certificate, reference_signing().private_key, now=NOW)
+    assert caught.value.code == "key_mismatch"
+
+
+@pytest.mark.parametrize("change", ["body", "key", "cut", "no base64", "empty"])
+def test_a_wrong_signature_is_refused(change: str, signing: CodeSigning) -> None:
+    signature = sign(b"body", reference_signing().private_key if change == "key" else signing.private_key)
+    wrong = {"cut": signature[:-8], "no base64": signature[:-4] + "\u2713" * 4, "empty": ""}.get(change, signature)
+    body = b"Body" if change == "body" else b"body"
+
+    with pytest.raises(UpdateError) as caught:
+        verify(body, wrong, signing.certificate, now=NOW)
+    assert caught.value.code == "signature_invalid"
+
+
+def damaged(pem: str) -> str:
+    lines = pem.splitlines()
+    lines[-3] = lines[-3][::-1]
+    return "\n".join(lines)
+
+
+def of_another_algorithm() -> tuple[str, str]:
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=9))
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode(), pem.decode()
+
+
+def test_what_is_no_certificate_or_key_is_malformed(signing: CodeSigning) -> None:
+    other_certificate, other_key = of_another_algorithm()
+    for certificate in ("", "text", signing.private_key, damaged(signing.certificate), other_certificate):
+        with pytest.raises(CertificateError) as caught:
+            validate_certificate(certificate, now=NOW)
+        assert caught.value.code == "malformed"
+    for key in ("", "text", signing.certificate, other_key):
+        with pytest.raises(CertificateError) as caught:
+            sign(b"", key)
+        assert caught.value.code == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("name", "years"), [("x", 0), ("x", -1), ("x", 1001), ("x", float("nan")), ("", 1), ("x" * 65, 1)]
+)
+def test_a_certificate_that_cannot_be_made_is_refused_by_name(name: str, years: float) -> None:
+    with pytest.raises(ConfigError, match=r"years=|common_name="):
+        generate_code_signing(name, years)
