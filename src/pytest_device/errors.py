@@ -78,6 +78,8 @@ class ProjectError(ConfigError):
         self.code = code
         self.path = path
         self.line, self.column = line, column
+        self.reason = escaped("; ".join(problems))
+        """What is wrong, without the place."""
 
 
 class AuthConfigError(ConfigError, ValueError):

@@ -174,6 +174,9 @@ class Options:
     app_root: Option[str | None] = Option(
         None, "directory of the project of the app under test, to check links and complete requests", "path"
     )
+    app_dynamic = Option(
+        "auto", "how to run app.config.js and .ts: auto, with limits; node, without; never, not at all", "app_dynamic"
+    )
     project_id_path: Option[str | None] = Option(
         None, "where the app config has the project's UUID (default: extra.vendor.projectId)", "text"
     )

@@ -44,7 +44,8 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
     """
     if platform not in _DEFAULTS:
         raise ProjectError(f"platform {platform!r} must be ios or android", path=project.root)
-    wanted = at(project.config, platform, "runtimeVersion") or at(project.config, "runtimeVersion")
+    wanted = at(project.config, platform, "runtimeVersion")
+    wanted = at(project.config, "runtimeVersion") if wanted is None else wanted
     if not wanted:
         return None
     if isinstance(wanted, str):
@@ -76,7 +77,8 @@ def version_by_policy(config: Object, platform: str, policy: str, vendor: Vendor
     if policy == "appVersion":
         return version
     key, default = _DEFAULTS[platform]
-    return f"{version}({at(config, platform, key) or default})"
+    number = at(config, platform, key)
+    return f"{version}({default if number in (None, '') else number})"
 
 
 def _workflow(project: Project, platform: str) -> Workflow:

@@ -30,6 +30,7 @@ S = TypeVar("S", bound=_Service)
 @pytest.fixture(scope="session")
 def device_app(request: pytest.FixtureRequest) -> "Project":
     """Provide the project of the app under test, from ``device_app_root``."""
+    __tracebackhide__ = True
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.project import needed_project
 
