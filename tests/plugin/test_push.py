@@ -56,12 +56,15 @@ def test_the_center_and_the_endpoint_need_no_device(pytester: pytest.Pytester) -
                     url = device_push_endpoint.base_url
                     token = device_notifications.get_push_token(client, base_url=url, **options)
                 assert token in device_push_endpoint.tokens
+                assert token.data.startswith("VendorPushToken[")
+                print("the token is", token.data, device_notifications.get_device_push_token().data)
 
         def test_missing(device_notifications): ...
     """)
 
-    result = pytester.runpytest()
+    result = pytester.runpytest("-rP")
 
     result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["the token is [*][*][*] [*][*][*]"])
     needed = "*device_notifications needs platform, handler_timeout_seconds: return them from *_notification_settings*"
     result.stdout.fnmatch_lines([needed])

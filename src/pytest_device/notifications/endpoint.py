@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast, get_args
@@ -42,6 +42,7 @@ class PushEndpoint:
         self._journal = Journal()
         self._tokens: dict[tuple[Any, ...], PushToken] = {}
         self._failures: list[FailureKind] = []
+        self._hide: Callable[..., None] = lambda *_secrets: None
         self.base_url: Final = f"{self._server.url}/"
 
     def __enter__(self) -> Self:
@@ -57,6 +58,10 @@ class PushEndpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.stop()
+
+    def hide_with(self, hide: Callable[..., None]) -> None:
+        """Call a function with each token of apps and of this endpoint: they let anybody push."""
+        self._hide = hide
 
     @property
     def requests(self) -> tuple[TokenRequest, ...]:
@@ -99,6 +104,7 @@ class PushEndpoint:
 
     def _new_token(self, app: tuple[Any, ...]) -> PushToken:
         self._tokens[app] = PushToken(f"{VENDOR.title()}PushToken[{uuid.uuid4().hex[:22]}]")
+        self._hide(self._tokens[app].data)
         return self._tokens[app]
 
     def _app(self) -> "Starlette":
@@ -129,6 +135,7 @@ class PushEndpoint:
             return PlainTextResponse(f"the request must be JSON with {', '.join(wrong)}", 400)
         if failure in ("server_error", "not_json"):
             return PlainTextResponse("the test wants this failure", 500 if failure == "server_error" else 200)
+        self._hide(body["deviceToken"])
         app = tuple(body[name] for name in ("projectId", "appId", "deviceId", "deviceToken"))
         with self._journal.changed:
             token = self._tokens.get(app) or self._new_token(app)

@@ -104,11 +104,13 @@ def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Gener
 
 
 @pytest.fixture(scope="session")
-def device_push_endpoint() -> "Generator[PushEndpoint]":
+def device_push_endpoint(request: pytest.FixtureRequest) -> "Generator[PushEndpoint]":
     """Provide the push service's endpoint for tokens on this machine, one for each process of the run."""
     from pytest_device.notifications.endpoint import PushEndpoint
+    from pytest_device.plugin.output.secrets import redactor_of
 
     with PushEndpoint() as endpoint:
+        endpoint.hide_with(redactor_of(request.config).add)
         yield endpoint
 
 
