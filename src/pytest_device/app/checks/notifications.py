@@ -57,11 +57,12 @@ def _named(kind: type) -> str:
 
 def _icon(project: Project, trail: tuple[str | int, ...], icon: str) -> Iterator[Finding]:
     fix = "save a PNG of 96x96 pixels, white on transparent"
-    try:
-        header, colors = read_png(project.root / icon, ICON_SIZE)
-    except FileNotFoundError:
+    path = project.root / icon
+    if not path.exists():  # nor has a path with a zero byte a file
         yield _missing(project, trail, icon)
         return
+    try:
+        header, colors = read_png(path, ICON_SIZE)
     except (PngError, OSError) as error:
         problem = str(error) if isinstance(error, PngError) else f"cannot be read: {error.strerror}"
         yield in_config(project, "notifications-icon", trail, problem, fix)
