@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -338,6 +338,14 @@ def test_on_ios_its_own_status_decides(clock: Clock, status: str, allows: bool) 
     assert (found.ios.status, found.allows) == (status, allows)
 
 
+def test_a_status_can_be_given_by_its_name_alone(center: NotificationCenter) -> None:
+    center.permissions.change("PROVISIONAL")  # type: ignore[arg-type]
+    assert (center.get_permissions().status, center.get_permissions().allows) == ("granted", True)
+
+    with pytest.raises(ConfigError, match="'ALLOWED' must be undetermined, granted"):
+        center.permissions.change("ALLOWED")  # type: ignore[arg-type]
+
+
 def test_a_user_who_has_answered_is_not_asked_again(center: NotificationCenter) -> None:
     center.permissions.change("denied")
     center.request_permissions()
@@ -428,13 +436,13 @@ def test_ios_needs_its_flag_for_data_alone(clock: Clock) -> None:
 
 
 def test_a_pushed_message_is_shown_with_its_remote_message(center: NotificationCenter) -> None:
-    notification = center.push({**NEWS, "data": {"n": 7}, "channelId": "news", "another": 1})
+    notification = center.push({**NEWS, "data": {"n": 7, "of": {"a": None}}, "channelId": "news", "another": 1})
 
     content = notification.request.content
-    assert (content.title, content.body, dict(content.data)) == ("News", "of today", {"n": 7})
+    assert (content.title, content.body, dict(content.data)) == ("News", "of today", {"n": 7, "of": {"a": None}})
     assert content.others["another"] == 1
     assert notification.request.trigger
-    assert notification.request.trigger.native()["remote_message"].data == {"n": "7"}
+    assert notification.request.trigger.native()["remote_message"].data == {"n": "7", "of": '{"a": null}'}
     assert titles(center) == ["News"]
 
 
@@ -442,9 +450,13 @@ def test_a_pushed_message_is_shown_with_its_remote_message(center: NotificationC
     ("message", "problem"),
     [
         ({"title": "x" * 4096}, "push services carry 4096"),
+        ({"title": "é" * 2048}, "push services carry 4096"),
         ({"title": 7}, "title must be a text"),
+        ({"title": "a", "channelId": 7}, "channel_id must be a text"),
         ({"data": [1]}, "data must be an object"),
         ({"data": {"a": object()}}, "must be JSON"),
+        ({"data": {"a": float("nan")}}, "must be JSON"),
+        ({"title": "\ud800"}, "must be JSON"),
         ({"interruptionLevel": "loud"}, "passive, active, timeSensitive, critical"),
         ([], "content must be an object"),
         ({7: 7}, "content must be an object"),
@@ -453,6 +465,10 @@ def test_a_pushed_message_is_shown_with_its_remote_message(center: NotificationC
 def test_a_message_that_cannot_be_delivered_is_refused(message: Any, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         PushMessage.read(message)
+
+
+def test_the_size_of_a_message_is_that_of_its_bytes() -> None:
+    assert PushMessage(title="é" * 2000).title == "é" * 2000
 
 
 def test_a_bad_trigger_is_refused_when_it_is_scheduled(clock: Clock) -> None:
@@ -465,12 +481,26 @@ def test_the_badge_is_the_apps_to_set(center: NotificationCenter) -> None:
     assert center.badge == 3
 
 
-@pytest.mark.parametrize("given", [{"trigger": None}, {"content": NEWS, "when": 1}, {"content": NEWS, "identifier": 7}])
+@pytest.mark.parametrize(
+    "given", [None, {"trigger": None}, {"content": NEWS, "when": 1}, {"content": NEWS, "identifier": 7}]
+)
 def test_a_request_that_is_none_is_refused(center: NotificationCenter, given: Any) -> None:
     with pytest.raises(ConfigError):
         center.schedule(given)
 
 
-def test_the_time_out_has_to_be_positive(clock: Clock) -> None:
+@pytest.mark.parametrize("seconds", [0, float("nan")])
+def test_the_time_out_has_to_be_positive(clock: Clock, seconds: float) -> None:
     with pytest.raises(ConfigError, match="handler_timeout_seconds"):
-        NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=0)
+        NotificationCenter(clock=clock, platform="ios", handler_timeout_seconds=seconds)
+
+
+def test_a_clock_with_an_offset_alone_has_no_time_zone_of_a_device() -> None:
+    request = {"content": NEWS, "trigger": {"type": "daily", "hour": 9, "minute": 0}}
+    now = datetime(2026, 3, 10, 8, tzinfo=UTC)
+
+    NotificationCenter(clock=lambda: now, platform="ios", handler_timeout_seconds=3).schedule(request)
+    offset = now.astimezone(timezone(timedelta(hours=2)))
+    center = NotificationCenter(clock=lambda: offset, platform="ios", handler_timeout_seconds=3)
+    with pytest.raises(TriggerError, match="time zone"):
+        center.schedule(request)

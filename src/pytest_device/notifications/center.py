@@ -74,7 +74,7 @@ class NotificationCenter:
         device_token: str = "device-token",  # noqa: S107  # of no device
     ) -> None:
         check_platform(platform)
-        if handler_timeout_seconds <= 0:
+        if not handler_timeout_seconds > 0:  # nor NaN
             raise ConfigError(f"handler_timeout_seconds {handler_timeout_seconds} must be more than 0")
         self.platform: Final = platform
         self.channels: Final = Channels(platform)
@@ -164,8 +164,7 @@ class NotificationCenter:
         """Let a pushed message arrive. Raises ConfigError for one that the platform does not deliver."""
         known = PushMessage.read(message)
         known.check(self.platform)
-        remote = RemoteMessage({name: str(value) for name, value in known.data.items()})
-        trigger = UnknownTrigger(remote_message=remote, channel_id=known.channel_id)
+        trigger = UnknownTrigger(remote_message=RemoteMessage(known.texts()), channel_id=known.channel_id)
         content = NotificationContent.read(known.native())
         request = NotificationRequest(str(uuid.uuid4()), content, trigger)
         if not known.is_data_only:
@@ -266,8 +265,7 @@ class NotificationCenter:
         return min(due, key=lambda one: milliseconds(one.date), default=None)
 
     def _zone(self) -> ZoneInfo:
-        zone = self._clock().tzinfo if self._tz is None else zone_of(self._tz)
-        return zone if isinstance(zone, ZoneInfo) else ZoneInfo("UTC")
+        return zone_of(self._clock().tzinfo if self._tz is None else self._tz)
 
     def _arrive(self, request: NotificationRequest, date: datetime) -> Notification:
         notification = Notification(milliseconds(date), request)

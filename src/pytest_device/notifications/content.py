@@ -137,8 +137,9 @@ class PushMessage(NotificationContent):
 
     def __post_init__(self) -> None:
         NotificationContent.__post_init__(self)
+        checked_text("channel_id", self.channel_id)
         try:
-            size = len(json.dumps(self.native()).encode())
+            size = len(json.dumps(self.native(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
         except (TypeError, ValueError, RecursionError):
             raise ConfigError("the data of a message must be JSON") from None
         if size > MAX_PAYLOAD_BYTES:
@@ -148,6 +149,10 @@ class PushMessage(NotificationContent):
     def is_data_only(self) -> bool:
         """Whether nothing is shown of it."""
         return self.title is None and self.body is None
+
+    def texts(self) -> dict[str, str]:
+        """Return the data as the document's record of strings: other values as JSON."""
+        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.data.items()}
 
     def check(self, platform: Platform) -> None:
         """Raise ConfigError for a message that a platform does not deliver to the app."""
@@ -175,7 +180,8 @@ class NotificationRequest:
     @classmethod
     def read(cls, given: NotificationRequestInput | Mapping[str, Any], platform: Platform, identifier: str) -> Self:
         """Return what an app has passed, with an identifier if it has none. Raises ConfigError, TriggerError."""
-        if isinstance(given, Mapping):
+        if not isinstance(given, NotificationRequestInput):
+            given = mapping("request", given)
             unknown = given.keys() - {"content", "trigger", "identifier"}
             if unknown or "content" not in given:
                 raise ConfigError("a request has content, trigger and identifier, the first is required")

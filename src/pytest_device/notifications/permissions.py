@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
+from pytest_device.errors import ConfigError
 from pytest_device.notifications.triggers import Platform
 
 Status: TypeAlias = Literal["undetermined", "granted", "denied"]
@@ -129,14 +130,23 @@ class Permissions:
     def _status(
         self, answer: Status | IosAuthorizationStatus, asked: IosPermissionsRequest | None = None
     ) -> NotificationPermissionsStatus:
+        known = _known(answer)
         if not self._is_ios:
-            return NotificationPermissionsStatus(status=_root(answer), android=AndroidPermissions())
-        found = answer if isinstance(answer, IosAuthorizationStatus) else _IOS[answer]
+            return NotificationPermissionsStatus(status=_root(known), android=AndroidPermissions())
+        found = known if isinstance(known, IosAuthorizationStatus) else _IOS[known]
         ios = IosPermissions(status=found)
         if asked:
             alert, badge, sound = asked.allow_alert, asked.allow_badge, asked.allow_sound
             ios = replace(ios, allows_alert=alert, allows_badge=badge, allows_sound=sound)
-        return NotificationPermissionsStatus(status=_root(answer), ios=ios)
+        return NotificationPermissionsStatus(status=_root(known), ios=ios)
+
+
+def _known(answer: str) -> Status | IosAuthorizationStatus:
+    names: tuple[Status | IosAuthorizationStatus, ...] = (*get_args(Status), *IosAuthorizationStatus)
+    for one in names:
+        if one == answer:
+            return one
+    raise ConfigError(f"status {answer!r} must be {', '.join(names)}")
 
 
 def _root(answer: Status | IosAuthorizationStatus) -> Status:

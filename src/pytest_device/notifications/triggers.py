@@ -158,11 +158,11 @@ def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigge
     kind: object = given.get("type")
     channel = given.get("channelId")
     if channel is not None and not isinstance(channel, str):
-        raise TriggerError(f"channelId {channel!r} must be a string")
+        raise TriggerError(f"channelId {_brief(channel)} must be a string")
     if kind is None:
         return ChannelTrigger(channel_id=channel) if platform == "android" else None
     if not isinstance(kind, str) or kind not in _PARSERS:
-        raise TriggerError(f"type {kind!r} of the trigger is unknown: it is one of {', '.join(_PARSERS)}")
+        raise TriggerError(f"type {_brief(kind)} of the trigger is unknown: it is one of {', '.join(_PARSERS)}")
     return _PARSERS[kind](given, channel)
 
 
@@ -176,13 +176,15 @@ def zone_of(tz: object) -> ZoneInfo:
     """Return a time zone. Raises TriggerError for a name that does not exist."""
     if isinstance(tz, ZoneInfo):
         return tz
+    if tz == UTC:
+        return ZoneInfo("UTC")
     if isinstance(tz, str):
         try:
             return ZoneInfo(tz)
         except (ValueError, OSError, KeyError):  # names with zeros or steps upwards, directories, unknown names
             pass
     raise TriggerError(
-        f"time zone {tz!r} does not exist: use a name such as 'Europe/Warsaw'; pip install tzdata if all do not",
+        f"time zone {_brief(tz)} does not exist: use a name such as 'Europe/Warsaw'; pip install tzdata if all do not",
         name="RangeError",
     )
 
