@@ -84,7 +84,9 @@ def test_the_type_can_be_another() -> None:
     assert request(type="other").body()["type"] == "other"
 
 
-@pytest.mark.parametrize("given", [{"base_url": None}, {"url": "ftp://push.example"}, {"base_url": "push.example"}])
+@pytest.mark.parametrize(
+    "given", [{"base_url": None}, {"url": "ftp://push.example"}, {"base_url": "push.example"}, {"url": "https://"}]
+)
 def test_there_is_no_default_push_service(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="url or base_url"):
         request(**given).url()
@@ -122,6 +124,21 @@ def test_no_reply_is_an_error_of_the_network() -> None:
     with httpx.Client() as http, pytest.raises(NotificationError) as raised:
         request(base_url=url).send(http)
     assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
+
+
+@pytest.mark.parametrize("error", [httpx.ReadTimeout("late"), httpx.TooManyRedirects("many"), httpx.InvalidURL("no")])
+def test_each_failure_of_the_request_is_an_error_of_the_network(error: Exception) -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise error
+
+    with pytest.raises(NotificationError) as raised:
+        request().send(client(answer))
+    assert raised.value.code == "ERR_NOTIFICATIONS_NETWORK_ERROR"
+
+
+def test_a_device_token_of_other_types_is_sent_as_json() -> None:
+    token = {"type": "ios", "data": {"endpoint": "https://é.example"}}
+    assert request(device_push_token=token).body()["deviceToken"] == '{"endpoint":"https://é.example"}'
 
 
 def test_tokens_stay_out_of_reprs() -> None:

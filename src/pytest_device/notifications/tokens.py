@@ -1,6 +1,7 @@
 """Push tokens: the device's own, and the request that exchanges it for one of the push service."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -74,7 +75,7 @@ class PushTokenRequest:
         """Return where the request goes. Raises ConfigError without ``url`` and ``base_url``."""
         base = self._options["base_url"]
         found = self._options["url"] or (f"{base.removesuffix('/')}/{PATH}" if base else None)
-        if not found or not found.startswith(("https://", "http://")):
+        if not found or not re.fullmatch(r"https?://[^\s/?#]\S*", found):
             raise ConfigError(f"url or base_url {shown(found or '')!r} of the push service must be a http or https URL")
         return found
 
@@ -109,7 +110,7 @@ class PushTokenRequest:
         try:
             with client.stream("POST", url, headers=headers, content=body, follow_redirects=False) as response:
                 content = _start_of(response)
-        except (httpx.TransportError, httpx.DecodingError) as error:
+        except (httpx.RequestError, httpx.InvalidURL) as error:
             problem = f"no reply from {shown(url)}: {str(error) or error.__class__.__name__}"
             raise NotificationError(problem, code="ERR_NOTIFICATIONS_NETWORK_ERROR") from None
         if not response.is_success:
@@ -123,7 +124,7 @@ def _device_token(token: DevicePushToken | Mapping[str, Any]) -> tuple[str, str]
     kind, data = found.get("type"), found.get("data")
     if not isinstance(kind, str) or not data:
         raise ConfigError("device_push_token must have type and data, for example type 'android' and the token")
-    return kind, data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
+    return kind, data if isinstance(data, str) else json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 
 
 def _project_id(extra: Mapping[str, Any] | None) -> str | None:
