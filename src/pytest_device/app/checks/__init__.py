@@ -1,4 +1,4 @@
-"""Checks of a project before a device is paid for."""
+"""Project checks, run before any device time is spent."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,11 +21,11 @@ def check(
     declaration: str | None = None,
     include: Sequence[str] | None = None,
 ) -> list[Finding]:
-    """Return the findings of all checks; each rule that nothing breaks has passed, or was skipped for want of data.
+    """Return the findings of all checks; rules without a violation are reported as passed, or skipped for lack of data.
 
-    ``sdk`` selects the reference, by default that of the project. ``versions`` are the expected versions of libraries,
-    ``directory`` what speaks against each known library: without them, these checks are skipped. ``declaration`` is the
-    name of the generated TypeScript declaration, by default ``vendor-env.d.ts``, ``include`` the entries that
+    ``sdk`` selects the SDK reference, by default that of the project. ``versions`` maps libraries to expected versions,
+    ``directory`` maps known libraries to their problems; without them, these checks are skipped. ``declaration`` is the
+    name of the generated TypeScript declaration, by default ``vendor-env.d.ts``; ``include`` lists the entries that
     ``tsconfig.json`` needs for it.
     """
     findings = [

@@ -47,7 +47,7 @@ class Tabbed(Protocol):
 
 @runtime_checkable
 class Notifying(Protocol):
-    """A device with a notification center of its own, see ``chromium.Chromium``."""
+    """Device with a notification center, such as ``chromium.Chromium``."""
 
     async def push(self, data: str, application_id: str | None = None) -> None: ...
     async def notifications(self) -> Sequence[Mapping[str, object]]: ...
