@@ -149,7 +149,7 @@ class CalendarTrigger(Trigger):
         return {**self.components, "repeats": self.repeats}
 
 
-def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigger | None:  # noqa: A002  # the documented name
+def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigger | None:  # noqa: A002  # documented
     """Parse a trigger; return None to present immediately. Raises TriggerError."""
     check_platform(platform)
     if input is None:

@@ -48,7 +48,7 @@
   };
   if ('clients' in self) {
     self.clients.openWindow = (url) => ask('open', { url: new URL(url, self.location).href });
-    WindowClient.prototype.focus = async function focus() { return this; }; // tapping a notification already brings its app to the front
+    WindowClient.prototype.focus = async function focus() { return this; }; // a tap already shows the app
   }
 
   /** Dispatch a notification event in the worker, and await every promise passed to its `waitUntil`. */
