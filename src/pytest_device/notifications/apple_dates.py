@@ -43,17 +43,17 @@ def next_match(components: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> 
 def _check(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name not in _KNOWN:
-            raise NotSpecified(f"{name}: no reference says when iOS fires a calendar trigger with it")
+            raise NotSpecified(f"calendar component {name!r}: iOS behavior is undocumented")
         low, high = _RANGES.get(name, (None, None))
         if low is not None and not low <= value <= high:
-            raise NotSpecified(f"{name} {value}: no reference says when iOS fires a trigger beyond {low} to {high}")
+            raise NotSpecified(f"{name} {value}: iOS behavior outside {low} to {high} is undocumented")
     if not given.keys() & _RANGES.keys():
-        raise NotSpecified("a calendar trigger without components: no reference says when iOS fires it")
+        raise NotSpecified("calendar trigger without components: iOS behavior is undocumented")
     has_day = "day" in given or "weekday" in given
     if (given.keys() & {"year", "month", "weekdayOrdinal"} and not has_day) or (
         "year" in given and "month" not in given
     ):
-        raise NotSpecified("a year needs a month, a month needs a day or weekday: no reference says which iOS takes")
+        raise NotSpecified("year without month, or month without day or weekday: iOS behavior is undocumented")
 
 
 def _times(given: Mapping[str, Any]) -> Iterator[time]:
@@ -89,11 +89,11 @@ def _check_day(given: Mapping[str, Any], day: date) -> None:
     """Raise NotSpecified at the end of a month that lacks the requested day."""
     is_last = (day + timedelta(days=1)).day == 1
     if is_last and given.get("day", 1) > day.day and given.get("month", day.month) == day.month:
-        raise NotSpecified(f"day {given['day']}: no reference says when iOS fires in a month of {day.day} days")
+        raise NotSpecified(f"day {given['day']} in a month of {day.day} days: iOS behavior is undocumented")
 
 
 def _moment(wall: datetime, zone: ZoneInfo) -> datetime:
     first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.utcoffset() != second.utcoffset():
-        raise NotSpecified(f"{wall} in {zone.key} exists twice or not at all: no reference says when iOS fires then")
+        raise NotSpecified(f"{wall} is ambiguous or nonexistent in {zone.key}: iOS behavior is undocumented")
     return first.astimezone(UTC)

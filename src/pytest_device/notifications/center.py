@@ -153,7 +153,7 @@ class NotificationCenter:
         now = milliseconds(self._clock())
         while due := self._due(now):
             if len(fired) == MAX_FIRES:
-                raise ConfigError(f"more than {MAX_FIRES} notifications are due: let less time pass")
+                raise ConfigError(f"more than {MAX_FIRES} notifications are due: advance the clock in smaller steps")
             del self._scheduled[due.request.identifier]
             if later := after_fire(due.request.trigger, due.date, self._zone(), platform=self.platform):
                 self._scheduled[due.request.identifier] = _Scheduled(due.request, later)
@@ -206,7 +206,7 @@ class NotificationCenter:
         """
         found = self._in_list.get(identifier)
         if found is None:
-            raise ConfigError(f"no notification {identifier!r} is in the list: there are {list(self._in_list)}")
+            raise ConfigError(f"no notification {identifier!r} in the list, available: {list(self._in_list)}")
         chosen = action_of(found.actions, action, text)
         response = NotificationResponse(action or DEFAULT_ACTION_IDENTIFIER, found.notification, text)
         self.dismiss(identifier)
@@ -246,7 +246,7 @@ class NotificationCenter:
     def get_device_push_token(self) -> DevicePushToken:
         """Return the device token. Raises NotificationError on Android 13 if no channel exists."""
         if self.permissions.needs_channel(has_channel=bool(self.channels.channels())):
-            problem = "no notification channel exists: on Android 13 set one before a push token is requested"
+            problem = "no notification channel exists: on Android 13, set one before requesting a push token"
             raise NotificationError(problem, code=NEEDS_CHANNEL)
         return self._device_token
 

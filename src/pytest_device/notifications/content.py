@@ -142,7 +142,7 @@ class PushMessage(NotificationContent):
         except (TypeError, ValueError, RecursionError):
             raise ConfigError("the data of a message must be JSON") from None
         if size > MAX_PAYLOAD_BYTES:
-            raise ConfigError(f"a message of {size} bytes is too large: push services carry {MAX_PAYLOAD_BYTES}")
+            raise ConfigError(f"the message is too large: {size} bytes (maximum {MAX_PAYLOAD_BYTES})")
 
     @property
     def is_data_only(self) -> bool:
@@ -152,7 +152,7 @@ class PushMessage(NotificationContent):
     def check(self, platform: Platform) -> None:
         """Raise ConfigError if the platform would not deliver the message."""
         if self.is_data_only and platform == "ios" and not self.content_available:
-            raise ConfigError("a message with data alone needs content_available=True (_contentAvailable) on iOS")
+            raise ConfigError("data-only messages require content_available=True (_contentAvailable) on iOS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class NotificationRequest:
         if isinstance(given, Mapping):
             unknown = given.keys() - {"content", "trigger", "identifier"}
             if unknown or "content" not in given:
-                raise ConfigError("a request has content, trigger and identifier, the first is required")
+                raise ConfigError("a request must have content, and may have trigger and identifier")
             given = NotificationRequestInput(**given)
         trigger = given.trigger
         if trigger is not None and not isinstance(trigger, Trigger):
@@ -284,5 +284,5 @@ def mapping(name: str, value: object) -> Mapping[str, Any]:
 def checked_text(name: str, value: _T) -> _T:
     """Return the value if it is a string or None. Raises ConfigError."""
     if value is not None and not isinstance(value, str):
-        raise ConfigError(f"{name} must be a text, not of type {type(value).__name__}")
+        raise ConfigError(f"{name} must be a string, not {type(value).__name__}")
     return value

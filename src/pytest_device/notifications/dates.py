@@ -76,7 +76,7 @@ def fires_between(
         if fire.astimezone(UTC) >= end.astimezone(UTC):
             break
         if len(fires) == MAX_FIRES:
-            raise TriggerError(f"the trigger fires more than {MAX_FIRES} times: ask for a shorter time")
+            raise TriggerError(f"the trigger fires more than {MAX_FIRES} times: use a shorter period")
         fires.append(fire)
     return fires
 
@@ -124,7 +124,7 @@ def _next(trigger: Trigger | None, now: datetime, zone: ZoneInfo, platform: Plat
         case DailyTrigger() | WeeklyTrigger() | MonthlyTrigger() | YearlyTrigger():
             return _recurring(trigger, now, zone) if platform == "android" else _on_ios(trigger, now, zone)
         case _:
-            raise NotSpecified(f"a trigger of type {trigger.type!r} fires at no date")
+            raise NotSpecified(f"triggers of type {trigger.type!r} have no trigger date")
 
 
 def _checked_interval(trigger: TimeIntervalTrigger, platform: Platform) -> float:

@@ -77,7 +77,7 @@ class PushEndpoint:
     def fail(self, kind: FailureKind, *, times: int = 1) -> None:
         """Fail the next requests: with status 500, no response, a non-JSON body, or no token."""
         if kind not in get_args(FailureKind):
-            raise ConfigError(f"{kind!r} is no failure of the push endpoint: use {', '.join(get_args(FailureKind))}")
+            raise ConfigError(f"unknown failure {kind!r} of the push endpoint: use {', '.join(get_args(FailureKind))}")
         with self._journal.changed:
             self._failures.extend(kind for _ in range(times))
 
@@ -93,13 +93,13 @@ class PushEndpoint:
             for app, known in self._tokens.items():
                 if known.data == data:
                     return self._new_token(app)
-        raise ConfigError("the push endpoint has no such token: roll one of its tokens")
+        raise ConfigError("unknown push token: pass one of the endpoint's tokens")
 
     def wait_for_request(self, timeout_seconds: float = 10.0, *, after: int = 0) -> TokenRequest:
         """Return the first request after the first ``after`` ones, waiting for it. Raises TimeoutError."""
         found = self._journal.wait_until(lambda: next(iter(self.requests[after:]), None), timeout_seconds)
         if found is None:
-            raise TimeoutError(f"no app asked for a push token within {timeout_seconds:g} s at {self.base_url}{PATH}")
+            raise TimeoutError(f"no app requested a push token within {timeout_seconds:g} s at {self.base_url}{PATH}")
         return found
 
     def _new_token(self, app: tuple[Any, ...]) -> PushToken:

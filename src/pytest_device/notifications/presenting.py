@@ -80,7 +80,7 @@ def decided(
 
 def _check(behavior: object, took: timedelta, timeout: timedelta) -> None:
     if took > timeout:
-        problem = f"the handler took {took.total_seconds():g} s, {timeout.total_seconds():g} s are allowed"
+        problem = f"the handler timed out: it took {took.total_seconds():g} s (maximum {timeout.total_seconds():g} s)"
         raise NotificationError(problem, code=NOT_HANDLED)
     if not isinstance(behavior, NotificationBehavior):
         raise NotificationError("the handler must return a NotificationBehavior", code=NOT_HANDLED)
@@ -96,7 +96,7 @@ def action_of(actions: Sequence[NotificationAction], action: str | None, text: s
     """Return the action, or None for a tap. Raises ConfigError for an unknown action or missing or extra text."""
     found = next((one for one in actions if one.identifier == action), None)
     if action is not None and found is None:
-        raise ConfigError(f"the notification has no action {action!r}: {[one.identifier for one in actions]}")
+        raise ConfigError(f"the notification has no action {action!r}, only {[one.identifier for one in actions]}")
     if (text is not None) != bool(found and found.text_input):
         takes = "needs" if text is None else "takes no"
         raise ConfigError(f"{f'action {action!r}' if action else 'a tap'} {takes} text")

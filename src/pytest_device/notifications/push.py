@@ -148,7 +148,7 @@ class AdbPush:
             raise device.refuse("adb reaches Android only")
         _check_app(device)
         if self._adb("get-state").strip() != "device" or self._adb("shell", "getprop", "ro.kernel.qemu").strip() != "1":
-            raise device.refuse(f"no emulator {self.serial} answers adb")
+            raise device.refuse(f"emulator {self.serial} is not online: check adb devices")
         target = ["-n", f"{device.application_id}/{self.receiver}"] if self.receiver else ["-p", device.application_id]
         extras = [word for name, value in broadcast_extras(message).items() for word in ("--es", name, _quoted(value))]
         self._adb("shell", "am", "broadcast", "-a", self.action, *target, *extras)
@@ -222,7 +222,7 @@ def _shown(one: Mapping[str, Any]) -> Shown:
 
 def _check_app(device: PushDevice) -> None:
     if not device.application_id:
-        raise device.refuse("which app receives the message is unknown: pass application_id")
+        raise device.refuse("the app to receive the message is unknown: pass application_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class DevicePush:
             return next((one for one in reversed(local.shown()) if title in (None, one.title)), None)
 
         what = f"no notification {title!r}" if title else "no notification"
-        return _waited(find, timeout_seconds, lambda: f"{what}, but {[one.title for one in local.shown()]} was shown")
+        return _waited(find, timeout_seconds, lambda: f"{what}, shown: {[one.title for one in local.shown()]}")
 
     def wait_opened(self, path: str, *, timeout_seconds: float = 10.0) -> str:
         """Wait until the page in front is at a path, such as a deep link's, and return its URL. Raises TimeoutError."""
@@ -262,7 +262,7 @@ class DevicePush:
             address = local.address()
             return address if urlsplit(address)._replace(scheme="", netloc="").geturl() == path else None
 
-        return _waited(find, timeout_seconds, lambda: f"{path} was not opened; in front is {local.address()[:200]}")
+        return _waited(find, timeout_seconds, lambda: f"{path} was not opened, current page: {local.address()[:200]}")
 
     def tap(self, notification: Shown | None = None, *, action: str | None = None, text: str | None = None) -> None:
         """Tap a notification, by default the newest, or one of its actions, entering text if the action takes it."""
@@ -276,7 +276,7 @@ class DevicePush:
 
     def _local(self) -> LocalPush:
         if not isinstance(self.delivery, LocalPush):
-            reason = "its list of notifications cannot be read: only that of the local device over Appium can"
+            reason = "reading notifications requires the local device in an Appium session"
             raise self.device.refuse(reason)
         return self.delivery
 
@@ -285,6 +285,6 @@ def _waited(find: Callable[[], _T | None], timeout_seconds: float, problem: Call
     deadline = time.monotonic() + timeout_seconds
     while (found := find()) is None:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{problem()} within {timeout_seconds:g} s")
+            raise TimeoutError(f"timed out after {timeout_seconds:g} s: {problem()}")
         time.sleep(POLL_SECONDS)
     return found

@@ -162,7 +162,7 @@ def parse_trigger(input: Mapping[str, Any] | None, platform: Platform) -> Trigge
     if kind is None:
         return ChannelTrigger(channel_id=channel) if platform == "android" else None
     if not isinstance(kind, str) or kind not in _PARSERS:
-        raise TriggerError(f"type {kind!r} of the trigger is unknown: it is one of {', '.join(_PARSERS)}")
+        raise TriggerError(f"unknown trigger type {kind!r}: use {', '.join(_PARSERS)}")
     return _PARSERS[kind](given, channel)
 
 
@@ -182,7 +182,7 @@ def zone_of(tz: object) -> ZoneInfo:
         except (ValueError, OSError, KeyError):  # null bytes, '..', directories, unknown names
             pass
     raise TriggerError(
-        f"time zone {tz!r} does not exist: use a name such as 'Europe/Warsaw'; pip install tzdata if all do not",
+        f"time zone {tz!r} does not exist: use a name such as 'Europe/Warsaw' (if all names fail: pip install tzdata)",
         name="RangeError",
     )
 
@@ -251,7 +251,7 @@ _PARSERS: Final[Mapping[str, _Parse]] = {
 
 def _present(given: Mapping[str, Any], name: str) -> Any:
     if given.get(name) is None:
-        raise TriggerError(f"{name} of the trigger is missing")
+        raise TriggerError(f"the trigger has no {name}")
     return given[name]
 
 

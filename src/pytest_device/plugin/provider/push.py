@@ -46,7 +46,7 @@ def push_to(session: Session, fixture: Callable[[str], Any], own: Own) -> Device
             return DevicePush(AgentDevicePush(fixture("device_agent_device")), device)
         case other:
             return DevicePush(
-                None, device, f"sessions of type {other} receive no push messages: use device_push_delivery"
+                None, device, f"sessions of type {other} can't receive push messages: use device_push_delivery"
             )
 
 

@@ -126,7 +126,7 @@ class NotificationCenter:
 
     def _found(self, key: str) -> Mapping[str, Any]:
         if key not in self._shown:
-            raise ControllerError(f"no notification {key} is shown: there are {', '.join(self._shown) or 'none'}")
+            raise ControllerError(f"no notification {key} in the list, available: {', '.join(self._shown) or 'none'}")
         return self._shown[key]
 
     async def _do(self, event: Event) -> None:
@@ -198,7 +198,7 @@ class NotificationCenter:
         if workers.running(registration) is None:
             scope = {"scopeURL": workers.registrations[registration]["scopeURL"]}
             await self._connection.call("ServiceWorker.startWorker", scope, session=page)
-        target = await _until(workers, lambda: workers.running(registration), "the app's service worker does not start")
+        target = await _until(workers, lambda: workers.running(registration), "the app's service worker did not start")
         if target not in self._workers:
             session = await self._attach(target)
             self._connection.divert(session, lambda message: self._take(session, message))
@@ -233,6 +233,6 @@ async def _until(workers: _Workers, find: Callable[[], str | None], missing: str
 def _check_action(one: Mapping[str, Any], action: str, text: str | None) -> None:
     actions = {known["action"]: known for known in one["options"].get("actions", [])}
     if action not in actions:
-        raise ControllerError(f"the notification has no action {action}: it has {', '.join(actions) or 'none'}")
+        raise ControllerError(f"the notification has no action {action}, available: {', '.join(actions) or 'none'}")
     if (text is not None) != (actions[action].get("type") == "text"):
-        raise ControllerError(f"the action {action} {'needs a' if text is None else 'takes no'} text")
+        raise ControllerError(f"the action {action} {'needs' if text is None else 'takes no'} text")
