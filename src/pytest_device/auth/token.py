@@ -100,7 +100,8 @@ class TokenResponse:
     ) -> "TokenResponse":
         """Refresh the tokens, keeping the values that the provider omits.
 
-        Raises the errors of `RefreshTokenRequest.perform`, and AuthError if the new ID token is for another user (OpenID Connect Core section 12.2).
+        Raises the errors of `RefreshTokenRequest.perform`, and AuthError if the new ID token is for another user
+        (OpenID Connect Core section 12.2).
         """
         common = read(TokenRequestConfig, config)
         given = {one.name: getattr(common, one.name) for one in fields(TokenRequestConfig)}

@@ -1,4 +1,4 @@
-"""The fixtures for the app under test and the services that it uses."""
+"""Fixtures for the app under test and the services that it uses."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ def device_link(request: pytest.FixtureRequest, device_app: "Project") -> "Links
 
 @pytest.fixture(scope="session")
 def device_identity_settings() -> "Mapping[str, Any]":
-    """Return the arguments of the run's identity provider: ``users``, ``clients``, …; override it in a conftest."""
+    """Return the arguments of `IdentityProvider`: ``users``, ``clients``, …; override it in ``conftest.py``."""
     from pytest_device.auth.provider import Client
 
     return {"clients": [Client("app", ["http://127.0.0.1/callback"])]}
@@ -59,7 +59,7 @@ def device_identity_settings() -> "Mapping[str, Any]":
 def device_identity_provider(
     request: pytest.FixtureRequest, device_identity_settings: "Mapping[str, Any]"
 ) -> "Generator[IdentityProvider]":
-    """Provide an OpenID Connect provider on this machine: one for each process, or for the run (``identity_scope``)."""
+    """Provide an OpenID Connect provider for this worker, or for the run with ``--device-identity-scope=run``."""
     from pytest_device.auth.provider import IdentityProvider
 
     with _service(request.config, Options.identity_scope, partial(IdentityProvider, **device_identity_settings)) as one:
@@ -85,13 +85,13 @@ def device_sign_in(
 
 @pytest.fixture(scope="session")
 def device_update_settings() -> "Mapping[str, Any]":
-    """Return the arguments of `device_update_service`: ``signing``, ``public_url``, …; override it in a conftest."""
+    """Return the arguments of `DeviceUpdateService`: ``signing``, ``public_url``, …; override it in ``conftest.py``."""
     return {}
 
 
 @pytest.fixture
 def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Generator[DeviceUpdateService]":
-    """Provide an update service on this machine, a new one for each test: nothing is published in it."""
+    """Provide a new, empty update service on this machine."""
     from pytest_device.updates.service import DeviceUpdateService
 
     with DeviceUpdateService(**device_update_settings) as service:
@@ -102,7 +102,7 @@ def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Gener
 def _service(
     config: pytest.Config, breadth: Option[str], make: "Callable[[], AbstractContextManager[S]]"
 ) -> "Generator[S]":
-    """Provide a service of this process, or that of the run, which the coordinator of pytest-xdist holds."""
+    """Provide a service of this process, or the run's service, which the pytest-xdist coordinator hosts."""
     from pytest_device.errors import ConfigError
     from pytest_device.plugin.options import settings_of
     from pytest_device.plugin.output.secrets import redactor_of
