@@ -105,7 +105,7 @@ def device_update_service(device_update_settings: "Mapping[str, Any]") -> "Gener
 
 @pytest.fixture(scope="session")
 def device_push_endpoint(request: pytest.FixtureRequest) -> "Generator[PushEndpoint]":
-    """Provide the push service's endpoint for tokens on this machine, one for each process of the run."""
+    """Provide an endpoint for push tokens on this machine, one per process of the run."""
     from pytest_device.notifications.endpoint import PushEndpoint
     from pytest_device.plugin.output.secrets import redactor_of
 
@@ -116,7 +116,7 @@ def device_push_endpoint(request: pytest.FixtureRequest) -> "Generator[PushEndpo
 
 @pytest.fixture
 def device_push_delivery() -> "PushDelivery | Callable[[PushMessage, PushDevice], object] | None":
-    """Return how push messages reach the device, None for the way of its controller; override it in a conftest."""
+    """Return the delivery of push messages, or None to use the controller; override it in ``conftest.py``."""
     return None
 
 
@@ -126,7 +126,7 @@ def device_push(
     device_session: "Session",
     device_push_delivery: "PushDelivery | Callable[[PushMessage, PushDevice], object] | None",
 ) -> "DevicePush":
-    """Provide what sends push messages to the test's device and answers its notifications."""
+    """Provide a `DevicePush`, which sends push messages to the test's device and handles its notifications."""
     from pytest_device.plugin.provider.push import push_to
 
     return push_to(device_session, request.getfixturevalue, device_push_delivery)
@@ -134,7 +134,7 @@ def device_push(
 
 @pytest.fixture
 def device_notification_settings() -> "Mapping[str, Any]":
-    """Return the arguments of ``device_notifications``: ``handler_timeout_seconds``, …; override it in a conftest."""
+    """Return the arguments of `NotificationCenter`: ``handler_timeout_seconds``, …; override it in ``conftest.py``."""
     return {}
 
 
@@ -142,7 +142,7 @@ def device_notification_settings() -> "Mapping[str, Any]":
 def device_notifications(
     request: pytest.FixtureRequest, device_notification_settings: "Mapping[str, Any]"
 ) -> "NotificationCenter":
-    """Provide a notification center in memory, of the platform of the test's device, or of the settings."""
+    """Provide an in-memory notification center for the platform of the test's device or of the settings."""
     from pytest_device.plugin.provider.push import center_of
 
     return center_of(request.node, device_notification_settings)
