@@ -113,7 +113,9 @@ def read(kind: type[_T], given: object) -> _T:
     values = python_names(pairs)
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # every kind is a dataclass
     if unknown := sorted(values.keys() - set(known)):
-        raise AuthConfigError(f"{kind.__name__} has no {', '.join(unknown)}: it has {', '.join(known)}")
+        raise AuthConfigError(
+            f"{kind.__name__} has unknown fields: {', '.join(unknown)} (available: {', '.join(known)})"
+        )
     if isinstance(scopes := values.get("scopes"), str):
         raise AuthConfigError(f"scopes {scopes!r} must be a list, for example {scopes.split()}")
     return kind(**values)

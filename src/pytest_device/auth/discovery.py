@@ -41,11 +41,11 @@ def fetch_discovery(issuer: str, *, client: "httpx.Client | None" = None) -> Dis
     if found.get("issuer") != issuer:
         raise UnexpectedReplyError(
             f"{shown(issuer)} returned metadata of the issuer {shown(str(found.get('issuer')))!r}: "
-            "both must be equal, to the final slash"
+            "both must match exactly, including a trailing slash"
         )
     endpoints = {ours: found[theirs] for ours, theirs in _ENDPOINTS.items() if theirs in found}
     if not_text := sorted(name for name, value in endpoints.items() if not isinstance(value, str)):
-        raise UnexpectedReplyError(f"{shown(issuer)}: {', '.join(not_text)} must be text in its metadata")
+        raise UnexpectedReplyError(f"{shown(issuer)} returned invalid metadata: {', '.join(not_text)} must be a string")
     return DiscoveryDocument(**endpoints, discovery_document=found)
 
 

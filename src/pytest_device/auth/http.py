@@ -58,7 +58,7 @@ def text_of(params: Mapping[str, Any], name: str) -> str | None:
     value: object = params.get(name)
     if value is None or isinstance(value, str):
         return value
-    raise UnexpectedReplyError(f"{name} of the identity provider must be text, not {type(value).__name__}")
+    raise UnexpectedReplyError(f"{name} in the identity provider's reply must be a string, not {type(value).__name__}")
 
 
 def seconds_of(params: Mapping[str, Any], name: str) -> int | None:
@@ -71,7 +71,7 @@ def seconds_of(params: Mapping[str, Any], name: str) -> int | None:
             return int(float(value))
         except (ValueError, OverflowError):
             pass
-    raise UnexpectedReplyError(f"{name} {value!r} of the identity provider must be a number of seconds")
+    raise UnexpectedReplyError(f"{name} {value!r} in the identity provider's reply must be a number of seconds")
 
 
 def send(
@@ -101,7 +101,7 @@ def send(
         sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         raise TransportError(f"no reply from {shown(url)}: {str(error) or type(error).__name__}", sent=sent) from None
     if response.is_redirect:
-        raise UnexpectedReplyError(f"{shown(url)} redirects, which is not followed: set the final address")
+        raise UnexpectedReplyError(f"{shown(url)} returned a redirect, which is not followed: use the final URL")
     return Reply(url, response.status_code, body)
 
 

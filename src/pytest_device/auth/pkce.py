@@ -25,7 +25,7 @@ def derive_challenge(verifier: str) -> str:
     Raises AuthConfigError if the verifier is not 43 to 128 characters long or contains one that section 4.1 forbids.
     """
     if not 43 <= len(verifier) <= VERIFIER_LENGTH:  # noqa: PLR2004  # RFC 7636 section 4.1
-        raise AuthConfigError(f"the code verifier has {len(verifier)} characters, must have 43 to {VERIFIER_LENGTH}")
+        raise AuthConfigError(f"the code verifier must have 43 to {VERIFIER_LENGTH} characters, not {len(verifier)}")
     if not set(verifier) <= set(_SIGNS + "-._~"):
         raise AuthConfigError("the code verifier must consist of letters, digits and - . _ ~ only")
     digest = hashlib.sha256(verifier.encode("ascii")).digest()

@@ -68,7 +68,7 @@ class _App:
 
     def web_url(self, options: RedirectUriOptions) -> str:
         if not self.current_url:
-            raise AuthConfigError("the redirect URI of a web app needs current_url, the address of its page")
+            raise AuthConfigError("the redirect URI of a web app needs current_url, the URL of its page")
         page = urlsplit(self.current_url)
         path = f"/{options.path.removeprefix('/')}" if options.path else ""
         return _encoded(f"{page.scheme}://{page.netloc}{path}", options.query_params)
@@ -94,7 +94,9 @@ class _App:
         native: Mapping[str, Any] = self.config.get(self.platform) or {}
         scheme = wanted or next(_texts(self.config.get("scheme"), native.get("scheme")), None)
         if scheme is not None and not _SCHEME.fullmatch(scheme):
-            raise AuthConfigError(f"scheme {scheme!r} must be a lowercase letter, then these, digits, '+', '.' and '-'")
+            raise AuthConfigError(
+                f"scheme {scheme!r} must be a lowercase letter, then only lowercase letters, digits, '+', '.' or '-'"
+            )
         # Builds also register their identifier as a scheme.
         identifier = native.get("bundleIdentifier" if self.platform == "ios" else "package")
         if found := scheme or next(_texts(identifier), None):

@@ -137,7 +137,7 @@ class AuthRequest:
             return AuthSessionResult(
                 "error",
                 result.url,
-                error=_error("redirect_mismatch", "The browser returned to another address than redirect_uri."),
+                error=_error("redirect_mismatch", "The browser returned to a URL other than redirect_uri."),
             )
         return self.parse_return_url(result.url)
 

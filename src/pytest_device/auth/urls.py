@@ -56,9 +56,9 @@ def check_secure(url: str, name: str) -> str:
     except ValueError:
         raise AuthConfigError(f"{name} {shown(url)!r} must be a URL") from None
     if not host or parts.scheme not in {"http", "https"}:
-        raise AuthConfigError(f"{name} {shown(url)!r} must be a https URL")
+        raise AuthConfigError(f"{name} {shown(url)!r} must be an https URL")
     if parts.scheme == "http" and not is_loopback(host):
-        raise AuthConfigError(f"{name} {shown(url)!r} must use https: http is for this machine only (127.0.0.1)")
+        raise AuthConfigError(f"{name} {shown(url)!r} must use https: http is only allowed on this machine (127.0.0.1)")
     return url
 
 

@@ -166,6 +166,8 @@ def _service(
             yield service
         return
     if SERVICES not in given:
-        raise ConfigError(f"{breadth.ini}=run serves this machine only, but this worker is on another: use worker")
+        raise ConfigError(
+            f"{breadth.ini}=run requires all workers on one machine, but this one is on another: use worker"
+        )
     with shared(given[SERVICES], breadth.word, make) as service:
         yield service

@@ -119,7 +119,9 @@ class Endpoints:
         if client:
             self.settings.sign_out(str(claims["sub"]))
         if target and (client is None or target not in client.post_logout_redirect_uris):
-            return message_page("Unknown address", "post_logout_redirect_uri is not registered for the client.", 400)
+            return message_page(
+                "Unknown post-logout redirect URI", "post_logout_redirect_uri is not registered for the client.", 400
+            )
         if target is None:
             return message_page("Signed out", "You can close this page.", 200)
         state = {"state": exchange.params["state"]} if "state" in exchange.params else {}

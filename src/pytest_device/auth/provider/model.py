@@ -75,11 +75,11 @@ class Failure:
 
     def __post_init__(self) -> None:
         if self.endpoint not in ENDPOINTS:
-            raise AuthConfigError(f"endpoint {self.endpoint!r} is unknown: there are {', '.join(ENDPOINTS)}")
+            raise AuthConfigError(f"unknown endpoint {self.endpoint!r} (available: {', '.join(ENDPOINTS)})")
         possible = [kind for kind in get_args(FailureKind) if self.endpoint in _ONLY_AT.get(kind, ENDPOINTS)]
         if self.kind not in possible:
             raise AuthConfigError(
-                f"failure {self.kind!r} is unknown at {self.endpoint!r}: there are {', '.join(possible)}"
+                f"unknown failure {self.kind!r} for endpoint {self.endpoint!r} (available: {', '.join(possible)})"
             )
 
 

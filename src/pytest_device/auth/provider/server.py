@@ -65,7 +65,7 @@ class IdentityProvider:
             self._server = AppServer(port)
         except OSError as error:
             raise AuthConfigError(
-                f"port {port} cannot be used: {error.strerror}. Processes of a run share one provider with "
+                f"port {port} is not available: {error.strerror}. To share one provider between workers, use "
                 "--device-identity-scope=run"
             ) from None
         self.local_url = self._server.url
@@ -186,13 +186,13 @@ class IdentityProvider:
 def _by_name(what: str, pairs: list[tuple[str, _T]]) -> Mapping[str, _T]:
     found = dict(pairs)
     if len(found) < len(pairs) or "" in found:
-        raise AuthConfigError(f"each {what} of the provider needs a name of its own")
+        raise AuthConfigError(f"each {what} of the provider needs a unique, non-empty name")
     return found
 
 
 def _known(what: str, name: str, known: Mapping[str, _T]) -> _T:
     if name not in known:
-        raise AuthConfigError(f"{what} {name!r} is unknown: there are {', '.join(known) or 'none'}")
+        raise AuthConfigError(f"unknown {what} {name!r} (available: {', '.join(known) or 'none'})")
     return known[name]
 
 
