@@ -19,7 +19,7 @@ _TRICKLE_SECONDS: Final = 0.02
 _OVERSIZED: Final = b" " * (10 * 1024 * 1024)
 _EVERYWHERE: Final[tuple[FailureKind, ...]] = ("delay", "hang", "server_error", "redirect", "oversized", "trickle")
 SESSION: Final = "pytest-device-session"
-"""Name of the session cookie, which is specific because browsers share cookies between the ports of a host."""
+"""Name of the session cookie, unique because browsers share cookies between all ports of a host."""
 NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
