@@ -176,6 +176,10 @@ def a_start_takes_the_newest_that_may_run(step: Step) -> bool:
     return step.runs() == best
 
 
+def nothing_newer_is_available_after_a_reload(step: Step) -> bool:
+    return step.letter != "reload" or not step.after.is_update_available
+
+
 def a_slow_download_waits_for_the_next_launch(step: Step) -> bool:
     known = [one.id for one in step.before.stored]
     return step.letter != "launch: v2, slow" or "v2" in known or step.runs() != "v2"
@@ -224,6 +228,7 @@ INVARIANTS: Final[tuple[Callable[[Step], bool], ...]] = (
     a_check_downloads_nothing,
     a_download_changes_nothing_that_runs,
     a_start_takes_the_newest_that_may_run,
+    nothing_newer_is_available_after_a_reload,
     a_slow_download_waits_for_the_next_launch,
     a_fast_download_is_launched_if_the_launch_may_wait,
     what_is_downloaded_is_complete,
@@ -274,14 +279,27 @@ MUTANTS: Final = {
         "return min(candidates, key=_time)",
         a_start_takes_the_newest_that_may_run,
     ),
-    "ignores a storage error": (" and not self.storage_error", "", can_always_launch_the_embedded_one),
+    "ignores a storage error": (
+        "        if self.storage_error:",
+        "        if False:",
+        can_always_launch_the_embedded_one,
+    ),
     "ignores a roll-back": (
         "if model.rolled_back_at and _time(update) <= in_utc(model.rolled_back_at):",
         "if False:",
         a_roll_back_ends_what_is_older,
     ),
     "deletes what is newer": ("_time(one) < _time(running)", "one is not running", None),
-    "deletes nothing": ("model.settings.max_updates_to_keep - 1 :", "99:", cleaning_leaves_as_many_as_are_to_be_kept),
-    "stays in an emergency": ("stored=stored, emergency_reason=None", "stored=stored", None),
+    "deletes nothing": (
+        "int(model.settings.max_updates_to_keep) - 1 :",
+        "99:",
+        cleaning_leaves_as_many_as_are_to_be_kept,
+    ),
+    "offers what already runs": (
+        "is_update_available=model.pending is not None",
+        "is_update_available=model.is_update_available",
+        nothing_newer_is_available_after_a_reload,
+    ),
+    "stays in an emergency": ("stored=stored, emergency_reason=None)", "stored=stored)", None),
 }
 """Mutations of the code: the text, its replacement, and an invariant that has to break (None: any)."""

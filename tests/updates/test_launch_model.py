@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_device import ConfigError
 from pytest_device.updates import (
     NOT_SPECIFIED,
+    Build,
     Checked,
     Cleaned,
     Downloaded,
@@ -143,6 +145,7 @@ REFUSED = {
     "the development client": (fresh(mode=Mode.DEVELOPMENT_CLIENT), Offer(V1)),
     "development mode": (fresh(mode=Mode.DEVELOPMENT), Offer(V1)),
     "disabled: by_configuration": (fresh("disabled"), Offer(V1)),
+    "disabled: url_missing": (LaunchModel(Build("ios", "1")), Offer(V1)),
     "disabled: storage_error": (fresh(storage_error=True), Offer(V1)),
     "time-out": (fresh(), Offer(V1, error="time-out")),
     "unexpected": (fresh(), Offer(V1, error="unexpected error")),
@@ -157,6 +160,11 @@ def test_check_and_fetch_are_refused(reason: str) -> None:
         assert isinstance(event, Rejected)
         assert reason in event.reason
         assert after == model
+
+
+def test_an_offer_of_another_type_is_refused() -> None:
+    with pytest.raises(ConfigError, match="an Offer has an Update, not a value of type str"):
+        Offer("v1")  # type: ignore[arg-type]
 
 
 def test_cleaning_leaves_other_scopes_and_what_is_as_new_or_newer() -> None:

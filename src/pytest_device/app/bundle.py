@@ -111,7 +111,8 @@ class _Search:
 def _contents(path: Path) -> Iterator[Entry]:
     """Yield the files below a path, also those in archives, with their names below it."""
     if not path.is_dir():
-        yield from _file(path, "")
+        for name, content in _file(path, path.name):  # which tells an archive
+            yield name.removeprefix(path.name).lstrip("/"), content
         return
     for one in sorted(path.rglob("*")):
         if one.is_file() and not one.is_symlink():

@@ -76,7 +76,8 @@ def version_by_policy(config: Object, platform: str, policy: str, vendor: Vendor
     if policy == "appVersion":
         return version
     key, default = _DEFAULTS[platform]
-    return f"{version}({at(config, platform, key) or default})"
+    number = at(config, platform, key)
+    return f"{version}({default if number in (None, '') else number})"
 
 
 def _workflow(project: Project, platform: str) -> Workflow:

@@ -64,7 +64,15 @@ class LaunchModel:
 
     @property
     def is_enabled(self) -> bool:
-        return self.settings.enabled and not problem_of(self.settings.url) and not self.storage_error
+        return self.disabled_reason is None
+
+    @property
+    def disabled_reason(self) -> DisabledReason | None:
+        """Why the app uses its embedded update only."""
+        if self.storage_error:
+            return DisabledReason.STORAGE_ERROR
+        problem = self.settings.disabled_reason or problem_of(self.settings.url)
+        return problem or (None if self.settings.enabled else DisabledReason.CONFIGURATION)
 
     @property
     def url(self) -> str | None:
@@ -84,7 +92,7 @@ class LaunchModel:
 
     def launch(self, offer: Offer = _NO_OFFER, *, storage_error: bool = False) -> tuple[Self, Events]:
         """Start the app; the check at startup sees the offer."""
-        model = replace(self, storage_error=storage_error, running=None, reload_screen=False, is_update_available=False)
+        model = replace(self, storage_error=storage_error, running=None, reload_screen=False)
         cached, policy = _newest(model), self.settings.check_automatically
         if not _is_managed(model) or policy == "NEVER":
             return _started(model, cached)
@@ -175,7 +183,7 @@ def _rejection(model: LaunchModel, offer: Offer) -> str:
     if model.mode is not Mode.RELEASE:
         return f"not in {'the development client' if model.mode is Mode.DEVELOPMENT_CLIENT else 'development mode'}"
     if not model.is_enabled:
-        return f"updates are disabled: {model.settings.disabled_reason or DisabledReason.STORAGE_ERROR}"
+        return f"updates are disabled: {model.disabled_reason}"
     return offer.error
 
 
@@ -200,7 +208,7 @@ def _downloaded(model: _Model, offer: Offer, current: Update, operation: Operati
     if offer.error or not offer.complete:
         return model, (Rejected(operation, offer.error or "the download is incomplete"),)
     if _is_new_roll_back(model, offer, current):
-        return replace(model, rolled_back_at=offer.roll_back_at), (Downloaded(None),)
+        return replace(model, rolled_back_at=offer.roll_back_at, is_update_available=True), (Downloaded(None),)
     reasons = _refusals(model, offer.update, current)
     if offer.update is None or reasons:
         return model, (Checked(False, reasons),)
@@ -227,7 +235,8 @@ def _started(model: _Model, update: Update, before: Events = ()) -> tuple[_Model
     if unused := _unused(model, update):
         events.append(Cleaned(unused))
     stored = tuple(one for one in model.stored if one.id not in unused)
-    return replace(model, running=update, stored=stored, emergency_reason=None), tuple(events)
+    model = replace(model, running=update, stored=stored, emergency_reason=None)
+    return replace(model, is_update_available=model.pending is not None), tuple(events)
 
 
 def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
@@ -236,7 +245,7 @@ def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
         return ()
     older = [one for one in model.stored if one.scope == running.scope and _time(one) < _time(running)]
     newest_first = sorted(older, key=_time, reverse=True)
-    return tuple(one.id for one in newest_first[model.settings.max_updates_to_keep - 1 :])
+    return tuple(one.id for one in newest_first[int(model.settings.max_updates_to_keep) - 1 :])
 
 
 def _time(update: Update) -> datetime:
