@@ -68,7 +68,16 @@ def settings_of(config: str) -> UpdateSettings:
     return UpdateSettings.from_config({"updates": updates})
 
 
-ASKED: Final = ("nothing", "v1, fast", "v2, fast", "for 2, fast", "unsigned, fast", "half of v2", "a time-out")
+ASKED: Final = (
+    "nothing",
+    "v1, fast",
+    "v2, fast",
+    "for 2, fast",
+    "unsigned, fast",
+    "damaged, fast",
+    "half of v2",
+    "a time-out",
+)
 """What a check or fetch sees; a launch sees all offers."""
 Result = tuple[LaunchModel, tuple[object, ...]]
 
@@ -192,7 +201,7 @@ def a_fast_download_is_launched_if_the_launch_may_wait(step: Step) -> bool:
 
 def what_is_downloaded_is_complete(step: Step) -> bool:
     new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
-    return not new or not any(word in step.letter for word in ("half", "time-out", "roll-back", "nothing"))
+    return not new or not any(word in step.letter for word in ("half", "damaged", "time-out", "roll-back", "nothing"))
 
 
 def disabled_updates_run_the_embedded_one_only(step: Step) -> bool:
@@ -247,6 +256,11 @@ MUTANTS: Final = {
     "stores half of a download": (
         "if offer.error or not offer.complete:",
         "if offer.error:",
+        what_is_downloaded_is_complete,
+    ),
+    "stores damaged files": (
+        "if broken := next(asset_reasons(offer.update), None):",
+        "if broken := None:",
         what_is_downloaded_is_complete,
     ),
     "forgets that an update failed": (

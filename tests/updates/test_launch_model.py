@@ -167,6 +167,16 @@ def test_an_offer_of_another_type_is_refused() -> None:
         Offer("v1")  # type: ignore[arg-type]
 
 
+def test_a_check_sees_no_files_and_a_fetch_refuses_damaged_ones() -> None:
+    damaged = Offer(UPDATES["damaged"])
+    model, _ = fresh().launch()
+
+    assert model.check(damaged)[1] == (Checked(True),)
+    assert model.check(Offer(replace(V1, assets=None)))[1] == (Checked(True),)
+    assert model.fetch(damaged) == (model, (Rejected("fetch", "asset 'bundle' has the hash i, must be h"),))
+    assert model.fetch(Offer(replace(V1, assets=None)))[0] == model
+
+
 def test_cleaning_leaves_other_scopes_and_what_is_as_new_or_newer() -> None:
     same_time, foreign = replace(V2, id="twin"), replace(V1, id="foreign", scope="https://other.example")
     older = tuple(replace(V1, id=f"v1.{n}", created_at=day(3) + timedelta(hours=n)) for n in range(3))

@@ -1,7 +1,7 @@
 """Decides whether a build will load an update, with each reason against it."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
 from pytest_device.errors import ConfigError
 from pytest_device.updates.settings import UpdateSettings, problem_of
@@ -24,10 +24,10 @@ def will_load(update: Update, build: Build) -> Verdict:
 
     Raises ConfigError for values of other types.
     """
-    for value, kind in ((update, Update), (build, Build)):
+    for value, kind in ((cast("object", update), Update), (build, Build)):
         if not isinstance(value, kind):
             raise ConfigError(f"will_load takes an Update and a Build, not a value of type {type(value).__name__}")
-    reasons = [*_settings(build), *_sameness(update, build), *_signature(update, build), *_assets(update),
+    reasons = [*_settings(build), *_sameness(update, build), *_signature(update, build), *asset_reasons(update),
                *_age(update, build)]  # fmt: skip
     if any(one.code is not Code.UNKNOWN for one in reasons):
         return Verdict(False, reasons)
@@ -91,7 +91,8 @@ def _is_signed(settings: UpdateSettings) -> bool:
     return settings.code_signing_certificate is not None
 
 
-def _assets(update: Update) -> Iterator[Reason]:
+def asset_reasons(update: Update) -> Iterator[Reason]:
+    """Yield what is wrong with the files of an update."""
     if update.assets is None:
         yield _unknown("the assets of the update")
     for asset in update.assets or ():

@@ -20,7 +20,7 @@ from pytest_device.updates.events import (
     Operation,
     Rejected,
 )
-from pytest_device.updates.loading import will_load
+from pytest_device.updates.loading import asset_reasons, will_load
 from pytest_device.updates.settings import DisabledReason, UpdateSettings, problem_of
 from pytest_device.updates.values import NOTHING, Build, Code, Reason, Update, in_utc
 
@@ -108,7 +108,7 @@ class LaunchModel:
         if reason := _rejection(self, offer):
             return self, (Rejected("check", reason),)
         current = self.running or NOTHING
-        reasons = _refusals(self, offer.update, current)
+        reasons = _refusals(self, _manifest(offer.update), current)
         available = _is_new_roll_back(self, offer, current) or (offer.update is not None and not reasons)
         return replace(self, is_update_available=available), (Checked(available, reasons),)
 
@@ -187,6 +187,11 @@ def _rejection(model: LaunchModel, offer: Offer) -> str:
     return offer.error
 
 
+def _manifest(update: Update | None) -> Update | None:
+    """Return what is known of an update before its files are downloaded."""
+    return update and replace(update, assets=())
+
+
 def _refusals(model: LaunchModel, update: Update | None, current: Update) -> tuple[Reason, ...]:
     """Return what speaks against an update while ``current`` is used."""
     if update is None:
@@ -209,9 +214,11 @@ def _downloaded(model: _Model, offer: Offer, current: Update, operation: Operati
         return model, (Rejected(operation, offer.error or "the download is incomplete"),)
     if _is_new_roll_back(model, offer, current):
         return replace(model, rolled_back_at=offer.roll_back_at, is_update_available=True), (Downloaded(None),)
-    reasons = _refusals(model, offer.update, current)
+    reasons = _refusals(model, _manifest(offer.update), current)
     if offer.update is None or reasons:
         return model, (Checked(False, reasons),)
+    if broken := next(asset_reasons(offer.update), None):
+        return model, (Rejected(operation, broken.detail),)
     others = tuple(one for one in model.stored if one.id != offer.update.id)
     return replace(model, stored=(*others, offer.update), is_update_available=True), (Downloaded(offer.update.id),)
 
