@@ -69,8 +69,10 @@ GOOD = {
     "artifacts_dir": ("artifacts", "artifacts"),
     "builds_dir": ("builds", str(Path.cwd() / "builds")),
     "app_root": ("app", str(Path.cwd() / "app")),
+    "app_dynamic": ("never", "never"),
     "project_id_path": ("extra.id", "extra.id"),
     "state_dir": ("/var/state", "/var/state"),
+    "identity_scope": ("run", "run"),
     "vendor": ("acme", "acme"),
 }
 """Texts with their values, for the options that are neither a switch nor a number."""
@@ -123,6 +125,7 @@ def test_the_source_of_an_unknown_option_is_a_mistake() -> None:
         ("device_max_idle_time_minutes", "0"),
         ("device_max_idle_time_minutes", "115"),
         ("device_vendor", "Two Words"),
+        ("device_app_dynamic", "always"),
     ],
 )
 def test_a_value_at_fault_is_reported_with_its_source(key: str, text: str) -> None:

@@ -174,8 +174,18 @@ class Options:
     app_root: Option[str | None] = Option(
         None, "directory of the project of the app under test, to check links and complete requests", "path"
     )
+    app_dynamic = Option(
+        "auto", "how to run app.config.js and .ts: auto, with limits; node, without; never, not at all", "app_dynamic"
+    )
     project_id_path: Option[str | None] = Option(
         None, "where the app config has the project's UUID (default: extra.vendor.projectId)", "text"
+    )
+    identity_scope = Option(
+        "worker",
+        "who shares an identity provider and its tokens: each pytest-xdist worker, or the run",
+        "choice",
+        "worker",
+        "run",
     )
     vendor = Option("vendor", "vendor prefix in API fields (vendorGo)", "word")
 

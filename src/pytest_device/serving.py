@@ -1,5 +1,6 @@
 """Serves an application on this machine from a thread of the test's process, and keeps what it saw for the test."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -8,6 +9,8 @@ from typing import Any, Final, TypeVar
 
 GRACE_SECONDS: Final = 1
 """How long requests in progress may take when the server stops."""
+
+POLL_SECONDS: Final = 0.05
 
 _T = TypeVar("_T")
 
@@ -49,31 +52,55 @@ class AppServer:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._server: Any = None
+        self._is_serving = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self, app: Any) -> None:
         """Serve the application; requests wait in the socket until it does."""
-        import uvicorn
-
-        config = uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-        self._server = uvicorn.Server(config)
+        self._server = _server(app, self._is_serving)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the requests in progress and the thread, and free the address."""
+        """Cut off the requests in progress, end the thread, and free the address."""
         if self._server:
+            while not self._is_serving.wait(POLL_SECONDS) and self._thread.is_alive():
+                pass  # uvicorn that is to exit before it serves leaves open what it has accepted
             self._server.should_exit = True
             self._thread.join()
         self._socket.close()
 
     def _run(self) -> None:
         self._server.run([self._socket])
+
+
+def _server(app: Any, is_serving: threading.Event) -> Any:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def main_loop(self) -> None:
+            is_serving.set()
+            await super().main_loop()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            """Cut off connections, too: uvicorn waits for endless replies, and leaves their sockets open."""
+            await self._abort()
+            await super().shutdown(sockets)
+            await self._abort()
+
+        async def _abort(self) -> None:
+            for connection in tuple(self.server_state.connections):
+                connection.transport.abort()
+            await asyncio.sleep(0)  # in which they close
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return Server(config)

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -22,6 +23,7 @@ API_SECRET='hunter2"${x}ü'
 PIN=1234
 VENDOR_PUBLIC_API=https://api.example
 VENDOR_PUBLIC_OTHER=not-in-there
+VENDOR_PUBLIC_FLAG=1
 """
 
 
@@ -92,11 +94,28 @@ def test_archives_are_searched_also_within_each_other(
 def test_public_values_addresses_and_short_secrets_are_reported(tmp_path: Path) -> None:
     bundle = _inspect(tmp_path, b"fetch('https://api.example'); 1234")
     assert (bundle.public, bundle.addresses) == (("VENDOR_PUBLIC_API",), ("https://api.example",))
-    assert (bundle.findings, bundle.unchecked, bundle.files) == ((), ("PIN",), 1)
+    assert (bundle.findings, bundle.unchecked, bundle.files) == ((), ("PIN", "VENDOR_PUBLIC_FLAG"), 1)
 
 
 def test_a_secret_can_be_allowed(tmp_path: Path) -> None:
     assert not _inspect(tmp_path, SECRET.encode(), allowed=("API_SECRET",)).findings
+
+
+def test_secrets_of_each_mode_are_searched_for_also_if_the_process_has_others(tmp_path: Path) -> None:
+    files = {".env": "A=from-env-file", ".env.production": "B=of-production", ".env.test.local": "C=of-tests-only"}
+    project = load_project(put(tmp_path / "app", project_files({}, **files)), environ={"A": "of-the-process\udcff"})
+    put(tmp_path, {"dist/a.js": "from-env-file of-production of-tests-only"})
+    (tmp_path / "dist/b.js").write_bytes(b"of-the-process\xff")
+    found = [(one.path.name, one.rule.split(":")[0]) for one in inspect_bundle(tmp_path / "dist", project).findings]
+    assert found == [("a.js", "has the value of A"), ("b.js", "has the value of A"), ("a.js", "has the value of B"),
+                     ("a.js", "has the value of C")]  # fmt: skip
+
+
+def test_what_a_public_variable_has_is_no_secret(tmp_path: Path) -> None:
+    files = {".env": "API=https://api.example\nVENDOR_PUBLIC_API=$API"}
+    project = load_project(put(tmp_path / "app", project_files({}, **files)), environ={})
+    bundle = inspect_bundle(put(tmp_path / "dist", {"a.js": "'https://api.example'"}), project)
+    assert (bundle.findings, bundle.addresses) == ((), ("https://api.example",))
 
 
 def test_a_bundle_and_its_map_have_one_debug_id(tmp_path: Path) -> None:
@@ -111,5 +130,8 @@ def test_a_bundle_and_its_map_have_one_debug_id(tmp_path: Path) -> None:
 def test_what_cannot_be_searched_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="dist: does not exist"):
         _inspect(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ProjectError, match="pipe: cannot be searched: it is not a regular file"):
+        inspect_bundle(tmp_path / "pipe", load_project(tmp_path / "app"))
     with pytest.raises(ProjectError, match=r"a\.tgz: cannot be searched"):
         _inspect(tmp_path, b"no archive", "a.tgz")

@@ -67,6 +67,8 @@ API = "process.env.VENDOR_PUBLIC_API"
         (f"x = {API}?.length ?? {API}!;", ["inlined", "inlined"]),
         ("process.env?.VENDOR_PUBLIC_API; process?.env.VENDOR_PUBLIC_API", ["kept", "kept"]),
         (f"{API} = 'x'; {API} === 'x'; {API}++", ["kept", "inlined", "kept"]),
+        *((f"{API} {sign} x", ["kept"]) for sign in ("+=", "**=", "||=", "??=", ">>=", ">>>=", "&=", "/=")),
+        *((f"{API} {sign} x", ["inlined"]) for sign in ("==", "===", "!=", ">=", "<=", "=>", "+ -", "/", "??", "||")),
         ("process.env['VENDOR_PUBLIC_API']; process.env[name]; f(process.env)", ["kept"] * 3),
         ("const {VENDOR_PUBLIC_API, SECRET: s = 1, ...rest} = process.env", ["kept"] * 3),
         (f"globalThis.{API}; myprocess.env.X; process.environment", []),
@@ -88,6 +90,8 @@ def test_a_read_has_its_place_and_name() -> None:
     [first, second] = inlined_public("\n  x(process.env.A,\n process.env['B'])", {})
     assert (first.expression, first.name, first.line, first.column) == ("process.env.A", "A", 2, 5)
     assert (second.expression, second.name, second.line, second.column) == ("process.env['B']", "B", 3, 2)
+    [index, *_] = inlined_public("process.env[names[0] + 'X'].length; process.env[", {})
+    assert (index.expression, index.name) == ("process.env[names[0] + 'X']", "")
 
 
 def test_where_nothing_is_inlined() -> None:
@@ -106,7 +110,7 @@ def test_where_nothing_is_inlined() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        f"var a={API};x(`${{b}}`,/[/]/,'\\'');" * 5_000,
+        f"var a={API};x(`${{b}}`,/[/]/,'\\'');" * 18_000,  # 1 MB
         "process" + "<a" * 100_000,
         "process" + "`${" * 70_000,
         "process" + "/*" * 130_000,
@@ -117,7 +121,7 @@ def test_where_nothing_is_inlined() -> None:
 def test_a_minified_line_is_read_in_bounded_time(source: str) -> None:
     started = time.perf_counter()
     inlined_public(source, ENV)
-    assert time.perf_counter() - started < 20
+    assert time.perf_counter() - started < 40
 
 
 def test_styles_without_an_extension_are_looked_for_in_order() -> None:

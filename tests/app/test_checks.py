@@ -1,12 +1,15 @@
 """Findings: each ID with a project that breaks its rule, and one that keeps it."""
 
+import os
+import re
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
 
 from pytest_device.app import app_config_fields_not_synced, check, install_check, load_project
-from pytest_device.app.checks.finding import RULES
+from pytest_device.app.checks.finding import BUNDLE_RULES, RULES
+from pytest_device.errors import ProjectError
 from tests.app.rows import project_files, put, rows
 
 KEY: Final = "-----BEGIN PRIVATE KEY-----"
@@ -30,7 +33,7 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
     "config-unknown-key": (({"orientatoin": "x"}, {}), ({"somethingElse": 1}, {})),
     "config-duplicate-key": (({}, {"app.json": '{"vendor": {"name": "a",\n"name": "b"}}'}), ({}, {})),
     "config-generated-key": (({"currentFullName": "@a/b"}, {}), ({"owner": "a"}, {})),
-    "config-deprecated-key": (({"androidStatusBar": {}}, {}), ({}, {})),
+    "config-deprecated-key": (({"androidStatusBar": {}, "sdkVersion": "58.0.0"}, {}), ({"androidStatusBar": {}}, {})),
     "config-removed-key": (({"notification": {}}, {}), ({"notification": {}, "sdkVersion": "54.0.0"}, {})),
     "config-older-key": (({"splash": {}}, {}), ({}, {})),
     "config-ignored-key": (({}, {"app.json": {"vendor": {}, "name": "x"}}), ({}, {})),
@@ -81,7 +84,11 @@ WRONG_AND_RIGHT: Final[dict[str, tuple[Made, Made]]] = {
         ({}, {".env": "VENDOR_PUBLIC_CLIENT_SECRET=hunter2"}),
         ({}, {".env": "CLIENT_SECRET=hunter2\nVENDOR_PUBLIC_URL=x"}),
     ),
-    "secret-in-source": (({}, {"src/a.ts": f"const k = `{KEY}`"}), ({}, {"src/a.ts": "clientSecret: env.secret"})),
+    "secret-in-source": (
+        ({}, {"src/a.ts": f"const k = `{KEY}`; f({{accessToken: 'ey12345678'}})"}),
+        ({}, {"src/a.ts": "clientSecret: env.secret"}),
+    ),
+    "source-unreadable": (({}, {"src/a.ts": "x" * 9_000_000}), ({}, {"src/a.ts": "x", "src/a.bin": "x" * 9_000_000})),
     "bundler-css-order": (({}, {"a.ios.module.css": ""}), ({}, {"a.module.ios.css": ""})),
     "bundler-sass-missing": (({}, {"a.scss": ""}), ({}, {"a.scss": "", **_package(devDependencies={"sass": "1"})})),
     "bundler-sass-import": (({}, {"a.scss": "@use 'b';"}), ({}, {"a.scss": "a { color: red }"})),
@@ -120,6 +127,12 @@ def test_each_rule_has_a_wrong_and_a_right_project() -> None:
     assert set(RULES) - set(WRONG_AND_RIGHT) == {"config-unused-static"}  # it needs Node.js: test_dynamic
 
 
+def test_each_rule_is_documented_with_its_severity() -> None:
+    page = (Path(__file__).parents[2] / "docs/app-checks.md").read_text()
+    listed = re.findall(r"^\| `([\w-]+)` \| (\w+) \| (.+) \|$", page, flags=re.MULTILINE)
+    assert listed == [(name, *rule) for name, rule in (RULES | BUNDLE_RULES).items()]
+
+
 STATIC: Final = [
     row
     for row in rows("package_config", "app_config_fields_not_synced")
@@ -136,6 +149,46 @@ def test_unsynced_keys_are_found_as_in_the_reference_case(row: Any, tmp_path: Pa
     )
     [finding] = app_config_fields_not_synced(load_project(tmp_path))
     assert finding.status == ("passed" if row["output"]["passed"] else "failed")
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "missing"),
+    [
+        ({"userInterfaceStyle": "dark", "platforms": ["ios"]}, {}, []),
+        ({"backgroundColor": "#000000", "platforms": ["ios"]}, {}, ["backgroundColor"]),
+        ({"backgroundColor": "#000000", "platforms": ["android"]}, {}, []),
+        ({"ios": {"backgroundColor": "#000000"}}, {}, ["ios.backgroundColor"]),
+        ({"platforms": ["ios", "web"]}, {}, ["platforms"]),
+        ({"platforms": ["ios", "web"]}, {"node_modules/react-dom/package.json": {}}, []),
+    ],
+)
+def test_a_key_needs_a_library_on_its_platform_only(
+    config: dict[str, Any], files: dict[str, Any], missing: list[str], tmp_path: Path
+) -> None:
+    project = load_project(put(tmp_path, project_files(config, **files)))
+    found = [one.rule.split()[0] for one in check(project) if one.id == "config-missing-library" and one.line]
+    assert found == missing
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("MAPS_TOKEN", True), ("TOKENS", True), ("API_SECRET", True), ("DB_PASSWORD", True), ("privateKey", True),
+        ("MAPS_PUBLIC_TOKEN", False), ("PUBLISHABLE_TOKEN", False), ("TOKEN_URL", False), ("API_KEY", False),
+    ],
+)  # fmt: skip
+def test_tokens_and_secrets_must_not_ship_unless_they_are_public(name: str, secret: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    config = {"extra": {name: "x"}}
+    project = load_project(put(tmp_path, project_files(config, **{".env": f"VENDOR_PUBLIC_{name}=x"})))
+    failed = {one.id for one in check(project) if one.status == "failed"}
+    assert ("secret-in-config" in failed, "secret-in-public-variable" in failed) == (secret, secret)
+
+
+def test_libraries_for_development_have_expected_versions_too(tmp_path: Path) -> None:
+    package = _package(devDependencies={"dev-lib": "1.0.0"})
+    project = load_project(put(tmp_path, project_files({}, **package)))
+    [found] = install_check(project, {"dev-lib": "2.0.0"})
+    assert (found.status, found.path.name, found.line) == ("failed", "package.json", 1)
 
 
 @pytest.mark.parametrize("row", rows("package_config", "install_check"))
@@ -180,6 +233,41 @@ def test_unknown_libraries_are_listed_unless_excluded(
     project = load_project(put(tmp_path, project_files({}, **package)))
     found = [one.rule.split()[0] for one in check(project, directory={}) if one.id == "library-directory" and one.line]
     assert found == failed
+
+
+@pytest.mark.timeout(60)
+def test_a_pattern_that_searches_without_end_is_an_error_with_its_place(tmp_path: Path) -> None:
+    section = {"doctor": {"reactNativeDirectoryCheck": {"exclude": ["/^(a+)+$/"]}}}
+    package = _package(dependencies={"a" * 100 + "b": "1"}, vendor=section)
+    project = load_project(put(tmp_path, project_files({}, **package)))
+    with pytest.raises(ProjectError, match=r"package\.json:1:\d+: doctor\..*exclude has a pattern that searches for"):
+        check(project, directory={})
+
+
+def test_sources_that_cannot_be_checked_are_reported(tmp_path: Path) -> None:
+    project = load_project(put(tmp_path, project_files({}, **{"src/bad/b.ts": "", "src/c.ts": ""})))
+    (tmp_path / "src/a.ts").write_bytes("const a = 1".encode("utf-16"))
+    os.mkfifo(tmp_path / "src/d.ts")
+    (tmp_path / "src/e.ts").symlink_to("nowhere")
+    found = {one.path.name: one.rule for one in check(project) if one.id == "source-unreadable"}
+    assert {name: rule.partition(":")[0] for name, rule in found.items()} == {
+        "a.ts": "is not UTF-8",
+        "d.ts": "cannot be read",
+        "e.ts": "is a link to a file that does not exist",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "failed"),
+    [
+        ("src/a.ts", True), ("app/tests/a.tsx", True), ("scripts/a.js", False), ("a.config.js", False),
+        ("src/jest.setup.ts", False), ("src/__tests__/a.ts", False), ("src/a.test.tsx", False), ("plugins/a.js", False),
+    ],
+)  # fmt: skip
+def test_only_what_the_bundler_reads_must_be_inlined(name: str, failed: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    project = load_project(put(tmp_path, project_files({}, **{name: "const {VENDOR_PUBLIC_A} = process.env"})))
+    [found] = [one for one in check(project) if one.id == "env-not-inlined"]
+    assert (found.status == "failed") == failed
 
 
 def test_a_finding_has_its_place_and_fix_but_no_secret(tmp_path: Path) -> None:

@@ -69,7 +69,9 @@ def test_findings_have_four_formats_and_the_status_of_errors(tmp_path: Path) -> 
     assert "app.json:1:13: error: orientation must be" in done["text"].stdout
     [found] = [one for one in json.loads(done["json"].stdout)["findings"] if one["status"] == "failed"]
     assert (found["id"], found["path"], found["line"]) == ("config-value", "app.json", 1)
-    [result] = json.loads(done["sarif"].stdout)["runs"][0]["results"]
+    [run] = json.loads(done["sarif"].stdout)["runs"]
+    [result], [rule] = run["results"], run["tool"]["driver"]["rules"]
+    assert rule["shortDescription"]["text"] == "a key must have one of its values, within its limits"
     assert result["ruleId"] == "config-value"
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 1, "startColumn": 13}
     assert done["github"].stdout.startswith("::error file=app.json,line=1,col=13::orientation must be")
@@ -83,6 +85,14 @@ def test_tables_make_checks_that_are_skipped_without_them(tmp_path: Path) -> Non
     assert _run("check", "--versions", "none.json", cwd=root).returncode == 2
 
 
+def test_the_project_identifier_can_lie_elsewhere(tmp_path: Path) -> None:
+    root = _project(tmp_path, {"extra": {"mine": "no-uuid"}})
+    assert _run("check", cwd=root).returncode == 0
+    done = _run("check", "--project-id-path", "extra.mine", cwd=root)
+    assert "extra.mine is no UUID" in done.stdout
+    assert done.returncode == 1
+
+
 def test_typed_links_are_written_and_fail_when_stale(tmp_path: Path) -> None:
     root = _project(tmp_path)
     arguments = ("routes", "--write", "app_routes.py", "--typescript", "routes.d.ts")
@@ -94,6 +104,17 @@ def test_typed_links_are_written_and_fail_when_stale(tmp_path: Path) -> None:
     assert (done.returncode, "app_routes.py is stale" in done.stderr) == (1, True)
     assert _run("routes", "--check", cwd=root).returncode == 2
     assert _run("routes", "--write", "none/x.py", cwd=root).returncode == 2
+
+
+def test_the_declaration_comes_with_the_entries_that_it_needs(tmp_path: Path) -> None:
+    root = _project(tmp_path, {"experiments": {"typedRoutes": True}})
+    arguments = ("routes", "--typescript", "vendor-env.d.ts")
+    assert "tsconfig.json is stale" in _run(*arguments, "--check", cwd=root).stderr
+    assert "wrote tsconfig.json" in _run(*arguments, cwd=root).stdout
+    assert "unchanged: tsconfig.json" in _run(*arguments, cwd=root).stdout
+    assert _run(*arguments, "--check", cwd=root).returncode == 0
+    done = _run("routes", "--typescript", "../elsewhere.d.ts", cwd=root)
+    assert done.stdout.splitlines() == ["wrote ../elsewhere.d.ts"]
 
 
 def test_a_secret_in_a_build_fails_without_being_printed(tmp_path: Path) -> None:

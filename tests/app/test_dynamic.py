@@ -81,7 +81,8 @@ def _load(root: Path, source: str, name: str = "app.config.js", **options: Any) 
             "module.exports = () => { throw new TypeError('no such thing') }",
             r"js:1:\d+: TypeError: no such",
         ),
-        ("module.exports = {", r"SyntaxError"),
+        ("\nmodule.exports = }", r"js:2: SyntaxError"),
+        ("module.exports = () => {}", "not undefined"),
         ("process.exit(3)", "must not end the process"),
         ("const a = {}; a.a = a; module.exports = a", "circular"),
         ("require('fs').writeFileSync('x', '1'); module.exports = {}", "Access to this API has been restricted"),
@@ -144,6 +145,8 @@ def test_the_limits_can_be_lifted(tmp_path: Path) -> None:
         ("app.config.js", "export default {name: 'x'}"),
         ("app.config.js", "module.exports = {vendor: {name: 'x', plugins: [function named() {}]}, other: 1}"),
         ("app.config.js", "module.exports = require('./lib').config"),
+        ("app.config.ts", "import lib from './names.json'; enum E { X = 'x' } export default {name: lib.x && E.X}"),
+        ("app.config.js", "module.exports = {name: require('./names.json').x}"),
         ("app.config.js", "module.exports = {name: require('hoisted').name}"),
     ],
 )
@@ -152,6 +155,7 @@ def test_modules_of_each_kind_are_read(name: str, source: str, tmp_path: Path) -
         "package.json": {"workspaces": ["apps/*"]},
         "node_modules/hoisted/package.json": {"main": "index.js"},
         "node_modules/hoisted/index.js": "exports.name = 'x'",
+        "apps/one/names.json": {"x": "x"},
         "apps/one/lib.js": "exports.config = {name: 'x'}",
         "apps/one/node_modules/vendor/config.js": "exports.nothing = 1",
     })  # fmt: skip

@@ -1,6 +1,7 @@
 """Environment files."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from pytest_device import ConfigError
 from pytest_device.app import load_env
+from pytest_device.errors import ProjectError
 from tests.app.rows import put, rows
 
 
@@ -26,7 +28,6 @@ def test_an_environment_is_that_of_the_reference_case(row: Any, tmp_path: Path) 
     [
         (".env", "NODE_OPTIONS=--inspect\nA=1\n", ".env:1: NODE_OPTIONS"),
         (".env.local", "A=1\nLD_PRELOAD=/x.so", ".env.local:2: LD_PRELOAD"),
-        (".env", "PATH=/x", "PATH"),
         (".env", "VENDOR_NO_DOTENV=1", "VENDOR_NO_DOTENV"),
         (".env", "ANDROID_HOME=/opt/sdk", "ends in .local"),
     ],
@@ -43,7 +44,7 @@ def test_a_variable_that_takes_over_tools_is_refused_with_its_place(
 
 def test_a_refused_variable_can_be_allowed_in_the_shell_but_not_a_file_switch(tmp_path: Path) -> None:
     put(tmp_path, {".env": "NODE_OPTIONS=-x\nANDROID_HOME=/a"})
-    allowed = {"VENDOR_UNSAFE_DOTENV_KEYS": "NODE_OPTIONS,ANDROID_HOME,VENDOR_NO_DOTENV"}
+    allowed = {"VENDOR_UNSAFE_DOTENV_KEYS": "NODE_OPTIONS, ANDROID_HOME,VENDOR_NO_DOTENV"}
     assert load_env(tmp_path, environ=allowed).loaded == ("ANDROID_HOME", "NODE_OPTIONS")
     put(tmp_path, {".env": "VENDOR_NO_DOTENV=1"})
     with pytest.raises(ConfigError):
@@ -134,11 +135,27 @@ def test_bad_files_are_one_error_with_the_place(tmp_path: Path) -> None:
         load_env(tmp_path, environ={})
 
 
-def test_a_directory_and_a_circle_of_links_are_no_files(tmp_path: Path) -> None:
-    (tmp_path / ".env").mkdir()
-    (tmp_path / ".env.local").symlink_to(tmp_path / ".env.development")
-    (tmp_path / ".env.development").symlink_to(tmp_path / ".env.local")
-    assert load_env(tmp_path, environ={}).loaded_files == ()
+def _link(path: Path) -> None:
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (Path.mkdir, "is a directory, must be a file"),
+        (_link, "Too many levels of symbolic links"),
+        (os.mkfifo, "it is not a regular file"),
+        (lambda path: path.symlink_to("nowhere"), "is a link to a file that does not exist"),
+        (lambda path: path.write_bytes("A=1".encode("utf-16")), "is not UTF-8"),
+    ],
+    ids=["directory", "circle", "pipe", "nowhere", "UTF-16"],
+)
+def test_what_cannot_be_read_is_an_error_with_its_path(
+    make: Callable[[Path], object], problem: str, tmp_path: Path
+) -> None:
+    make(tmp_path / ".env.local")
+    with pytest.raises(ProjectError, match=rf"\.env\.local\b.*{problem}"):
+        load_env(tmp_path, environ={})
 
 
 def test_a_mode_cannot_leave_the_directory(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_a_dictionary_is_a_copy(tmp_path: Path) -> None:
     assert project.to_dict(public=True)["ios"] == {}
     assert project.to_dict()["ios"] == {"config": {"a": 1}}
     assert project.to_dict()["extra"] == {"x": 1}
+    assert load_project(tmp_path, public=True).to_dict() == project.to_dict(public=True)
 
 
 def test_generated_names_are_those_of_the_owner_the_user_or_nobody(tmp_path: Path) -> None:
@@ -86,6 +87,12 @@ def test_another_vendor_reads_its_own_names(tmp_path: Path) -> None:
     assert project.package.install_exclude == ("y",)
     with pytest.raises(ConfigError, match="must be one lowercase word"):
         load_project(tmp_path, vendor="Acme Inc")
+
+
+def test_a_project_can_refuse_more_variables(tmp_path: Path) -> None:
+    put(tmp_path, project_files({}, **{".env": "DATABASE_URL=x"}))
+    with pytest.raises(ConfigError, match="DATABASE_URL"):
+        load_project(tmp_path, environ={}, refused=["DATABASE_URL"])
 
 
 def test_hoisted_libraries_are_found(tmp_path: Path) -> None:
@@ -123,15 +130,16 @@ def test_the_package_config_has_defaults(tmp_path: Path) -> None:
     ("files", "problem"),
     [
         ({}, "is not the directory of a vendor app: it has no package.json"),
-        ({"package.json": {"name": "web"}}, "neither an app config nor the package vendor"),
+        ({"package.json": {"name": "web"}}, "neither an app config with the key vendor nor the package vendor"),
+        ({"package.json": {}, "app.json": {"name": "x"}}, "neither an app config with the key vendor nor the package"),
         ({"package.json": "[]", "app.json": {}}, r"package.json:1:1: must be an object"),
         ({"package.json": {}, "app.json": "[1]"}, r"app.json:1:1: must be an object"),
-        ({"package.json": {}, "app.json": {"vendor": 1}}, '"vendor" in the app config must be an object'),
+        ({"package.json": {}, "app.json": {"vendor": 1}}, r'app\.json: "vendor" must be an object'),
         ({"package.json": {}, "app.json": '{\n "vendor": {,}}'}, r"app.json:2:\d+: is neither JSON nor JSON5"),
         ({"package.json": {}, "app.json": '{"a": "hunter2'}, r"app.json:1:\d+: (ends too early|is neither)"),
         ({"package.json": {}, "app.json": "[" * 10_000}, "app.json:1:101: has more than 100 values within each other"),
         ({"package.json": {}, "app.json": "{a:" * 10_000}, "has more than 100 values within each other"),
-        ({"package.json": {}, "app.json": "{a:'" + "x" * 300_000 + "'}"}, "larger than 256 kB and is not JSON"),
+        ({"package.json": {}, "app.json": "{a: .5, b:'" + "x" * 70_000 + "'}"}, "larger than 64 kB and is not JSON"),
         ({"package.json": {}, "app.json": "[" * 90 + "]"}, "app.json"),
     ],
 )
@@ -145,7 +153,7 @@ def test_a_bad_project_is_one_clear_error(files: dict[str, object], problem: str
 def test_bad_files_are_one_error_with_the_place(tmp_path: Path) -> None:
     put(tmp_path, project_files({}))
     (tmp_path / "app.json").write_bytes(b" " * 50_000_000)
-    with pytest.raises(ProjectError, match=r"app\.json: is larger than 8 MB"):
+    with pytest.raises(ProjectError, match=r"app\.json: is larger than 1 MB"):
         load_project(tmp_path)
     (tmp_path / "app.json").unlink()
     (tmp_path / "app.json").mkdir()
@@ -171,6 +179,9 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
         ("Zoë & Bob's  App!", "zoe-and-bob's-app!"),
         ("a--b_c", "a-b_c"),
         ("50 % off", "50-percent-off"),
+        ("Café \u2013 Ann\u2019s", "cafe-ann's"),
+        ("Привет мир", "privet-mir"),
+        ("-a b-", "-a-b-"),
     ],
 )
 def test_a_slug_is_made_of_the_name(name: str, slug: str, tmp_path: Path) -> None:

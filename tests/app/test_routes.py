@@ -98,6 +98,8 @@ def test_special_files_are_no_links_and_match_after_pages() -> None:
         (["+odd.tsx"], "rename it to odd"),
         (["x.ios.tsx"], "needs a file of the same name without a platform"),
         (["x+api.ios.ts"], ""),
+        (["a\nb.tsx"], "a URL cannot hold its name"),
+        (["\udcff.tsx"], "a URL cannot hold its name"),
     ],
 )
 def test_a_file_that_cannot_be_a_route_is_a_problem(files: list[str], problem: str) -> None:
@@ -120,10 +122,14 @@ def test_files_of_a_platform_replace_those_of_all() -> None:
         ("/notes/[id]", {"id": "ä/ö ü"}, "/notes/%C3%A4%2F%C3%B6%20%C3%BC"),
         ("/docs/[...rest]", {"rest": ["a", 1]}, "/docs/a/1"),
         ("/docs/[...rest]", {"rest": []}, "/docs"),
+        ('/a b"ü/100%', {}, "/a%20b%22%C3%BC/100%25"),
     ],
 )
 def test_a_route_is_written_with_its_parameters(route: str, params: dict[str, object], written: str) -> None:
-    assert routes_of("notes/[id].tsx", "docs/[...rest].tsx").href(route, params) == written
+    routes = routes_of("notes/[id].tsx", "docs/[...rest].tsx", 'a b"ü/100%.tsx')
+    assert routes.href(route, params) == written
+    assert (match := routes.match(written))
+    assert match.route == route
 
 
 def test_a_query_is_added_to_that_of_the_route() -> None:
@@ -142,6 +148,7 @@ def test_a_query_is_added_to_that_of_the_route() -> None:
         ("/notes/[id]", {"id": ".."}, "a URL has no such segment"),
         ("/notes/[id]", {"id": "\ud800"}, "no text that a URL can hold"),
         ("/note/[id]", {"id": "1"}, r"did you mean '/notes/\[id\]'"),
+        ("/notes/[ids]", {"ids": "1"}, r"is unknown: did you mean '/notes/\[id\]'"),
         ("notes", {}, "must be an absolute path"),
         ("https://example.com", {}, "external address"),
     ],
@@ -154,7 +161,11 @@ def test_a_wrong_link_is_refused_with_the_fix(route: str, params: dict[str, obje
 def test_a_directory_is_scanned_without_following_links(tmp_path: Path) -> None:
     put(tmp_path, {"app/index.tsx": "", "app/a/b.tsx": "", "app/style.css": "", "app/node_modules/x.tsx": ""})
     (tmp_path / "app/a/loop").symlink_to(tmp_path / "app")
-    assert list(Routes.scan(tmp_path / "app").linkable) == ["/", "/a/b"]
+    routes = Routes.scan(tmp_path / "app")
+    assert list(routes.linkable) == ["/", "/a/b"]
+    assert [(one.file, one.problem.partition(":")[0]) for one in routes.problems] == [
+        ("a/loop", "links to directories are not followed")
+    ]
 
 
 def test_a_directory_that_cannot_be_scanned_is_an_error_with_the_place(tmp_path: Path) -> None:

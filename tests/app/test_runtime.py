@@ -36,8 +36,17 @@ def test_a_runtime_version_has_255_characters_at_most() -> None:
 def test_another_vendor_has_another_prefix(tmp_path: Path) -> None:
     assert is_valid_runtime_version("acmesdk:1.2.3", vendor="acme")
     assert not is_valid_runtime_version("acmesdk:1.2.3")
-    files = {"package.json": {}, "app.json": {"sdkVersion": "57.0.0", "runtimeVersion": {"policy": "sdkVersion"}}}
+    config = {"sdkVersion": "57.0.0", "runtimeVersion": {"policy": "sdkVersion"}}
+    files = {"package.json": {}, "app.json": {"acme": config}}
     assert resolve_runtime_version(load_project(put(tmp_path, files), vendor="acme"), "ios") == "acmesdk:57.0.0"
+
+
+@pytest.mark.parametrize(
+    ("section", "version"), [({"versionCode": 0}, "9.9.9(0)"), ({}, "9.9.9(1)"), ({"version": "2"}, "2(1)")]
+)
+def test_a_native_version_has_the_number_of_the_build(section: dict[str, Any], version: str, tmp_path: Path) -> None:
+    config = {"runtimeVersion": {"policy": "nativeVersion"}, "android": section}
+    assert resolve_runtime_version(load_project(put(tmp_path, project_files(config))), "android") == version
 
 
 def test_native_directories_of_its_own_rule_policies_out(tmp_path: Path) -> None:
@@ -80,7 +89,7 @@ def test_a_fingerprint_without_the_command_names_the_package(tmp_path: Path) -> 
 
 
 def test_a_version_of_the_sdk_must_be_known(tmp_path: Path) -> None:
-    files = {"package.json": {}, "app.json": {"runtimeVersion": {"policy": "sdkVersion"}}}
+    files = {"package.json": {}, "app.json": {"vendor": {"runtimeVersion": {"policy": "sdkVersion"}}}}
     with pytest.raises(ConfigError, match="needs sdkVersion, or the installed package"):
         resolve_runtime_version(load_project(put(tmp_path, files)), "ios")
     with pytest.raises(ConfigError, match="must be ios or android"):

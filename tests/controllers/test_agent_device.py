@@ -98,6 +98,13 @@ def test_a_wait_has_its_own_limit_and_takes_one_wish(far: Controller) -> None:
         device.wait("label=Go", text="Hello")
 
 
+def test_a_refusal_whose_message_stands_beside_its_data_is_shown_with_it(far: Controller) -> None:
+    far.answer = lambda _call: says({"error": {"code": -32000, "message": "not there", "data": {"hint": "Look."}}})
+
+    with pytest.raises(AgentDeviceError, match="not there"):
+        agent_device(far).press("label=Go")
+
+
 def test_a_refusal_has_code_hint_and_details_of_the_daemon_and_is_not_tried_again(far: Controller) -> None:
     far.answer = lambda _call: NO_MATCH
 

@@ -54,6 +54,22 @@ def test_a_refused_command_cannot_speak_to_the_terminal(far: Controller) -> None
     assert "\n::" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        Answer(502, b"<html>Bad gateway</html>"),
+        Answer(200, b"<!doctype html><title>Bad gateway</title>"),
+        Answer(308, b"Bad gateway"),
+        says({"message": "Bad gateway"}, 503),
+    ],
+)
+def test_a_page_of_a_gateway_is_no_success_of_a_command(far: Controller, page: Answer) -> None:
+    far.answer = appium(back=page)
+
+    with driver(session_on(far), {}) as driven, pytest.raises(WebDriverException, match=r"Appium.*: .*Bad gateway"):
+        driven.back()
+
+
 def test_a_driver_is_quit_at_the_end(appium: Session) -> None:
     with driver(appium, {}) as driven:
         pass

@@ -1,14 +1,19 @@
 """Environment files and routes of any shape: a result or one clear error, in bounded time."""
 
+import json
+import re
 import string
 from pathlib import Path
 
+import json5
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_device import ConfigError
 from pytest_device.app import Routes, inlined_public, load_env
+from pytest_device.app.document import as_json
 from pytest_device.app.dotenv import assignments, expanded
+from pytest_device.app.routes.names import is_group, parameter
 
 NAMES = st.sampled_from("ABCD")
 PIECES = st.one_of(
@@ -17,7 +22,7 @@ PIECES = st.one_of(
 )  # fmt: skip
 VALUES = st.dictionaries(NAMES, st.lists(PIECES, max_size=4).map("".join))
 SEGMENTS = st.one_of(
-    st.sampled_from(("a", "b", "index", "(g)", "(g,h)")),
+    st.sampled_from(("a", "b", "index", "(g)", "(g,h)", "+not-found")),
     st.builds("[{}]".format, st.sampled_from("xyz")),
     st.builds("[...{}]".format, st.sampled_from("rst")),
 )
@@ -42,6 +47,48 @@ def test_expansion_ends_with_values_or_names_a_circle(parsed: dict[str, str], en
     assert all(values[name] == parsed[name] for name in plain)
 
 
+JSON5 = st.lists(st.sampled_from((
+    "{", "}", "[", "]", ":", ",", '"a"', "'b'", "'c\\'d'", "'e\"f'", "'g\\\"h'", " ", "\n", "//x\n", "/*y*/", "/*z",
+    "k", "null", "'\\\",'", "1", "-2", ".5", "0x1F", "+3", "Infinity", "'", '"', "\\", "'\\x41'", "/", "\u00a0", "p-q",
+)), max_size=9).map("".join)  # fmt: skip
+
+
+@given(st.builds("{0[0]}{1}{0[1]}".format, st.sampled_from(("{}", "[]")), JSON5))
+def test_a_text_that_is_read_without_the_json5_parser_has_its_value(text: str) -> None:
+    try:
+        value = json.loads(as_json(text))
+    except ValueError:
+        return  # for the parser to read or refuse
+    assert value == json5.loads(text)
+
+
+REFERENCES = st.tuples(st.sampled_from(("${{{}}}", "${}/", "${{{}:-d}}", "${{{}-d}}")), st.integers(0, 9))
+LINES = st.lists(st.lists(st.one_of(st.text("xy /#-"), REFERENCES), max_size=4), max_size=6)
+
+
+@given(LINES, st.dictionaries(st.sampled_from(("V0", "V1")), st.text("pq")))
+def test_references_to_earlier_variables_are_replaced_by_their_values(
+    lines: list[list[str | tuple[str, int]]], environ: dict[str, str]
+) -> None:
+    parsed: dict[str, str] = {}
+    expected: dict[str, str] = {}
+    for index, pieces in enumerate(lines):
+        text = wanted = ""
+        for piece in pieces:
+            if isinstance(piece, str):
+                text, wanted = text + piece, wanted + piece
+                continue
+            form, number = piece
+            name = f"V{number % index}" if index else "NONE"
+            value = environ.get(name) or expected.get(name) or ("d" if "-d" in form else "")
+            text, wanted = text + form.format(name), wanted + value + "/" * form.endswith("/")
+        parsed[f"V{index}"], expected[f"V{index}"] = text, wanted
+    values = expanded(parsed, environ)
+    assert {name: values[name] for name in expected.keys() - environ.keys()} == {
+        name: value for name, value in expected.items() if name not in environ
+    }
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200))
 def test_any_file_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
@@ -64,6 +111,37 @@ def test_each_link_of_a_route_opens_a_route_with_its_values(files: list[str]) ->
             several = [one for one in parameters if one.catch_all]
             if len(several) < 2:  # else it is open which takes what
                 assert match.params == values
+
+
+def _pattern(segments: tuple[str, ...]) -> "tuple[re.Pattern[str], dict[str, str]]":
+    """Return the expression that the reference cases have for a route, and its groups with their parameters."""
+    names: dict[str, str] = {}
+    written = ""
+    for index, segment in enumerate(segments):
+        found = parameter(segment)
+        if found:
+            names[f"g{index}"] = found.name
+            written += f"(?:/(?P<g{index}>.+?))?" if found.catch_all else f"/(?P<g{index}>[^/]+?)"
+        else:
+            written += f"(?:/{re.escape(segment)})?" if is_group(segment) else f"/{re.escape(segment)}"
+    return re.compile(f"^{written if segments else '/'}(?:/)?$"), names
+
+
+URLS = st.lists(st.sampled_from(("a", "b", "c", "(g)", "(h)", "index")), max_size=5).map("/".join)
+
+
+@given(FILES, URLS, st.sampled_from(("", "/")))
+def test_a_url_opens_the_first_route_whose_expression_matches(files: list[str], path: str, end: str) -> None:
+    routes = Routes.of_files(files)
+    url = f"/{path}{end if path else ''}"
+    first = None
+    for route in routes.all:
+        pattern, names = _pattern(route.visible)
+        if found := pattern.match(url):
+            first = (route.page, {names[group]: value for group, value in found.groupdict().items()})
+            break
+    match = routes.match(url)
+    assert (match and (match.page, dict(match.raw_params))) == first
 
 
 @given(FILES, st.text("ab/gh()%.?#", max_size=30))

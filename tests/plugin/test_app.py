@@ -2,8 +2,11 @@
 
 import pytest
 
+from pytest_device import ConfigError
+from pytest_device.app import load_project
+from pytest_device.cli import main
 from pytest_device.plugin.options import settings_of
-from pytest_device.plugin.project import installed_app
+from pytest_device.plugin.project import installed_app, links_of
 from tests.app.rows import project_files, put
 
 UUID = "3b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11"
@@ -33,6 +36,20 @@ def test_links_and_the_project_are_fixtures_that_need_no_device(project: pytest.
                 device_link("/note/[id]", id="7")
     """)
     project.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_links_to_the_development_client_have_the_address_that_the_marker_opens(project: pytest.Pytester) -> None:
+    app = load_project(project.path / "app")
+    marker = {"vendor_go": True, "open_url": "vendorgo://192.168.1.5:8081"}
+    assert links_of(app, {"": marker})("/notes/[id]", id="7") == "vendorgo://192.168.1.5:8081/--/notes/7"
+    with pytest.raises(ConfigError, match="has no effect in the development client"):
+        links_of(app, {"": {"vendor_go": True}})("/")
+
+
+def test_a_wrong_link_is_an_error_at_its_line_of_the_test(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_link(device_link): device_link('/notes/[id]', ids='7')")
+    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+    result.stdout.fnmatch_lines(["*ConfigError: route '/notes/[[]id]' lacks the parameter 'id'", "*.py:1: ConfigError"])
 
 
 def test_without_a_project_the_fixtures_name_the_setting(pytester: pytest.Pytester) -> None:
@@ -87,10 +104,49 @@ def test_a_dry_run_shows_what_the_project_adds_to_a_request(project: pytest.Pyte
     assert "57" in result.stdout.str()
 
 
+def test_the_run_shows_what_comes_from_the_project_and_where_it_stands(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_it(): pass")
+    result = project.runpytest_inprocess("-v")
+    result.stdout.fnmatch_lines_random([
+        "device app: sdk_version with vendor_go=True: 57 (the installed package vendor)",
+        "device app: appium:bundleId: com.acme.app (ios.bundleIdentifier in app.json)",
+        "device app: schemes of links: myapp, apple (scheme in app.json)",
+    ])  # fmt: skip
+    assert "device app" not in project.runpytest_inprocess().stdout.str()
+
+
+def test_the_run_reports_that_code_of_the_project_ran_or_did_not(project: pytest.Pytester) -> None:
+    put(project.path / "app", {"app.config.js": "module.exports = ({config}) => ({...config, scheme: 'mine'})"})
+    project.makepyfile("def test_it(device_link): assert device_link('/') == 'mine:///'")
+    result = project.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["device app: ran app.config.js with Node.js *, allowed to read the project"])
+    result = project.runpytest_inprocess("-p", "no:cacheprovider", "--device-app-dynamic=never")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["device app: did not run app.config.js: its values are missing"])
+
+
+@pytest.mark.usefixtures("project")
+def test_doctor_shows_what_comes_from_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor"])
+    printed = capsys.readouterr().out
+    assert "appium:bundleId: com.acme.app, from ios.bundleIdentifier in app.json" in printed
+    assert f"device_app_id = {UUID}, from device_app_root in the ini file" in printed
+
+
 def test_a_project_that_cannot_be_read_is_a_mistake(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(device_session): pass")
     result = pytester.runpytest_inprocess("--device-local", "--device-platform=ios", "--device-app-root=nowhere")
-    result.stderr.fnmatch_lines(["*nowhere: is not a directory*"])
+    result.stderr.fnmatch_lines(["*--device-app-root: *nowhere: is not a directory*"])
+
+
+def test_a_project_that_cannot_be_read_is_read_once(project: pytest.Pytester) -> None:
+    put(project.path / "app", {"app.config.js": "process.exit(1)"})
+    config = project.parseconfig()
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"device_app_root in the ini file: .*must not end the process"):
+            settings_of(config)
+        (project.path / "app/app.config.js").unlink(missing_ok=True)
 
 
 def test_a_run_without_the_setting_does_not_import_the_package(pytester: pytest.Pytester) -> None:
@@ -109,5 +165,8 @@ def test_appium_is_given_the_installed_app_unless_the_suite_names_one(project: p
     settings_of(config)  # loads the project
     assert installed_app(config, {}, "ios") == {"appium:bundleId": "com.acme.app"}
     assert installed_app(config, {}, "android") == {}
+    others = project.parseconfig("--device-app-id=4b2b1f6e-6a02-4d4e-9d6f-1a0c3d1b2a11")
+    settings_of(others)
+    assert installed_app(others, {}, "ios") == {}
     for chosen in ("appium:app", "appium:bundleId", "browserName"):
         assert installed_app(config, {chosen: "x"}, "ios") == {}

@@ -219,6 +219,26 @@ def test_an_app_that_crashes_in_a_test_is_at_fault_and_leaves_the_device_to_the_
     assert service.statuses() == ["stopped"]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "'POST /element' cannot be proxied to UiAutomator2 server because the instrumentation process is not running",
+        "An unknown server-side error occurred: Could not proxy command to the remote server: socket hang up",
+    ],
+)
+def test_a_server_of_appium_that_dies_on_the_device_is_no_failure_of_the_test_which_the_next_one_would_share(
+    pytester: pytest.Pytester, far: Controller, service: FaultyService, message: str
+) -> None:
+    far.answer = appium(element=refuses("unknown error", message))
+    suite(pytester, DRIVEN, body="device_driver.find_element('id', 'title')")
+
+    result = pytester.runpytest()
+
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines([f"infrastructure: Appium lost the device: {message}: 2 tests affected*"])
+    assert service.statuses() == ["stopped", "stopped"]
+
+
 def test_another_platform_in_the_options_is_reported_before_appium_is_asked(
     pytester: pytest.Pytester, far: Controller
 ) -> None:

@@ -130,6 +130,30 @@ def test_a_failed_test_reports_its_device_and_leaves_artifacts_where_nobody_chos
     assert Path("device-artifacts/.gitignore").read_text() == "*\n"
 
 
+def test_an_error_in_a_teardown_reports_the_device_that_the_test_had(
+    pytester: pytest.Pytester, service: FaultyService
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture
+        def login(device_session):
+            yield
+            assert False
+
+        @pytest.mark.device(platform="android")
+        def test_it(login): pass
+        """
+    )
+
+    result = pytester.runpytest()
+
+    (session,) = service.sessions()
+    section = ["android agent-device, session page:", f"    {service.url}/sessions/{session['id']}"]
+    result.stdout.fnmatch_lines(["-* device -*", *section], consecutive=True)
+
+
 @pytest.mark.usefixtures("service")
 def test_a_run_without_failures_leaves_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FAILING.replace("assert", "pass #"))

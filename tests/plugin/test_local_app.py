@@ -15,13 +15,14 @@ PAGE = """<!doctype html><h1 data-testid="where"></h1>
 """
 SUITE = f"""
 import pytest
+from appium.options.android import UiAutomator2Options
 
 pytestmark = pytest.mark.device(platform="android", type="appium", device_identifier="chromium")
 build = {{"appium:app": "build", "appium:appPackage": "com.acme.app"}}
 
 @pytest.fixture
 def device_appium_options(request):
-    return getattr(request, "param", {{}})
+    return request.param
 
 def where(driver):
     return driver.find_element("accessibility id", "where").text
@@ -30,6 +31,7 @@ def where(driver):
 def test_installs_a_build(device_driver):
     assert where(device_driver) == "/"
 
+@pytest.mark.parametrize("device_appium_options", [{{}}, UiAutomator2Options()], indirect=True)
 def test_starts_the_installed_app_of_the_project(device_driver, device_session, device_link):
     assert str(device_session.app_id) == "{PROJECT}"
     assert device_driver.current_package == "com.acme.app"
@@ -47,5 +49,5 @@ def test_a_session_has_the_app_of_the_project(pytester: pytest.Pytester, monkeyp
 
     result = pytester.runpytest_subprocess("--device-local", "-v")
 
-    result.assert_outcomes(passed=2)
+    result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines([f"device app id: {PROJECT} (device_app_root in the ini file)"])

@@ -318,18 +318,19 @@ def test_a_session_whose_create_answer_is_not_readable_is_stopped_by_its_id(clie
 
 
 def test_fields_that_nobody_needs_may_be_odd_and_are_named(client: DeviceClient, world: World) -> None:
-    odd = changed(createdAt="yesterday", jobRunId=None, url="/relative", maxDurationMinutes=None, platform=None, type=7)
-    world.faults = {"create": [odd], "get": [odd] * 3, "stop": [odd]}
+    fields = {"createdAt": "yesterday", "jobRunId": None, "url": "/x", "maxDurationMinutes": None, "platform": None}
+    odd = changed(**fields, type=7)
+    world.faults = {"create": [odd], "get": [odd] * 2 + [changed(**fields, type=7, startedAt="later")], "stop": [odd]}
 
     session = leased(client, world)
 
     assert isinstance(session.remote_config, AppiumConfig)
     assert (session.type, session.platform, session.max_duration_minutes) == ("appium", "android", 20)
     assert isinstance(world.events[-1], Stopped)
-    invalid_fields = "createdAt, jobRunId, maxDurationMinutes, platform, type, url"
-    assert {event.text for event in world.events if isinstance(event, Note)} == {
+    invalid_fields = "createdAt, jobRunId, maxDurationMinutes, platform, startedAt, type, url"
+    assert [event.text for event in world.events if isinstance(event, Note)] == [
         f"ignored unusable fields in the service's sessions: {invalid_fields}"
-    }
+    ]
 
 
 def test_a_wait_for_a_missing_connection_detail_ends_with_its_name(client: DeviceClient, world: World) -> None:

@@ -128,7 +128,7 @@ def test_several_builds_are_checked_at_once(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("--build", apk(tmp_path), "--build", facts(tmp_path, platform="ios", runtimeVersion="9"))
 
     assert status == 1
-    assert "1 errors" in out
+    assert "1 error," in out
 
 
 def test_the_key_that_will_sign_is_held_to_the_certificate(run: Run, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_config_of_another_type_is_refused() -> None:
 
 
 def test_a_project_without_runtime_and_sdk_version_has_no_updates(tmp_path: Path) -> None:
-    put(tmp_path, {"package.json": {}, "app.json": {"updates": {"url": URL}}})
+    put(tmp_path, {"package.json": {}, "app.json": {"vendor": {"updates": {"url": URL}}}})
 
     settings = UpdateSettings.from_project(load_project(tmp_path), "android")
 

@@ -1,6 +1,7 @@
 """What a build carries: public values, debug identifiers, and secrets that should not be in it."""
 
 import gzip
+import os
 import re
 import tarfile
 import zipfile
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import IO, Final, TypeAlias, cast
 
 from pytest_device.app.checks.finding import Finding, failed
+from pytest_device.app.env import MODES, load_env
+from pytest_device.app.files import open_file
 from pytest_device.app.needles import MIN_LENGTH, spellings
 from pytest_device.app.project import Project
 from pytest_device.errors import ProjectError
@@ -22,6 +25,9 @@ MAX_NESTING: Final = 3
 Entry: TypeAlias = tuple[str, IO[bytes]]
 """The name and content of a file."""
 
+Variable: TypeAlias = tuple[str, str]
+"""Its name and one of its values."""
+
 _CHUNK: Final = 4 * 1024 * 1024
 _OVERLAP: Final = 64 * 1024
 _DEBUG_ID: Final = re.compile(rb"(?://[#@] debugId=|\"debugId\"\s*:\s*\")([0-9a-fA-F]{8}-[0-9a-fA-F-]{27})")
@@ -31,7 +37,7 @@ _DEBUG_ID: Final = re.compile(rb"(?://[#@] debugId=|\"debugId\"\s*:\s*\")([0-9a-
 class Bundle:
     """What is in a build: ``public`` are the names of public variables whose values it has.
 
-    ``unchecked`` are the names of secrets too short to look for; ``debug_ids`` are by the path of their file.
+    ``unchecked`` are the names of variables too short to look for; ``debug_ids`` are by the path of their file.
     """
 
     path: Path
@@ -44,30 +50,44 @@ class Bundle:
 
 
 def inspect_bundle(path: Path, project: Project, *, allowed: Iterable[str] = ()) -> Bundle:
-    """Search a file, archive or directory for the values of the project's environment files.
+    """Search a file, archive or directory for the values of the project's environment files, those of each mode.
 
-    A secret is the value of a variable that is neither public nor ``allowed`` and has 8 characters or more. Raises
-    ProjectError for a path that cannot be read, and for more than 4 GB of content.
+    A secret is the value of a variable that is neither public nor ``allowed``, that no public one has, and that has 8
+    characters or more. Raises ProjectError for a path that cannot be read, and for more than 4 GB of content.
     """
     if not path.exists():
         raise ProjectError("does not exist", path=path)
-    values = {name: value for name, value in project.env.from_files().items() if value}
     prefix = project.vendor.public_prefix
-    secrets = {name for name in values if not name.startswith(prefix)} - set(allowed)
-    wanted = {name: value for name, value in values.items() if len(value) >= MIN_LENGTH or name.startswith(prefix)}
-    search = _Search({name: spellings(value) or {value.encode()} for name, value in wanted.items()})
+    public, secrets = _values(project, prefix)
+    known = {value for _, value in public}
+    secrets = {(name, value) for name, value in secrets if value not in known and name not in set(allowed)}
+    long = {(name, value) for name, value in public | secrets if len(value) >= MIN_LENGTH}
+    search = _Search({one: spellings(one[1]) for one in long})
     count = sum(search.file(name, content) for name, content in _contents(path))
-    public = tuple(sorted(name for name in search.found if name.startswith(prefix)))
-    leaks = [(name, where) for name in sorted(search.found.keys() & secrets) for where in search.found[name]]
+    leaks = sorted(
+        {(name, where) for name, value in search.found.keys() & secrets for where in search.found[name, value]}
+    )
+    shipped = sorted(search.found.keys() & public)
     return Bundle(
         path,
-        public,
-        tuple(values[name] for name in public if "://" in values[name]),
+        tuple(dict.fromkeys(name for name, _ in shipped)),
+        tuple(dict.fromkeys(value for _, value in shipped if "://" in value)),
         search.debug_ids,
-        tuple(sorted(secrets - wanted.keys())),
+        tuple(sorted({name for name, _ in (public | secrets) - long})),
         count,
         (*(_leak(path, name, where) for name, where in leaks), *_disagreements(path, search.debug_ids)),
     )
+
+
+def _values(project: Project, prefix: str) -> tuple[set[Variable], set[Variable]]:
+    """Return the variables of all environment files, public and other ones, with each value that they have."""
+    word = project.vendor.word
+    modes = [load_env(project.root, mode, {}, vendor=word) for mode in MODES]
+    loaded = {pair for env in modes for pair in env.from_files().items()} | set(project.env.from_files().items())
+    loaded |= {(name, project.env.values[name]) for name, _ in loaded if name in project.env.values}
+    values = {(name, value) for name, value in loaded if value}
+    public = {(name, value) for name, value in values if name.startswith(prefix)}
+    return public, values - public
 
 
 def _leak(path: Path, name: str, where: str) -> Finding:
@@ -83,8 +103,8 @@ def _disagreements(path: Path, debug_ids: Mapping[str, str]) -> Iterator[Finding
 
 @dataclass
 class _Search:
-    needles: dict[str, set[bytes]]
-    found: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    needles: dict[Variable, set[bytes]]
+    found: dict[Variable, list[str]] = field(default_factory=dict["Variable", list[str]])
     debug_ids: dict[str, str] = field(default_factory=dict[str, str])
     total: int = 0
 
@@ -114,14 +134,20 @@ def _contents(path: Path) -> Iterator[Entry]:
         for name, content in _file(path, path.name):  # which tells an archive
             yield name.removeprefix(path.name).lstrip("/"), content
         return
-    for one in sorted(path.rglob("*")):
-        if one.is_file() and not one.is_symlink():
-            yield from _file(one, one.relative_to(path).as_posix())
+    for directory, names, files in os.walk(path, onerror=_unsearched):
+        names.sort()
+        for one in (Path(directory, name) for name in sorted(files)):
+            if one.is_file() and not one.is_symlink():
+                yield from _file(one, one.relative_to(path).as_posix())
+
+
+def _unsearched(error: OSError) -> None:
+    raise ProjectError(f"cannot be searched: {error.strerror}", path=Path(error.filename))
 
 
 def _file(path: Path, name: str) -> Iterator[Entry]:
     try:
-        with path.open("rb") as content:
+        with open_file(path) as content:
             yield from _unpacked(name, content, 0)
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, NotImplementedError) as error:
         raise ProjectError(f"cannot be searched: {error}", path=path) from None

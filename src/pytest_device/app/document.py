@@ -20,8 +20,9 @@ Trail: TypeAlias = "tuple[str | int, ...]"
 MAX_DEPTH: Final = 100
 """Of values within each other: more would exhaust the stack of a parser."""
 
-MAX_JSON5_LENGTH: Final = 256 * 1024
-"""The JSON5 parser needs seconds for so much; JSON has another parser, and may be longer."""
+MAX_BYTES: Final = 1024 * 1024
+MAX_JSON5_LENGTH: Final = 64 * 1024
+"""The JSON5 parser needs up to 5 seconds for so much; JSON has another parser, and may be longer."""
 
 # An unfinished string or comment takes the rest: looking for its end from each quote would take quadratic time.
 _TOKEN: Final = re.compile(
@@ -31,6 +32,8 @@ _TOKEN: Final = re.compile(
     |(?P<word>[^\s\[\]{}:,"'/]++|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_QUOTES: Final = {"\\'": "'", '"': '\\"'}
+_NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _T = TypeVar("_T")
 
 
@@ -53,7 +56,7 @@ class Document:
     @classmethod
     def read(cls, path: Path) -> "Document":
         """Read a file. Raises FileNotFoundError, and ProjectError with the place of the mistake."""
-        text = read_text(path)
+        text = read_text(path, MAX_BYTES)
         return cls(path, text, _parsed(text, path))
 
     @property
@@ -70,6 +73,12 @@ class Document:
             return None
         line = bisect.bisect_right(self._starts, offset)
         return Place(line, offset - self._starts[line - 1] + 1)
+
+    def inside(self, *trail: str | int) -> int:
+        """Return the offset behind the opening bracket of the array or object at a trail that the file has."""
+        start = self._offsets[trail] if trail else 0
+        marks = (found for found in _TOKEN.finditer(self.text, start) if found.lastgroup == "mark")
+        return next(found.end() for found in marks if found[0] in "[{")
 
     @cached_property
     def _starts(self) -> "list[int]":
@@ -123,8 +132,34 @@ def _parsed(text: str, path: Path) -> Json:
     _check_depth(text, path)
     try:
         return cast("Json", json.loads(text))
+    except ValueError as error:
+        place = Place(error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else Place(0, 0)
+    try:
+        return cast("Json", json.loads(as_json(text)))
     except ValueError:
-        return _parsed_json5(text, path)
+        return _parsed_json5(text, path, place)
+
+
+def as_json(text: str) -> str:
+    """Return a text without what most JSON5 files have beyond JSON: its parser is a hundred times as slow.
+
+    The result is JSON only if the text is JSON5, and then it has the same value.
+    """
+    written: list[str] = []
+    for found in _TOKEN.finditer(text):
+        part, kind, last = found[0], found.lastgroup, written[-1] if written else ""
+        if kind == "blank":
+            written += "/" if part.startswith("/*") and not re.fullmatch(r"/\*.*\*/", part, re.DOTALL) else ""
+        elif part == ":" and _NAME.fullmatch(last):
+            written[-1:] = [json.dumps(last), part]
+        elif part in ("]", "}") and written[-1:] == [","] and written[-2:-1] not in ([], ["["], ["{"], [","]):
+            written[-1] = part
+        elif part[0] == "'":
+            inner = re.sub(r"\\.|\"", lambda sign: _QUOTES.get(sign[0], sign[0]), part[1:-1])
+            written.append(f'"{inner}"' if len(part) > 1 and part[-1] == "'" else part)
+        else:
+            written.append(part)
+    return " ".join(written)
 
 
 def _check_depth(text: str, path: Path) -> None:
@@ -137,27 +172,27 @@ def _check_depth(text: str, path: Path) -> None:
             raise _mistake(f"has more than {MAX_DEPTH} values within each other", text, offset, path)
 
 
-def _parsed_json5(text: str, path: Path) -> Json:
+def _parsed_json5(text: str, path: Path, no_json_from: Place) -> Json:
     try:
         import json5
     except ImportError:
         raise ConfigError(f"{path}: JSON5 needs an extra: pip install 'pytest-device[app]'") from None
     if len(text) > MAX_JSON5_LENGTH:
-        raise ProjectError(
-            f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON", code="EJSONPARSE", path=path
-        )
+        problem = f"is larger than {MAX_JSON5_LENGTH // 1024} kB and is not JSON"
+        line, column = no_json_from.line, no_json_from.column
+        raise ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
     try:
         return cast("Json", json5.loads(text))
     except ValueError as error:
-        raise _explained(str(error), path) from None
+        raise _explained(str(error), path, no_json_from) from None
     except RecursionError:
         raise ProjectError("has too many values within each other", code="EJSONPARSE", path=path) from None
 
 
-def _explained(problem: str, path: Path) -> ProjectError:
+def _explained(problem: str, path: Path, no_json_from: Place) -> ProjectError:
     """Return the error of the JSON5 parser with its place, without the text, which may hold secrets."""
     found = re.search(r":(\d+) .*?column (\d+)", problem, re.DOTALL)
-    line, column = (int(found[1]), int(found[2])) if found else (0, 0)
+    line, column = (int(found[1]), int(found[2])) if found else (no_json_from.line, no_json_from.column)
     problem = "ends too early" if "end of" in problem else "is neither JSON nor JSON5"
     return ProjectError(problem, code="EJSONPARSE", path=path, line=line, column=column)
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,43 +15,10 @@ from pytest_device.errors import ConfigError, ProjectError
 
 MODES: Final = ("development", "test", "production")
 
-REFUSED: Final = frozenset(
-    (
-        # They run or load foreign code in Node.js and other interpreters,
-        *("NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "NODE_COMPILE_CACHE"),
-        *("NODE_REPL_EXTERNAL_MODULE", "NPM_CONFIG_NODE_OPTIONS", "BUN_RUNTIME_TRANSPILER_CACHE_PATH"),
-        *("PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONEXECUTABLE"),
-        *("PYTHONSAFEPATH", "PERL5OPT", "PERL5LIB", "PERLLIB", "RUBYOPT", "RUBYLIB", "RUBYSHELL", "RUBYPATH"),
-        *("BUNDLE_GEMFILE", "BUNDLE_PATH", "GEM_HOME", "GEM_PATH"),
-        *("_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "SSLKEYLOGFILE"),
-        # in the loader and in shells,
-        *("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
-        *("DYLD_FRAMEWORK_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "DYLD_FALLBACK_FRAMEWORK_PATH"),
-        *("BASH_ENV", "ENV", "ZDOTDIR", "IFS", "CDPATH", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS"),
-        *("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EXEC_PATH", "SSH_ASKPASS", "GPG_TTY"),
-        *("EDITOR", "VISUAL", "PAGER", "MANPAGER", "DIRENV_DIR", "DIRENV_FILE", "DIRENV_WATCHES", "DIRENV_DIFF"),
-        # or they say who the user is and where programs and packages come from.
-        *("HOME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "USER", "SHELL", "PATH", "PATHEXT", "LANG", "TERMINFO"),
-        *("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "SYSTEMROOT", "SystemRoot"),
-        *("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_DIRS", "XDG_CACHE_HOME"),
-        *("XDG_CONFIG_HOME", "XDG_BIN_HOME", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_PREFIX", "NPM_CONFIG_USERCONFIG"),
-        *("NPM_CONFIG_GLOBALCONFIG", "NPM_CONFIG_CACHE", "YARN_REGISTRY", "YARN_CACHE_FOLDER", "YARN_GLOBAL_FOLDER"),
-        *("PNPM_HOME", "BUN_INSTALL", "BUN_INSTALL_BIN", "COCOAPODS_HOME", "CMAKE_HOME"),
-    )
-)
+REFUSED: Final = frozenset(("NODE_OPTIONS",))
 """Variables that no environment file may set: a project would take over the tools of whoever opens it."""
 
-LOCAL_ONLY: Final = frozenset(
-    (
-        *("ANDROID_HOME", "ANDROID_SDK_ROOT", "ANDROID_NDK_HOME", "ANDROID_NDK_ROOT", "ANDROID_AVD_HOME"),
-        *("ANDROID_EMULATOR_HOME", "GRADLE_HOME", "GRADLE_USER_HOME", "KOTLIN_HOME", "NDK_HOME", "NDK_ROOT"),
-        *("JAVA_HOME", "JDK_HOME", "JRE_HOME", "DEVELOPER_DIR", "XCODE_DEVELOPER_DIR_PATH"),
-        *("COCOAPODS_DISABLE_STATS", "FASTLANE_USER", "FASTLANE_PASSWORD", "FASTLANE_SESSION"),
-        *("FASTLANE_APPLE_APPLICATION_SPECIFIC_PASSWORD", "BROWSER", "BROWSER_ARGS", "SSL_CRT_FILE", "SSL_KEY_FILE"),
-        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY"),
-        *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy", "REACT_NATIVE_PACKAGER_HOSTNAME"),
-    )
-)
+LOCAL_ONLY: Final = frozenset(("ANDROID_HOME",))
 """Variables of one developer's machine: only files that end in ``.local`` may set them."""
 
 _LOADERS: Final = {"linux": "LD_", "darwin": "DYLD_"}
@@ -88,7 +56,7 @@ def load_env(
     """Return the environment of a project in a mode, without changing the process's own.
 
     Raises ConfigError for variables that no file may set (``refused`` extends the table), for references in a circle
-    and for unreadable text. A file that is absent, a directory or unreadable is skipped.
+    and ProjectError for a file that cannot be read.
     """
     environ = os.environ if environ is None else environ
     names = Vendor(vendor)
@@ -124,9 +92,8 @@ def _unusual(mode: str | None) -> Iterator[str]:
 def _texts(root: Path, files: Iterable[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for name in files:
-        path = root / name
-        if path.is_file() and os.access(path, os.R_OK):
-            texts[name] = read_text(path)
+        with suppress(FileNotFoundError):
+            texts[name] = read_text(root / name)
     return texts
 
 
@@ -144,7 +111,7 @@ class _Rules:
     def problem(self, file: str, name: str) -> str | None:
         internal = map(self.vendor.variable, ("NO_DOTENV", "UNSAFE_DOTENV_KEYS"))
         unsafe = self.vendor.variable("UNSAFE_DOTENV_KEYS")
-        allowed = name in self.environ.get(unsafe, "").split(",")
+        allowed = name in {one.strip() for one in self.environ.get(unsafe, "").split(",")}
         if name in (*internal, f"__{self.vendor.prefix}ENV_LOADED") or name.startswith(
             _LOADERS.get(sys.platform, "\0")
         ):

@@ -1,7 +1,9 @@
 """Reads the text files of a project: whatever cannot be read is one error with the place."""
 
+import os
+import stat
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from pytest_device.errors import ProjectError
 
@@ -12,10 +14,12 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     """Return the text of a UTF-8 file without its byte order mark. Raises ProjectError, FileNotFoundError."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             content = file.read(limit + 1)
     except FileNotFoundError:
-        raise
+        if not path.is_symlink():
+            raise
+        raise ProjectError("is a link to a file that does not exist", path=path) from None
     except IsADirectoryError:
         raise ProjectError("is a directory, must be a file", path=path) from None
     except OSError as error:
@@ -23,6 +27,15 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     if len(content) > limit:
         raise ProjectError(f"is larger than {limit // 1024 // 1024} MB", path=path)
     return _decoded(content, path)
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file; raise OSError for anything else: a pipe that nobody writes to would never end."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115  # returned
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError("it is not a regular file")
+    return file
 
 
 def _decoded(content: bytes, path: Path) -> str:

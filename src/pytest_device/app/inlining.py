@@ -13,6 +13,9 @@ Kind: TypeAlias = Literal["inlined", "undefined", "kept"]
 
 _LONGEST_PATTERN: Final = 1_000
 """Tokens of a pattern that is taken apart; the names before them are not known."""
+_LONGEST_INDEX: Final = 50
+"""Tokens between brackets that belong to what is shown of a read."""
+_ASSIGNMENT: Final = re.compile(r"(?:\*\*|<<|>>>?|&&|\|\||\?\?|[-+*/%&|^])?=(?![=>])|\+\+|--")
 _ON: Final = frozenset(("1", "true"))
 
 
@@ -107,7 +110,8 @@ def _of_environment(tokens: Sequence[Token], index: int, *, plain: bool) -> Iter
     start, behind = tokens[index].offset, index + 3
     mark = _text(tokens, behind)
     if mark in (".", "?.") and _text(tokens, behind + 1) != "[":
-        plain = plain and mark == "." and _text(tokens, behind + 2) not in ("=", "++", "--")
+        following = "".join(_text(tokens, behind + step) for step in range(2, 6))
+        plain = plain and mark == "." and not _ASSIGNMENT.match(following)
         yield _Read(start, _end(tokens[behind + 1]), _text(tokens, behind + 1), plain)
     elif "[" in (mark, _text(tokens, behind + 1)) and mark in ("[", "?."):
         yield _bracketed(tokens, start, behind + (mark == "?."))
@@ -119,10 +123,16 @@ def _of_environment(tokens: Sequence[Token], index: int, *, plain: bool) -> Iter
 
 
 def _bracketed(tokens: Sequence[Token], start: int, opening: int) -> _Read:
-    inner = tokens[opening + 1] if opening + 1 < len(tokens) else tokens[opening]
-    literal = inner.kind == "string" and _text(tokens, opening + 2) == "]"
-    end = _end(tokens[opening + 2]) if literal else _end(inner)
-    return _Read(start, end, inner.text[1:-1] if literal else "")
+    depth = 0
+    closing = opening
+    for index in range(opening, min(opening + _LONGEST_INDEX, len(tokens))):
+        depth += (tokens[index].text == "[") - (tokens[index].text == "]")
+        if depth == 0:
+            closing = index
+            break
+    inner = tokens[opening + 1] if closing == opening + 2 else None
+    name = inner.text[1:-1] if inner and inner.kind == "string" else ""
+    return _Read(start, _end(tokens[closing]), name)
 
 
 def _taken_apart(tokens: Sequence[Token], index: int) -> list[str]:

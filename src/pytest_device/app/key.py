@@ -56,6 +56,8 @@ class Key:
     older: bool = False
     """Whether the older reference alone has it."""
     deprecated: str = ""
+    deprecated_in: int = OLDEST_SDK
+    """The first reference that deprecates it."""
     generated: bool = False
 
     @property

@@ -41,6 +41,7 @@ class Links:
         **named: object,
     ) -> str:
         """Return the link of a route: the project's first scheme, then its path. Raises ConfigError with the fix."""
+        __tracebackhide__ = True  # an error stands at the line of the test
         twice = sorted(named.keys() & (params or {}).keys())
         if twice:
             raise ConfigError(f"route {route!r} gets the parameter {twice[0]!r} twice")
@@ -52,19 +53,16 @@ class Links:
     def _scheme(self, wanted: str | None, platform: str | None) -> str:
         declared = self.project.schemes(platform)
         if not declared:
-            raise ConfigError(f"{self.project.root} declares no scheme: set one in the app config, and build it again")
+            raise ConfigError(f"{self.project.root} declares no scheme: set scheme in the app config and build again")
         if wanted is None:
             return declared[0]
         check_scheme(wanted, declared)
         return wanted
 
     def _of_development_client(self, path: str, scheme: str | None) -> str:
-        go = f"{self.project.vendor.word}go"
+        go = self.project.vendor.go_scheme
         if scheme not in (None, go) or not self.development_address:
-            raise ConfigError(
-                f"a scheme has no effect in the development client: its links are {go}://ADDRESS/--{path} with the "
-                "address of the bundler, or install a build of the app"
-            )
+            raise _without_effect("a scheme", go, path)
         return f"{go}://{self.development_address}/--{path}"
 
 
@@ -79,15 +77,23 @@ def check_scheme(scheme: str, declared: tuple[str, ...]) -> None:
         raise ConfigError(f"scheme {scheme!r} must begin with a lowercase letter, then have letters, digits, +, ., -")
     if scheme not in declared:
         known = ", ".join(declared) or "none"
-        raise ConfigError(f"scheme {scheme!r} is not declared by the project (it has {known}): add it, and build again")
+        fix = "add it to scheme in the app config and build again"
+        raise ConfigError(f"scheme {scheme!r} is not declared by the project (it has {known}): {fix}")
 
 
 def check_url(url: str, project: Project, *, platform: str | None = None, development_client: bool = False) -> None:
     """Raise ConfigError for a link that opens nothing on the device; only schemes of apps are checked."""
     scheme = urlsplit(url).scheme.lower()
-    go = f"{project.vendor.word}go"
+    go = project.vendor.go_scheme
     if not scheme or scheme in FOREIGN or (development_client and scheme == go):
         return
     if development_client:
-        raise ConfigError(f"open_url with the scheme {scheme!r} has no effect in the development client: use {go}://")
+        raise _without_effect(f"the scheme {scheme!r} of open_url", go, "/path")
     check_scheme(scheme, project.schemes(platform))
+
+
+def _without_effect(what: str, go: str, path: str) -> ConfigError:
+    return ConfigError(
+        f"{what} has no effect in the development client: its links are {go}://ADDRESS/--{path} with the address of "
+        "the bundler, or install a build of the app"
+    )

@@ -10,7 +10,7 @@ from pytest_device.app.files import read_text
 
 _MARKERS: Final[Mapping[str, tuple[str, ...]]] = {
     "ios": ("ios/Podfile", "ios/*.xcodeproj/project.pbxproj"),
-    "android": ("android/build.gradle", "android/app/build.gradle"),
+    "android": ("android/build.gradle*", "android/app/build.gradle*"),
 }
 
 

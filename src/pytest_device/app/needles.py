@@ -10,11 +10,17 @@ MIN_LENGTH = 8
 
 def spellings(value: str) -> set[bytes]:
     """Return a value as UTF-8, UTF-16, base64 and escaped as JavaScript, each only if long enough to recognize."""
-    plain = value.encode()
-    found = {plain, value.encode("utf-16-le"), value.encode("utf-16-be")}
-    found |= {escaped.encode() for escaped in _escaped(value)}
-    found |= {encoded for form in (plain, value.encode("utf-16-le")) for encoded in _base64(form)}
+    plain = _bytes(value)
+    little, big = (value.encode(f"utf-16-{order}", errors="surrogatepass") for order in ("le", "be"))
+    found = {plain, little, big}
+    found |= {_bytes(escaped) for escaped in _escaped(value)}
+    found |= {encoded for form in (plain, little) for encoded in _base64(form)}
     return {one for one in found if len(one) >= MIN_LENGTH}
+
+
+def _bytes(text: str) -> bytes:
+    """Encode a text; a variable of the process can hold bytes that are no UTF-8."""
+    return text.encode(errors="surrogateescape")
 
 
 def _escaped(value: str) -> Iterator[str]:

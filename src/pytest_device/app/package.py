@@ -77,9 +77,13 @@ class PackageConfig:
     def sync_check_enabled(self) -> bool:
         return at(self.section, "doctor", "appConfigFieldsNotSyncedCheck", "enabled") is not False
 
+    def kind_of(self, name: str) -> str | None:
+        """Return the kind of dependency as which the project asks for a library."""
+        return first(kind for kind in _DEPENDENCIES if name in object_at(self.content, kind))
+
     def mentions(self, name: str) -> bool:
         """Return whether the project asks for a library."""
-        return any(name in object_at(self.content, kind) for kind in _DEPENDENCIES)
+        return self.kind_of(name) is not None
 
     def installed(self, name: str) -> Document | None:
         """Return the ``package.json`` of an installed library, as Node.js finds it: here, or in a folder above."""

@@ -91,6 +91,15 @@ class Project:
         """Return the bundle identifier or application package."""
         return text_at(self.config, platform, "bundleIdentifier" if platform == "ios" else "package")
 
+    def source(self, key: str) -> str:
+        """Return where a value of the configuration comes from: its key in a file, or the installed package."""
+        trail = key.split(".")
+        if self.dynamic_path and self.dynamic_kind:
+            return f"{key} in {self.dynamic_path.name}"
+        if self.static and (self.static.place(self.vendor.key, *trail) or self.static.place(*trail)):
+            return f"{key} in {self.static.path.name}"
+        return f"the installed package {self.vendor.key}"
+
     def project_id(self, path: str = "") -> str | None:
         """Return the project identifier of the account, by default that in ``extra.vendor.projectId``."""
         return text_at(self.config, *(path or f"extra.{self.vendor.key}.projectId").split("."))
@@ -118,26 +127,31 @@ def load_project(
     mode: str | None = None,
     vendor: str = "vendor",
     dynamic: Dynamic = "auto",
+    public: bool = False,
     environ: Mapping[str, str] | None = None,
+    refused: Iterable[str] = (),
 ) -> Project:
     """Load the project in a directory; a dynamic configuration runs code of the project in Node.js.
 
-    ``dynamic="never"`` reads the static files only, ``"node"`` lifts the limits on the code. ``mode`` selects the
-    environment files, by default ``NODE_ENV``, else development. Raises ProjectError and ConfigError.
+    ``dynamic="never"`` reads the static files only, ``"node"`` lifts the limits on the code. ``public`` drops what must
+    not ship with the app. ``mode`` selects the environment files, by default ``NODE_ENV``, else development;
+    ``refused`` are more variables that they must not set. Raises ProjectError and ConfigError.
     """
     directory, names = Path(root).absolute(), Vendor(vendor)
     if dynamic not in ("auto", "never", "node"):
         raise ConfigError(f"dynamic={dynamic!r} must be 'auto', 'never' or 'node'")
     if not directory.is_dir():
-        raise ProjectError("is not a directory", path=directory)
+        raise ProjectError("is not a directory", code="MODULE_NOT_FOUND", path=directory)
     environ = os.environ if environ is None else environ
     package = read_package(directory, names)
     static, path = _static(directory), _found(directory, DYNAMIC_FILES)
     _check_kind(package, static, path)
-    raw, warnings = _section(static.object, names) if static else ({}, [])
-    env = load_env(directory, mode or environ.get("NODE_ENV") or "development", environ, vendor=vendor)
+    raw, warnings = _section(static.object, names, static.path) if static else ({}, [])
+    mode = mode or environ.get("NODE_ENV") or "development"
+    env = load_env(directory, mode, environ, vendor=vendor, refused=refused)
     project = Project(directory, names, _with_defaults(raw, package), package, env, static, warnings=tuple(warnings))
-    return _Dynamic(project, path, dynamic).merged() if path else project
+    project = _Dynamic(project, path, dynamic).merged() if path else project
+    return replace(project, config=project.to_dict(public=True)) if public else project
 
 
 def _found(directory: Path, names: Iterable[str]) -> Path | None:
@@ -146,26 +160,24 @@ def _found(directory: Path, names: Iterable[str]) -> Path | None:
 
 def _static(directory: Path) -> Document | None:
     path = _found(directory, STATIC_FILES)
-    try:
-        return Document.read(path) if path else None
-    except FileNotFoundError:
-        raise ProjectError("is a link to a file that does not exist", path=path) from None
+    return Document.read(path) if path else None
 
 
 def _check_kind(package: PackageConfig, static: Document | None, dynamic: Path | None) -> None:
     name = package.vendor.key
-    if not (static or dynamic or package.mentions(name) or package.installed(name)):
-        raise ProjectError(f"is not the directory of a {name} app: it has neither an app config nor the package {name}",
-                           path=package.root)  # fmt: skip
+    has_section = static is not None and name in static.object
+    if not (has_section or dynamic or package.mentions(name) or package.installed(name)):
+        what = f"it has neither an app config with the key {name} nor the package {name}"
+        raise ProjectError(f"is not the directory of a {name} app: {what}", path=package.root)
 
 
-def _section(root: Object, vendor: Vendor) -> tuple[Object, list[str]]:
+def _section(root: Object, vendor: Vendor, path: Path) -> tuple[Object, list[str]]:
     """Return the configuration of a file, under the vendor's key or at the top, and what is ignored."""
     section = root.get(vendor.key)
     if section is None:
         return root, []
     if not isinstance(section, dict):
-        raise ProjectError(f'"{vendor.key}" in the app config must be an object')
+        raise ProjectError(f'"{vendor.key}" must be an object', path=path)
     ignored = [f'"{key}"' for key in root if key not in (vendor.key, "$schema")]
     return section, [f'ignored next to the top-level key "{vendor.key}": {", ".join(ignored)}'] if ignored else []
 
@@ -214,7 +226,7 @@ class _Dynamic:
             note = f"did not run {self.path.name}: its values are missing"
             return replace(self.project, dynamic_path=self.path, notes=(note,))
         evaluated = self._evaluation().run(LIMIT_SECONDS if self.how == "auto" else UNLIMITED_SECONDS)
-        config, _ = _section(evaluated.config, self.project.vendor)
+        config, _ = _section(evaluated.config, self.project.vendor, self.path)
         return replace(
             self.project,
             config=_with_defaults(config, self.project.package),

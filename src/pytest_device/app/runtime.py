@@ -44,7 +44,8 @@ def resolve_runtime_version(project: Project, platform: str, *, workflow: Workfl
     """
     if platform not in _DEFAULTS:
         raise ProjectError(f"platform {platform!r} must be ios or android", path=project.root)
-    wanted = at(project.config, platform, "runtimeVersion") or at(project.config, "runtimeVersion")
+    wanted = at(project.config, platform, "runtimeVersion")
+    wanted = at(project.config, "runtimeVersion") if wanted is None else wanted
     if not wanted:
         return None
     if isinstance(wanted, str):

@@ -180,7 +180,9 @@ class AppConfig(Section):
     user_interface_style: Style = "light"
     background_color: Annotated[str, Key(form=HEX)] = "#ffffff"
     primary_color: Color = None
-    android_status_bar: Annotated[StatusBar, Key(deprecated="since the reference of SDK 58")] = StatusBar()
+    android_status_bar: Annotated[StatusBar, Key(deprecated="since the reference of SDK 58", deprecated_in=58)] = (
+        StatusBar()
+    )
     development_client: DevelopmentClient = DevelopmentClient()
     scheme: Schemes = None
     extra: Object = None

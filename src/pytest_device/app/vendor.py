@@ -39,6 +39,11 @@ class Vendor:
         """What a runtime version of the policy ``sdkVersion`` begins with."""
         return f"{self.word}sdk:"
 
+    @property
+    def go_scheme(self) -> str:
+        """The scheme of links to the development client."""
+        return f"{self.word}go"
+
     def variable(self, name: str) -> str:
         return f"{self.prefix}{name}"
 

@@ -114,8 +114,8 @@ class Daemon(Client):
         match self._value(reply):
             case {"result": {"ok": True, "data": dict(data)}}:  # pyright: ignore[reportUnknownVariableType]
                 return data  # pyright: ignore[reportUnknownVariableType]
-            case {"error": {"data": dict(data)}}:  # pyright: ignore[reportUnknownVariableType]
-                raise self._refused(name, data)  # pyright: ignore[reportUnknownArgumentType]
+            case {"error": {"data": dict(data), **rest}}:  # pyright: ignore[reportUnknownVariableType]
+                raise self._refused(name, {"message": rest.get("message"), **data})  # pyright: ignore[reportUnknownMemberType]
             case {"error": {"message": str(message)}} | {"result": {"error": {"message": str(message)}}}:
                 raise self._refused(name, {"message": message})
             case _:

@@ -12,6 +12,7 @@ import httpx
 
 from pytest_device.controllers.transport import OK, access_of, reason_of, refusal_of, url_of
 from pytest_device.redact import is_loopback
+from pytest_device.sessions.compression import unpacked
 from pytest_device.sessions.interference import check_sent, naming_intercepting_plugin, protect_from_mocks
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AgentDeviceConfig, AppiumConfig, ArgentConfig, RemoteConfig
@@ -133,7 +134,8 @@ def _answer(client: httpx.Client, url: httpx.URL, probe: _Probe, deadline: _Dead
             if len(body) > MAX_REPLY_BYTES:
                 return f"returned more than {MAX_REPLY_BYTES} bytes"
     try:
-        is_alive = probe.is_alive(json.loads(body))
-    except (ValueError, RecursionError):
+        plain = unpacked(bytes(body), reply.headers.get("Content-Encoding", ""), MAX_REPLY_BYTES)
+        is_alive = probe.is_alive(json.loads(plain))
+    except (ValueError, RecursionError):  # ValueErrors are those of compression, too
         return "returned something other than JSON"
     return None if is_alive else "responds, but does not report that it is ready"

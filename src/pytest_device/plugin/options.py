@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
+from pytest_device.errors import ConfigError
 from pytest_device.options import OPTIONS, TOKEN_VARIABLE, Option, Options
-from pytest_device.plugin.project import completed
+from pytest_device.plugin.project import additions_of, completed, notes_of
 
 _LOOKING: Final = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
 
@@ -18,7 +19,7 @@ CHOSEN_DIST: Final = pytest.StashKey[str]()
 """The user's ``--dist``, before pytest-xdist completes it; ``no`` if not given."""
 WIDTH: Final = pytest.StashKey[int]()
 """Number of pytest-xdist workers, 0 without pytest-xdist."""
-_SETTINGS: Final = pytest.StashKey["Settings"]()
+_SETTINGS: Final = pytest.StashKey["Settings | ConfigError"]()
 
 
 def add(parser: pytest.Parser) -> None:
@@ -45,12 +46,21 @@ def will_run(config: pytest.Config) -> bool:
 
 def settings_of(config: pytest.Config) -> "Settings":
     """Return the settings of this run; raise ConfigError with all invalid values."""
+    __tracebackhide__ = True
     from pytest_device.settings import resolve
 
     if _SETTINGS not in config.stash:
-        settings = resolve(lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name))
-        config.stash[_SETTINGS] = completed(config, settings)
-    return config.stash[_SETTINGS]
+        try:
+            settings = resolve(
+                lambda name: _text(config.getoption(name)), os.environ, lambda name: _from_ini(config, name)
+            )
+            config.stash[_SETTINGS] = completed(config, settings)
+        except ConfigError as error:  # once: a project can take long to fail
+            config.stash[_SETTINGS] = error
+    found = config.stash[_SETTINGS]
+    if isinstance(found, ConfigError):
+        raise ConfigError(*found.problems) from None
+    return found
 
 
 def _from_ini(config: pytest.Config, name: str) -> str | None:
@@ -79,18 +89,16 @@ def _is_declared(config: pytest.Config, key: str) -> bool:
 
 
 def header(config: pytest.Config) -> list[str]:
-    """Return header lines with service, app and limits, none if no service is configured; with ``-v`` all settings."""
-    if not _is_set(config, Options.url, Options.local):
+    """Return header lines with the service, its limits and the app's project; with ``-v`` all settings."""
+    if not _is_set(config, Options.url, Options.local, Options.app_root):
         return []  # the settings need not be loaded, as in most runs
-    from pytest_device.errors import ConfigError
-
     try:
         settings = settings_of(config)
     except ConfigError:
         return []  # reported in full if a test needs a device
-    if settings.url is None and not settings.local:
-        return []
-    return [f"device: {', '.join(_facts(settings))}", *(_sources(settings) if config.get_verbosity() > 0 else ())]
+    service = [f"device: {', '.join(_facts(settings))}"] if settings.url or settings.local else []
+    sources = [*_sources(settings), *_from_project(config)] if config.get_verbosity() > 0 else []
+    return [*service, *(f"device app: {note}" for note in notes_of(config)), *sources]
 
 
 def _facts(settings: "Settings") -> Iterator[str]:
@@ -112,12 +120,14 @@ def _sources(settings: "Settings") -> Iterator[str]:
             yield f"device {option.word.replace('_', ' ')}: {value} ({settings.source(option.word)})"
 
 
+def _from_project(config: pytest.Config) -> Iterator[str]:
+    return (f"device app: {name}: {value} ({source})" for name, value, source in additions_of(config))
+
+
 def is_dry_run(config: pytest.Config) -> bool:
     """Return whether the run only reports what it would do; False if the settings are invalid."""
     if not may_be_dry_run(config):
         return False
-    from pytest_device.errors import ConfigError
-
     try:
         settings = settings_of(config)
     except ConfigError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -10,25 +11,36 @@ from pytest_device.options import Options
 from pytest_device.spec import Platform
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_device.app.link import Links
-    from pytest_device.app.project import Project
+    from pytest_device.app.project import Dynamic, Project
     from pytest_device.settings import Settings
 
 _PROJECT: Final = pytest.StashKey["Project"]()
+_IS_ITS_APP: Final = pytest.StashKey[bool]()
+"""Whether sessions are for the app of the project."""
 _INSTALLED: Final = {Platform.IOS: "appium:bundleId", Platform.ANDROID: "appium:appPackage"}
 _CHOSEN: Final = frozenset(("app", "bundleId", "appPackage", "browserName"))
 
 
 def completed(config: pytest.Config, settings: "Settings") -> "Settings":
     """Load the project of ``device_app_root``, and return settings with its project identifier; raises ConfigError."""
+    __tracebackhide__ = True
     if settings.app_root is None:
         return settings
     from pytest_device.app.project import load_project
     from pytest_device.settings import LOCAL_APP_ID
 
-    project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor)
+    how = cast("Dynamic", settings.app_dynamic)
+    try:
+        project = config.stash[_PROJECT] = load_project(settings.app_root, vendor=settings.vendor, dynamic=how)
+    except ConfigError as error:
+        raise ConfigError(*(f"{settings.source('app_root')}: {problem}" for problem in error.problems)) from None
     identifier = project.project_id(settings.project_id_path or "")
-    if identifier is None or settings.app_id not in (None, LOCAL_APP_ID):
+    is_set = settings.app_id not in (None, LOCAL_APP_ID)
+    config.stash[_IS_ITS_APP] = identifier is None or not is_set or str(settings.app_id) == identifier.lower()
+    if identifier is None or is_set:
         return settings
     try:
         return settings.replace("app_root", app_id=Options.app_id.parse(identifier))
@@ -41,8 +53,28 @@ def project_of(config: pytest.Config) -> "Project | None":
     return config.stash.get(_PROJECT, None)
 
 
+def notes_of(config: pytest.Config) -> "tuple[str, ...]":
+    """Return what was done to load the project: code of the project may have run."""
+    project = project_of(config)
+    return (*project.notes, *project.warnings, *project.env.warnings) if project else ()
+
+
+def additions_of(config: pytest.Config) -> "Iterator[tuple[str, str, str]]":
+    """Yield what the project adds to requests and capabilities beside its identifier: name, value and source."""
+    if not (project := project_of(config)):
+        return
+    if project.sdk_major:
+        yield "sdk_version with vendor_go=True", str(project.sdk_major), project.source("sdkVersion")
+    for platform, key in ((Platform.IOS, "ios.bundleIdentifier"), (Platform.ANDROID, "android.package")):
+        if identifier := project.identifier(platform):
+            yield _INSTALLED[platform], identifier, project.source(key)
+    if schemes := project.schemes():
+        yield "schemes of links", ", ".join(schemes), project.source("scheme")
+
+
 def needed_project(config: pytest.Config, what: str) -> "Project":
     """Return the project; raise ConfigError with the fix if there is none."""
+    __tracebackhide__ = True
     if project := project_of(config):
         return project
     raise ConfigError(f"{what} needs the app's project: set {Options.app_root.spellings}")
@@ -77,10 +109,10 @@ def _link(config: pytest.Config, arguments: Mapping[str, Any], route: object, pa
     )
 
 
-def _links(project: "Project", platform: str | None, *, go: object) -> "Links":
+def _links(project: "Project", platform: str | None, *, go: object, address: str = "") -> "Links":
     from pytest_device.app.link import Links
 
-    return Links(project, platform and str(platform), development_client=go is True)
+    return Links(project, platform and str(platform), development_client=go is True, development_address=address)
 
 
 def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
@@ -92,16 +124,23 @@ def _check_url(project: "Project", arguments: Mapping[str, Any]) -> None:
 
 
 def links_of(project: "Project", arguments: Mapping[str, Mapping[str, Any]]) -> "Links":
-    """Return a test's deep links, for its platform if all its devices have the same."""
+    """Return a test's deep links, for its platform if all its devices have the same.
+
+    Those of the development client have the address that its marker opens.
+    """
     platforms = {str(one["platform"]) for one in arguments.values() if "platform" in one}
     go = any(one.get("vendor_go") is True for one in arguments.values())
-    return _links(project, platforms.pop() if len(platforms) == 1 else None, go=go)
+    opened_first = [urlsplit(str(one["open_url"])) for one in arguments.values() if "open_url" in one]
+    addresses = [url.netloc for url in opened_first if url.scheme == project.vendor.go_scheme]
+    return _links(project, platforms.pop() if len(platforms) == 1 else None, go=go, address="".join(addresses[:1]))
 
 
 def installed_app(config: pytest.Config, capabilities: Mapping[str, Any], platform: str) -> dict[str, str]:
     """Return the capability that names the project's app, unless the suite's capabilities name an app or a browser."""
     project = project_of(config)
     if project is None or {name.rpartition(":")[2] for name in capabilities} & _CHOSEN:
+        return {}
+    if not config.stash[_IS_ITS_APP]:  # another app's build has an identifier that the project does not know
         return {}
     identifier = project.identifier(platform)
     return {_INSTALLED[Platform(platform)]: identifier} if identifier else {}

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _BLAMED: Final = pytest.StashKey[DeviceError]()
 """A test's infrastructure error that hooks were not notified of yet."""
+_HAD: Final = pytest.StashKey[Mapping[str, "Session"]]()
+"""The sessions that a test had until its teardown."""
 _REFUSALS: Final = (AgentDeviceError, ArgentError)
 """A controller's refusal of a call by the suite, in a fixture or a test: the suite's own error."""
 
@@ -79,7 +81,7 @@ class DeviceTests(TimerNotes):
         return result
 
     def _give_back(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        sessions = self.devices.taken(item)
+        sessions = item.stash[_HAD] = self.devices.taken(item)
         try:
             self.devices.release(item, nextitem)
         except DeviceError as error:
@@ -173,7 +175,9 @@ class DeviceTests(TimerNotes):
     ) -> None:
         page = error.url if isinstance(error, SessionError) else None
         is_local = self.devices.backend.log_path is not None
-        text = describe(item, self.devices.taken(item), page=page, directory=directory, has_pages=not is_local)
+        taken = self.devices.taken(item)
+        sessions = item.stash.get(_HAD, taken) if report.when == "teardown" else taken
+        text = describe(item, sessions, page=page, directory=directory, has_pages=not is_local)
         if text:
             add_section(report, "device", self._redactor.text(escaped(text)))
 

@@ -96,6 +96,8 @@ class Attempt:
         """Earliest time at which it may have been in progress: one poll before that was first seen."""
         self.started = self._created = self._last_seen = config.clock()
         """Start of the wait; time of creation; last time it was seen not ready."""
+        self._invalid = set[str]()
+        """Fields that were unusable in any response."""
         self._is_answered = True
         """Whether the last poll got a usable response."""
         self._suspicious_since: float | None = None
@@ -197,11 +199,9 @@ class Attempt:
         self.session = self._as_requested(session.model_copy(update={"id": known.id}))  # normalized to one spelling
 
     def _as_requested(self, session: Session) -> Session:
-        """Fill in fields missing from the service's response with the requested values; report them once per run."""
+        """Fill in fields missing from the service's response with the requested values, and note their names."""
         has_config = session.remote_config is not None
-        if invalid := [name for name in session.invalid_fields if has_config or not name.startswith("remoteConfig")]:
-            text = f"ignored unusable fields in the service's sessions: {', '.join(invalid)}"
-            self._config.relay.event(Note(text))
+        self._invalid.update(name for name in session.invalid_fields if has_config or "remoteConfig" not in name)
         asked = {name: getattr(self._request, name) for name in _REQUESTED if getattr(session, name) is None}
         return session.model_copy(update=asked)
 
@@ -247,6 +247,9 @@ class Attempt:
             boot_key = "" if self.is_attached else self._request.boot_key
             ready = Ready(self.ref(), session.device_name, boot_key, session.boot_seconds)
             self._config.relay.event(ready)
+            if self._invalid:  # by now the same for all sessions, so that a run reports them once
+                text = f"ignored unusable fields in the service's sessions: {', '.join(sorted(self._invalid))}"
+                self._config.relay.event(Note(text))
             return 0.0
         if self._config.clock() - self._checked_since >= limit:
             what = f"the session is in progress, but {problem} ({session.page})"

@@ -58,7 +58,7 @@ def _known(project: Project, key: Key, value: Json, sdk: int) -> Iterator[Findin
     elif sdk < key.first:
         what = f"is new in the reference of SDK {key.first}, the project has {sdk}"
         yield in_config(project, "config-removed-key", key.trail, what, "upgrade the SDK, or delete the key")
-    elif key.deprecated:
+    elif key.deprecated and sdk >= key.deprecated_in:
         yield in_config(project, "config-deprecated-key", key.trail, f"is deprecated, {key.deprecated}", _FIX_DELETE)
     elif key.older:
         yield in_config(project, "config-older-key", key.trail, "is in the older reference only", "keep it if it works")
@@ -165,7 +165,20 @@ def _files_and_libraries(project: Project) -> Iterator[Finding]:
         path = text_at(project.config, *name.split("."))
         if path and "://" not in path and not (project.root / path).exists():
             yield in_config(project, "config-missing-file", tuple(name.split(".")), f"is {path!r}", "add the file")
-    library = project.vendor.package("system-ui")
-    for trail in (("userInterfaceStyle",), ("backgroundColor",), ("ios", "backgroundColor")):
-        if at(project.config, *trail) is not None and not project.package.mentions(library):
-            yield in_config(project, "config-missing-library", trail, f"needs {library}", f"install {library}")
+    yield from _libraries(project)
+
+
+def _libraries(project: Project) -> Iterator[Finding]:
+    """Yield the keys that need a library on a platform of the project which it does not ask for."""
+    system_ui, dom = project.vendor.package("system-ui"), "react-dom"
+    platforms = at(project.config, "platforms")
+    for trail, platform, library in (
+        (("userInterfaceStyle",), "android", system_ui),
+        (("backgroundColor",), "ios", system_ui),
+        (("ios", "backgroundColor"), "ios", system_ui),
+        (("platforms",), "web", dom),
+    ):
+        is_used = isinstance(platforms, list) and platform in platforms and at(project.config, *trail) is not None
+        if is_used and not (project.package.mentions(library) or project.package.installed(library)):
+            what = f"needs {library} on {platform}"
+            yield in_config(project, "config-missing-library", trail, what, f"install {library}")

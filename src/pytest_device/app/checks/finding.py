@@ -39,6 +39,7 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
     "secret-in-config": ("error", "the app config must not hold secrets"),
     "secret-in-public-variable": ("error", "a public variable must not hold secrets"),
     "secret-in-source": ("error", "a source must not hold secrets"),
+    "source-unreadable": ("warning", "a source must be a text in UTF-8 that can be read"),
     "bundler-css-order": ("warning", "the platform of a CSS module must follow .module"),
     "bundler-sass-missing": ("error", "Sass files need the package sass"),
     "bundler-sass-import": ("warning", "Sass files must not import anything"),

@@ -1,18 +1,37 @@
 """Checks of the package config: native directories, versions and known libraries."""
 
-import re
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from pytest_device.app.checks.finding import Finding, config_path, failed, settled
 from pytest_device.app.checks.versions import fits
+from pytest_device.app.document import Place, text_at
 from pytest_device.app.native import native_files
 from pytest_device.app.project import Project
+from pytest_device.errors import ProjectError
+
+PATTERN_SECONDS: Final = 3.0
 
 _SYNCED = (
     *("ios", "android", "plugins", "icon", "scheme", "userInterfaceStyle", "splash", "updates", "orientation"),
     *("backgroundColor", "primaryColor", "notification", "androidStatusBar", "androidNavigationBar", "jsEngine"),
     "locales",
 )
+
+_SEARCH: Final = """\
+import json, re, sys
+patterns, names = json.load(sys.stdin)
+found = set()
+for pattern in patterns:
+    try:
+        found.update(name for name in names if re.search(pattern, name))
+    except re.error:
+        pass
+print(json.dumps(list(found)))
+"""
 
 
 def app_config_fields_not_synced(project: Project) -> list[Finding]:
@@ -33,12 +52,12 @@ def install_check(project: Project, versions: Mapping[str, str] | None) -> list[
         return [settled("install-version", project, "skipped", "pass a table of the expected versions")]
     found: list[Finding] = []
     for name, wanted in versions.items():
-        requested = package.dependencies.get(name)
-        if requested is None or name in package.install_exclude:
+        kind = package.kind_of(name)
+        if kind is None or name in package.install_exclude:
             continue
-        actual = package.installed_version(name) or requested
+        actual = package.installed_version(name) or text_at(package.content, kind, name) or ""
         if not fits(actual, wanted):
-            what, place = f"{name} is {actual}, expected is {wanted}", package.document.place("dependencies", name)
+            what, place = f"{name} is {actual}, expected is {wanted}", package.document.place(kind, name)
             fix = f"install {name}@{wanted}, or add it to install.exclude"
             found.append(failed("install-version", package.document.path, what, fix, place))
     return found or [settled("install-version", project, "passed")]
@@ -51,7 +70,9 @@ def directory_check(project: Project, directory: Mapping[str, str] | None) -> li
         return [settled("library-directory", project, "skipped", "enable doctor.reactNativeDirectoryCheck")]
     if directory is None:
         return [settled("library-directory", project, "skipped", "pass a table of the known libraries")]
-    names = [name for name in project.package.dependencies if not any(_excludes(one, name) for one in check.exclude)]
+    names = list(project.package.dependencies)
+    excluded = _excluded(project, check.exclude, names)
+    names = [name for name in names if name not in excluded]
     found = list(_judged(project, names, directory, list_unknown=check.list_unknown_packages))
     return found or [settled("library-directory", project, "passed")]
 
@@ -68,10 +89,21 @@ def _judged(
             yield failed("library-directory", document.path, f"{name} {problem}", fix, place)
 
 
-def _excludes(entry: str, name: str) -> bool:
-    if len(entry) > 1 and entry.startswith("/") and entry.endswith("/"):
-        try:
-            return bool(re.search(entry[1:-1], name))
-        except re.error:
-            return False
-    return entry == name
+def _excluded(project: Project, entries: tuple[str, ...], names: list[str]) -> set[str]:
+    """Return the names that entries exclude: names, or patterns between slashes. Raises ProjectError for slow ones."""
+    patterns = [entry[1:-1] for entry in entries if len(entry) > 1 and entry[0] == entry[-1] == "/"]
+    if not patterns:
+        return set(entries)
+    task = json.dumps([patterns, names])
+    try:  # in a process of its own: nothing else can end a search that never does
+        done = subprocess.run(  # noqa: S603  # this Python
+            [sys.executable, "-I", "-S", "-c", _SEARCH], input=task, capture_output=True, text=True, check=True,
+            timeout=PATTERN_SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        trail = (project.vendor.key, "doctor", "reactNativeDirectoryCheck", "exclude")
+        place = project.package.document.place(*trail) or Place(0, 0)
+        problem = f"{'.'.join(trail[1:])} has a pattern that searches for more than {PATTERN_SECONDS:g} s: simplify it"
+        path = project.package.document.path
+        raise ProjectError(problem, path=path, line=place.line, column=place.column) from None
+    return {*entries, *json.loads(done.stdout)}

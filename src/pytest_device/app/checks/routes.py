@@ -1,15 +1,11 @@
 """Checks of the routes, and of the entries that their types need."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Final
 
 from pytest_device.app.checks.finding import Finding, failed
-from pytest_device.app.document import Document, at
-from pytest_device.app.files import read_text
+from pytest_device.app.document import at
 from pytest_device.app.project import Project
-
-TSCONFIG: Final = "tsconfig.json"
+from pytest_device.app.routes.entries import IGNORE, TSCONFIG, default_include, is_ignored, lacking, tsconfig
 
 
 def check_routes(project: Project, declaration: str | None, include: Sequence[str] | None) -> Iterator[Finding]:
@@ -28,27 +24,14 @@ def check_routes(project: Project, declaration: str | None, include: Sequence[st
             yield failed("routes-parameter", directory / route.file, route.page, "rename one of the parameters")
     if at(project.config, "experiments", "typedRoutes") is True:
         name = declaration or f"{project.vendor.word}-env.d.ts"
-        yield from _typed(project, name, include or (f".{project.vendor.word}/types/**/*.ts", name))
+        yield from _typed(project, name, include or default_include(project.vendor.word, name))
 
 
 def _typed(project: Project, name: str, include: Sequence[str]) -> Iterator[Finding]:
-    ignore = project.root / ".gitignore"
-    if name not in _lines(ignore):
-        yield failed("typed-routes-ignored", ignore, name, f"add the line {name}")
-    path = project.root / TSCONFIG
-    try:
-        document = Document.read(path)
-    except FileNotFoundError:
-        yield failed("typed-routes-included", path, "no file", f"add it with include: {list(include)}")
-        return
-    included = at(document.value, "include")
-    for entry in include:
-        if not isinstance(included, list) or entry not in included:
-            yield failed("typed-routes-included", path, entry, f"add {entry!r} to include", document.place("include"))
-
-
-def _lines(path: Path) -> set[str]:
-    try:
-        return {line.strip().removeprefix("/") for line in read_text(path).splitlines()}
-    except FileNotFoundError:
-        return set()
+    fix = f"run pytest-device app routes --typescript {name}"
+    if not is_ignored(project.root, name):
+        yield failed("typed-routes-ignored", project.root / IGNORE, name, fix)
+    document = tsconfig(project.root)
+    place = document.place("include") if document else None
+    for entry in lacking(document, include):
+        yield failed("typed-routes-included", project.root / TSCONFIG, entry, fix, place)

@@ -17,22 +17,34 @@ from pytest_device.errors import ProjectError
 MAX_FILES: Final = 50_000
 _SKIPPED: Final = frozenset(("node_modules", "ios", "android", "dist", "build", "coverage"))
 _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?$")
+_OF_NODE: Final = re.compile(r"^(?:scripts|tools|plugins|tests?|e2e)/|(?:^|/)__tests__/|\.(?:config|setup|test|spec)\.")
+"""Sources that run in Node.js, as does configuration in the project's root: they read the environment itself."""
+_STYLES: Final = (".css", ".scss", ".sass")
 _SECRET_NAME: Final = re.compile(
-    r"secret|passw(?:or)?d|private_?key|(?:access|auth|refresh)_?token|credential", re.IGNORECASE
+    r"(?!.*(?:public|publishable)).*(?:secret|passw(?:or)?d|private_?key|credential|tokens?$)", re.IGNORECASE
 )
+"""Some services call a key that ships with apps a public or publishable token."""
 _SECRETS: Final = (
     re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
-    re.compile(r"client_?secret[\"']?\s*[:=]\s*[\"'][^\"'\s]{8,}[\"']", re.IGNORECASE),
+    re.compile(
+        r"(?:client_?secret|(?:access|auth|refresh|api)_?token)[\"']?\s*[:=]\s*[\"'`][^\"'`\s$]{8,}[\"'`]",
+        re.IGNORECASE,
+    ),
 )
 
 
 def check_sources(project: Project) -> Iterator[Finding]:
     """Yield what is wrong in the files that the bundler reads."""
-    for path in _files(project.root):
-        if _SCRIPT.search(path.name):
-            yield from _script(project, path)
-        elif path.suffix in (".css", ".scss", ".sass"):
-            yield from _style(project, path)
+    unread: list[Finding] = []
+    for path in _files(project.root, unread):
+        check = _script if _SCRIPT.search(path.name) else _style if path.suffix in _STYLES else None
+        try:
+            yield from check(project, path, read_text(path)) if check else ()
+        except FileNotFoundError:  # deleted since
+            continue
+        except ProjectError as error:
+            unread.append(_unread(path, error.reason, Place(error.line, error.column)))
+    yield from unread
     if (path := project.root / "postcss.config.js").exists():
         fix = "write it as postcss.config.json, and start the bundler once with --clear"
         yield failed("bundler-postcss-config", path, "", fix)
@@ -59,36 +71,36 @@ def secret_trails(value: Json, above: tuple[str | int, ...]) -> Iterator[tuple[s
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return bool(_SECRET_NAME.search(name) or any(pattern.search(value) for pattern in _SECRETS))
+    return bool(_SECRET_NAME.match(name) or any(pattern.search(value) for pattern in _SECRETS))
 
 
-def _files(root: Path) -> Iterator[Path]:
-    """Yield the files of the project itself, at most 50,000; links are not followed."""
+def _files(root: Path, unread: list[Finding]) -> Iterator[Path]:
+    """Yield the files of the project itself, at most 50,000; links to directories are not followed."""
+
+    def skipped(error: OSError) -> None:
+        unread.append(_unread(Path(error.filename), f"cannot be read: {error.strerror}"))
+
     count = 0
-    for directory, names, files in os.walk(root):
+    for directory, names, files in os.walk(root, onerror=skipped):
         names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith("."))
         for name in sorted(files):
             count += 1
             if count > MAX_FILES:
+                unread.append(_unread(root, f"has more than {MAX_FILES} files: the others are not checked"))
                 return
             yield Path(directory, name)
 
 
-def _text(path: Path) -> str:
-    """Return the text of a source; of one that cannot be read nothing ships either."""
-    try:
-        return read_text(path)
-    except (ProjectError, FileNotFoundError):
-        return ""
+def _unread(path: Path, problem: str, place: Place | None = None) -> Finding:
+    return failed("source-unreadable", path, problem, "check it in another way, or move it out of the project", place)
 
 
-def _script(project: Project, path: Path) -> Iterator[Finding]:
-    text = _text(path)
+def _script(project: Project, path: Path, text: str) -> Iterator[Finding]:
     for pattern in _SECRETS:
         for found in pattern.finditer(text):
             fix = "keep it on a server, and read it there"
             yield failed("secret-in-source", path, "a secret", fix, place_of(text, found.start()))
-    if path != project.dynamic_path and path.parent != project.root:  # configuration at the root runs in Node.js
+    if path.parent != project.root and not _OF_NODE.search(path.relative_to(project.root).as_posix()):
         yield from _reads(project, path, text)
 
 
@@ -104,7 +116,7 @@ def _reads(project: Project, path: Path, text: str) -> Iterator[Finding]:
             yield failed("env-undefined", path, read.name, "set it in an environment file", place)
 
 
-def _style(project: Project, path: Path) -> Iterator[Finding]:
+def _style(project: Project, path: Path, text: str) -> Iterator[Finding]:
     if re.search(r"\.(ios|android|native|web)\.module\.", path.name) and (found := css_module_name(path.name)):
         base, _, platform = found.base.rpartition(".")
         fix = f"rename it to {base}.module.{platform}{path.suffix}"
@@ -113,6 +125,5 @@ def _style(project: Project, path: Path) -> Iterator[Finding]:
         return
     if not project.package.mentions("sass"):
         yield failed("bundler-sass-missing", path, path.name, "install sass")
-    text = _text(path)
     for imported in re.finditer(r"^[ \t]*+@(?:import|use|forward)\b", text, re.MULTILINE):
         yield failed("bundler-sass-import", path, "", "import it in a script", place_of(text, imported.end()))

@@ -20,6 +20,9 @@ LIMIT_SECONDS: Final = 20.0
 UNLIMITED_SECONDS: Final = 300.0
 MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
 
+_RESTRICTED: Final = "Access to this API has been restricted"
+"""What Node.js says of a right that it was not given."""
+_LIFTED: Final = "dynamic='node' (--device-app-dynamic=node, pytest-device app --dynamic node) lifts the limits"
 _SCRIPT: Final = Path(__file__).with_name("evaluate.mjs")
 
 
@@ -58,7 +61,10 @@ class Evaluation:
     def _evaluated(self, answer: Object, node: Node) -> Evaluated:
         if problem := text_at(answer, "problem"):
             line, column = at(answer, "line"), at(answer, "column")
-            raise self._error(problem, line if isinstance(line, int) else 0, column if isinstance(column, int) else 0)
+            fix = f": {_LIFTED}" if _RESTRICTED in problem else ""
+            raise self._error(
+                f"{problem}{fix}", line if isinstance(line, int) else 0, column if isinstance(column, int) else 0
+            )
         rights = "without limits" if self.readable is None else "allowed to read the project"
         note = f"ran {self.file.name} with Node.js {node.version}, {rights}"
         return Evaluated(object_at(answer, "config"), text_at(answer, "kind") or "", at(answer, "unused") is True, note)
@@ -68,7 +74,7 @@ class Evaluation:
 
     def _printed(self, node: Node, task: str, limit_seconds: float) -> str:
         with subprocess.Popen(  # noqa: S603  # the project's code, on the user's request
-            [node.executable, *self._rights(), _SCRIPT],
+            [node.executable, *node.flags, *self._rights(), _SCRIPT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -95,8 +101,8 @@ class Evaluation:
 
     def _rights(self) -> list[str]:
         if self.readable is None:
-            return ["--no-warnings"]
-        return ["--no-warnings", "--permission", *(f"--allow-fs-read={path}" for path in self._paths())]
+            return []
+        return ["--permission", *(f"--allow-fs-read={path}" for path in self._paths())]
 
 
 def _exchanged(process: "subprocess.Popen[bytes]", task: bytes) -> bytes:

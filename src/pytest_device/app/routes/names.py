@@ -40,6 +40,8 @@ class RouteFile:
 
 def route_file(path: str) -> RouteFile | None:
     """Return what a file is, None for one that is no source."""
+    if path.endswith("/"):
+        return RouteFile(path[:-1], path, "ignored", None, "links to directories are not followed: move it here")
     if not _EXTENSION.search(path):
         return None
     bare = _EXTENSION.sub("", path)
@@ -63,6 +65,8 @@ def _kind(name: str) -> str:
 
 def _problem(name: str, kind: str, platform: str | None) -> str:
     last = name.rpartition("/")[2]
+    if not name.isprintable():
+        return "a URL cannot hold its name: use printable characters in UTF-8"
     if kind == "api":
         return "an API route has no platform: remove it from the name" if platform else ""
     if last.startswith("(") and last.endswith(")"):

@@ -1,5 +1,6 @@
 """The Python module of the routes, which lets mypy and pyright refuse wrong links."""
 
+import json
 import keyword
 from collections.abc import Iterable, Mapping
 
@@ -17,8 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, overload
 from pytest_device.app import Links
 
 Segments: TypeAlias = list[str] | list[int] | list[str | int] | tuple[str | int, ...]
-ROOT: Final = Path(__file__).parent / {root!r}
-_links: Final = Links.of_root(ROOT{vendor})
+ROOT: Final = Path(__file__).parent / {root}
 '''
 _TAIL = '''
 def device_link(
@@ -32,7 +32,7 @@ def device_link(
     **named: object,
 ) -> str:
     """Return the link that opens a route of the app."""
-    return _links(route, params, query=query, scheme=scheme, platform=platform, **named)
+    return Links.of_root(ROOT{vendor})(route, params, query=query, scheme=scheme, platform=platform, **named)
 '''
 
 
@@ -41,12 +41,13 @@ def python_module(routes: Mapping[str, tuple[Parameter, ...]], root: str, vendor
     groups: dict[tuple[Parameter, ...], list[str]] = {}
     for name, parameters in sorted(routes.items()):
         groups.setdefault(parameters, []).append(name)
-    head = _HEAD.format(root=root, vendor="" if vendor == "vendor" else f", vendor={vendor!r}")
+    head = _HEAD.format(root=_quoted(root))
+    tail = _TAIL.format(vendor="" if vendor == "vendor" else f", vendor={_quoted(vendor)}")
     overloads = [text for number, group in enumerate(groups.items()) for text in _overloads(number, *group)]
     if len(overloads) == 1:  # one overload alone is an error
         overloads.append(_overload("Literal[()]", "params: None = None", []) if not routes else overloads[0])
     types = [_typed_dict(number, parameters) for number, parameters in enumerate(groups) if parameters]
-    return "\n".join([head, *types, *overloads]) + _TAIL
+    return "\n".join([head, *types]) + "\n".join(overloads) + tail
 
 
 def _typed_dict(number: int, parameters: "tuple[Parameter, ...]") -> str:
@@ -77,7 +78,7 @@ def _overload(routes: str, params: str, named: list[str]) -> str:
         "platform: str | None = None",
         *named,
     ]
-    return "\n".join(["", "@overload", "def device_link(", *(f"    {line}," for line in lines), ") -> str: ..."])
+    return "\n".join(["", "", "@overload", "def device_link(", *(f"    {line}," for line in lines), ") -> str: ..."])
 
 
 def _type(parameter: Parameter) -> str:
@@ -86,4 +87,4 @@ def _type(parameter: Parameter) -> str:
 
 def _quoted(text: str) -> str:
     """Write a text as a literal that is equal in each version of Python."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    return json.dumps(text, ensure_ascii=False)

@@ -109,6 +109,7 @@ class Routes:
         query: Mapping[str, object] | None = None,
     ) -> str:
         """Return the path of a route. Raises ConfigError for anything but a route with exactly its parameters."""
+        __tracebackhide__ = True  # an error stands at the line of the test
         return hrefs.href(self._linkable, route, params or {}, query or {})
 
     def typescript_declaration(self) -> str:
@@ -195,7 +196,7 @@ class _Tree:
 
 
 def _files(directory: Path) -> Iterator[str]:
-    """Yield the paths of all files below a directory; links to directories are not followed."""
+    """Yield the paths of all files below a directory; links to directories are not followed, and end in a slash."""
     pending, count = [("", 0)], 0
     while pending:
         below, depth = pending.pop()
@@ -209,7 +210,7 @@ def _files(directory: Path) -> Iterator[str]:
             count += 1
             if count > MAX_FILES:
                 raise ProjectError(f"has more than {MAX_FILES} files", path=directory)
-            yield path
+            yield f"{path}/" if entry.is_symlink() and entry.is_dir() else path
 
 
 def _entries(directory: Path) -> list["os.DirEntry[str]"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from pytest_device.cli.app.formats import add_format, report
-from pytest_device.cli.app.options import add_project, project_of, statuses
+from pytest_device.cli.app.options import add_include, add_project, project_of, statuses
 from pytest_device.cli.command import Command
 from pytest_device.errors import ConfigError
 
@@ -18,12 +18,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--versions", type=Path, metavar="FILE", help="JSON: expected versions of libraries, by name")
     parser.add_argument("--directory", type=Path, metavar="FILE", help="JSON: what speaks against libraries, by name")
     parser.add_argument("--declaration", metavar="NAME", help="generated declaration (default: vendor-env.d.ts)")
+    add_include(parser)
     parser.add_argument(
-        "--include",
-        action="append",
-        metavar="ENTRY",
-        help="what tsconfig.json has to include for it; repeat for more (default: .vendor/types/**/*.ts and its name)",
-    )
+        "--project-id-path", default="", metavar="PATH", help="where the app config has the project's UUID "
+        "(default: extra.vendor.projectId)",
+    )  # fmt: skip
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -37,6 +36,7 @@ def _run(parsed: argparse.Namespace) -> int:
         directory=_table(parsed.directory),
         declaration=parsed.declaration,
         include=parsed.include,
+        project_id_path=parsed.project_id_path,
     )
     return report(findings, parsed.format)
 

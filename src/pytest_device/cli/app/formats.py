@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import quote
 
 from pytest_device.escape import escaped
 
@@ -34,10 +36,12 @@ def _failed(findings: "Sequence[Finding]") -> "list[Finding]":
 
 
 def _place(finding: "Finding") -> str:
-    return ":".join(map(str, filter(None, (_shown(finding.path), finding.line, finding.column))))
+    path = shown_path(finding.path).replace("\n", "\\n")
+    return ":".join(map(str, filter(None, (path, finding.line, finding.column))))
 
 
-def _shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
+    """Return a path as seen from the current directory, if it is below it."""
     try:
         return path.absolute().relative_to(Path.cwd()).as_posix()
     except ValueError:
@@ -54,8 +58,13 @@ def _text(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
             print(f"skipped: {one.rule} [{one.id}]: {one.fix}")
     passed = sum(one.status == "passed" for one in findings)
     counts = [(severity, sum(one.severity == severity for one in _failed(findings))) for severity in _LEVELS]
-    kept = [f"{passed} rules passed"] if passed else []
-    print(", ".join([*(f"{count} {severity}s" for severity, count in counts), *kept]))
+    kept = [("rule passed", passed)] if passed else []
+    print(", ".join(_counted(noun, count) for noun, count in (*counts, *kept)))
+
+
+def _counted(noun: str, count: int) -> str:
+    first, _, rest = noun.partition(" ")
+    return f"{count} {first}{'' if count == 1 else 's'} {rest}".rstrip()
 
 
 def _listed(value: object) -> str:
@@ -66,14 +75,20 @@ def _listed(value: object) -> str:
 
 def _json(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
     listed = [
-        {name: _shown(one.path) if name == "path" else getattr(one, name) for name in one.__slots__} for one in findings
+        {name: shown_path(one.path) if name == "path" else getattr(one, name) for name in one.__slots__}
+        for one in findings
     ]
     print(json.dumps({**facts, "findings": listed}, default=dict))
 
 
 def _sarif(findings: "Sequence[Finding]", facts: Mapping[str, object]) -> None:
+    from pytest_device.app.checks.finding import BUNDLE_RULES, RULES
+
     failed = _failed(findings)
-    rules = [{"id": name} for name in dict.fromkeys(one.id for one in failed)]
+    known = {name: rule for name, (_, rule) in (RULES | BUNDLE_RULES).items()}
+    rules = [
+        {"id": name, "shortDescription": {"text": known[name]}} for name in dict.fromkeys(one.id for one in failed)
+    ]
     driver = {"name": "pytest-device", "rules": rules}
     run = {"tool": {"driver": driver}, "results": [_result(one) for one in failed], "properties": dict(facts)}
     print(json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, default=dict))
@@ -84,7 +99,9 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def _result(finding: "Finding") -> dict[str, object]:
     region = {"startLine": finding.line, "startColumn": finding.column} if finding.line else None
-    place = {"artifactLocation": {"uri": _shown(finding.path)}} | ({"region": region} if region else {})
+    place = {"artifactLocation": {"uri": quote(os.fsencode(shown_path(finding.path)))}} | (
+        {"region": region} if region else {}
+    )
     return {
         "ruleId": finding.id,
         "level": _LEVELS[finding.severity],
@@ -95,7 +112,7 @@ def _result(finding: "Finding") -> dict[str, object]:
 
 def _github(findings: "Sequence[Finding]", _: Mapping[str, object]) -> None:
     for one in _failed(findings):
-        place = f"file={_property(_shown(one.path))}" + (f",line={one.line},col={one.column}" if one.line else "")
+        place = f"file={_property(shown_path(one.path))}" + (f",line={one.line},col={one.column}" if one.line else "")
         message = escaped(f"{one.rule}. Fix: {one.fix} [{one.id}]").replace("%", "%25").replace("\n", "%0A")
         # Printed past the escaping of other output: a command of the service is what this format is for.
         sys.__stdout__.write(f"::{_ANNOTATIONS[one.severity]} {place}::{message}\n") if sys.__stdout__ else None

@@ -30,6 +30,16 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
     )
 
 
+def add_include(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the entries that ``tsconfig.json`` needs for the generated declaration."""
+    parser.add_argument(
+        "--include",
+        action="append",
+        metavar="ENTRY",
+        help="what tsconfig.json has to include for it; repeat for more (default: .vendor/types/**/*.ts and its name)",
+    )
+
+
 def project_of(parsed: argparse.Namespace) -> "Project":
     """Load the project, and report on standard error what was done for it. Raises ConfigError."""
     from pytest_device.app import load_project

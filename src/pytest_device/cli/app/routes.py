@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_device.cli.app.options import add_project, project_of, statuses
+from pytest_device.cli.app.formats import shown_path
+from pytest_device.cli.app.options import add_include, add_project, project_of, statuses
 from pytest_device.cli.command import Command, add_json
 from pytest_device.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_device.app import Project
 
 
@@ -19,45 +22,53 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
     add_json(parser)
     parser.add_argument("--write", type=Path, metavar="FILE", help="write a Python module of typed links")
-    parser.add_argument("--typescript", type=Path, metavar="FILE", help="write the TypeScript declaration")
+    parser.add_argument(
+        "--typescript",
+        type=Path,
+        metavar="FILE",
+        help="write the TypeScript declaration, and add it to .gitignore and to the include list of tsconfig.json",
+    )
+    add_include(parser)
     parser.add_argument("--check", action="store_true", help="write nothing, and fail if a file is stale")
 
 
 def _run(parsed: argparse.Namespace) -> int:
     project = project_of(parsed)
-    wanted = {
-        path: _content(project, path, typed=path == parsed.write) for path in (parsed.write, parsed.typescript) if path
-    }
+    wanted = dict(_wanted(project, parsed))
     if parsed.check and not wanted:
         raise ConfigError("--check needs --write or --typescript")
+    stale = [path for path, content in wanted.items() if _read(path) != content]
     if parsed.check:
-        return _check(wanted)
+        for path in stale:
+            print(f"{shown_path(path)} is stale: run the command without --check", file=sys.stderr)
+        return int(bool(stale))
     for path, content in wanted.items():
-        _write(path, content)
+        if path in stale:
+            _write(path, content)
+        print(f"{'wrote' if path in stale else 'unchanged:'} {shown_path(path)}")
     if not wanted:
         _list(project, as_json=parsed.json)
     return 0
 
 
-def _content(project: "Project", path: Path, *, typed: bool) -> str:
+def _wanted(project: "Project", parsed: argparse.Namespace) -> "Iterator[tuple[Path, str]]":
+    """Yield the files to write with their content: the declaration comes with the entries that it needs."""
+    from pytest_device.app.routes.entries import completed, default_include
     from pytest_device.app.routes.python import python_module
 
-    if not typed:
-        return project.routes.typescript_declaration()
-    root = Path(os.path.relpath(project.root, path.absolute().parent)).as_posix()
-    return python_module(project.routes.linkable, root, project.vendor.word)
-
-
-def _check(wanted: dict[Path, str]) -> int:
-    stale = [path for path, content in wanted.items() if _read(path) != content]
-    for path in stale:
-        print(f"{path} is stale: run the command without --check", file=sys.stderr)
-    return int(bool(stale))
+    if path := parsed.write:
+        root = Path(os.path.relpath(project.root, path.absolute().parent)).as_posix()
+        yield path, python_module(project.routes.linkable, root, project.vendor.word)
+    if path := parsed.typescript:
+        yield path, project.routes.typescript_declaration()
+        name = Path(os.path.relpath(path.absolute(), project.root)).as_posix()
+        if not name.startswith("../"):  # another project's entries are its own matter
+            yield from completed(project.root, name, parsed.include or default_include(project.vendor.word, name))
 
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -69,7 +80,6 @@ def _write(path: Path, content: str) -> None:
         path.write_text(content, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from None
-    print(f"wrote {path}")
 
 
 def _list(project: "Project", *, as_json: bool) -> None:

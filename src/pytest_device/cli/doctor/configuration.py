@@ -14,6 +14,7 @@ from pytest_device.cli.doctor.plugins import check_plugins
 from pytest_device.errors import ConfigError
 from pytest_device.options import TOKEN_VARIABLE, Options
 from pytest_device.plugin.options import settings_of
+from pytest_device.plugin.project import additions_of, notes_of
 from pytest_device.settings import Settings
 
 _NAME: Final = "configuration"
@@ -67,13 +68,20 @@ def _read(config: pytest.Config) -> Configuration:
     except ConfigError as error:
         problems = [fail(_NAME, problem, "correct or remove this value") for problem in error.problems]
         return Configuration((where, *problems, *others))
-    return Configuration((where, *_given(settings), *_missing(settings), *others), settings)
+    return Configuration((where, *_given(settings), *_from_project(config), *_missing(settings), *others), settings)
 
 
 def _given(settings: Settings) -> Iterator[Finding]:
     """Yield a finding for each setting that is not a default."""
     for option, value in settings.chosen():
         yield ok("setting", f"{option.ini} = {value}, from {settings.source(option.word)}")
+
+
+def _from_project(config: pytest.Config) -> Iterator[Finding]:
+    for note in notes_of(config):
+        yield ok("app", note)
+    for name, value, source in additions_of(config):
+        yield ok("app", f"{name}: {value}, from {source}")
 
 
 def _missing(settings: Settings) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ from pytest_device.escape import escaped
 from pytest_device.redact import shown
 from pytest_device.sessions.models import Session
 from pytest_device.sessions.remote_config import AppiumConfig
+from pytest_device.sessions.replies import shown as described
 from pytest_device.sessions.request import SessionRequest
 from pytest_device.spec import Platform
 
@@ -71,9 +72,9 @@ def driver(
         limit(started, policy.timeout_seconds)
         if policy.direct_connection:
             connect_directly(started, config.appium_url, policy)
+        _check_responses(started)
         if request is not None and request.open_url is not None:
             _open_link(started, session, sent_by(wanted), request.open_url)
-        _escape_refusals(started)
         yield started
     finally:
         if leave():
@@ -105,8 +106,11 @@ def _patient(policy: DriverPolicy, sent: Mapping[str, Any]) -> DriverPolicy:
     return replace(policy, timeout_seconds=max(policy.timeout_seconds, build_ms / 1000 + _AFTER_BUILD_SECONDS))
 
 
-def _escape_refusals(started: "WebDriver") -> None:
-    """Escape Appium's error messages: the suite's own traceback shows them."""
+def _check_responses(started: "WebDriver") -> None:
+    """Make responses that are not Appium's errors, and escape error messages: the suite's own traceback shows them.
+
+    The client treats a gateway's page as success: a click on a device that is gone would pass.
+    """
     from selenium.common.exceptions import WebDriverException
 
     check = started.error_handler.check_response
@@ -114,12 +118,23 @@ def _escape_refusals(started: "WebDriver") -> None:
     def checked(response: dict[str, Any]) -> None:
         try:
             check(response)
+            if _is_foreign(response):
+                said = described(str(response.get("value")).encode())
+                raise WebDriverException(f"not a response of Appium (status {response['status']}): {said}")  # noqa: TRY301
         except WebDriverException as error:
             error.msg = error.msg and escaped(error.msg)
             error.stacktrace = error.stacktrace and [escaped(line) for line in error.stacktrace]
             raise
 
     started.error_handler.check_response = checked  # type: ignore[method-assign]
+
+
+def _is_foreign(response: Mapping[str, Any]) -> bool:
+    """Return whether a response that the client accepts is not WebDriver's."""
+    status, value = response.get("status"), response.get("value")
+    if status in (None, 0):  # 0: the old protocol, with a session ID, or no JSON
+        return "sessionId" not in response and status == 0 and str(value)[:1] == "<"
+    return True
 
 
 def _start_error(

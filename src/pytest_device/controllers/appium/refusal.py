@@ -22,6 +22,8 @@ _CRASHED: Final = r"is not running, possibly crashed|the page has crashed"
 """XCUITest's message about a crashed app, and that of the local device about a web app."""
 _CRASHED_IN_TEST: Final = re.compile(rf"{_CRASHED}|\b(tab crashed|page crash)\b")
 """Includes chromedriver's messages about a web view; at a start, its browser may be the cause."""
+_SERVER_GONE: Final = re.compile(r"cannot be proxied to|could not proxy command to", re.IGNORECASE)
+"""Appium's messages after its own program on the device, such as WebDriverAgent, has died."""
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     (
         (
@@ -86,12 +88,15 @@ def refusal(session: Session, config: AppiumConfig, sent: Mapping[str, Any], rea
     return ControllerError(f"Appium did not start a driver: {message} {page}")
 
 
-def crash(session: Session, error: BaseException) -> AppError | None:
-    """Return the error for a driver's report in a test that the app crashed, None for any other."""
+def crash(session: Session, error: BaseException) -> AppError | ControllerError | None:
+    """Return the error for a driver's report in a test that the app or its own server crashed, None for any other."""
     reason = str(error).partition("\n")[0]
-    if type(error).__module__.partition(".")[0] not in _CLIENT or not _CRASHED_IN_TEST.search(reason):
+    if type(error).__module__.partition(".")[0] not in _CLIENT:
         return None
-    return AppError(f"the app crashed: {reason.removeprefix('Message: ')} (session page: {session.url})")
+    message = f"{reason.removeprefix('Message: ')} (session page: {session.url})"
+    if _CRASHED_IN_TEST.search(reason):
+        return AppError(f"the app crashed: {message}")
+    return ControllerError(f"Appium lost the device: {message}") if _SERVER_GONE.search(reason) else None
 
 
 def redacted(text: str, address: str) -> str:

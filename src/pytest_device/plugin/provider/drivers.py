@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
@@ -116,6 +117,7 @@ def _options_of(name: str, sessions: Mapping[str, Any], options: "Options | Mapp
 
 def _with_app(item: pytest.Item, options: "Options", request: "SessionRequest", archive_url: str | None) -> "Options":
     """Return options with the project's installed app, unless there is an archive or the suite names another app."""
-    if not isinstance(options, Mapping) or archive_url or request.vendor_go:
+    if archive_url or request.vendor_go or not (isinstance(options, Mapping) or hasattr(options, "to_capabilities")):
         return options
-    return {**installed_app(item.config, options, request.platform), **options}
+    added = installed_app(item.config, capabilities_of(options), request.platform)
+    return {**added, **options} if isinstance(options, Mapping) else deepcopy(options).load_capabilities(added)

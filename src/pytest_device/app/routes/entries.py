@@ -1,0 +1,83 @@
+"""The entries that the generated TypeScript declaration needs: git ignores it, and the compiler includes it."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from pytest_device.app.document import Document, at
+from pytest_device.app.files import read_text
+from pytest_device.errors import ProjectError
+
+IGNORE: Final = ".gitignore"
+TSCONFIG: Final = "tsconfig.json"
+_EVERYTHING: Final = ("**/*.ts", "**/*.tsx")
+"""What a TypeScript configuration without ``include`` compiles."""
+
+
+def default_include(vendor: str, declaration: str) -> tuple[str, ...]:
+    """Return the entries of ``include``: those of the vendor's hidden directory, and the declaration."""
+    return f".{vendor}/types/**/*.ts", declaration
+
+
+def is_ignored(root: Path, name: str) -> bool:
+    """Return whether a line of the ignore file names a file of the project's root."""
+    return name in {line.strip().removeprefix("/") for line in _text(root / IGNORE).splitlines()}
+
+
+def tsconfig(root: Path) -> Document | None:
+    """Return the TypeScript configuration, None without one. Raises ProjectError."""
+    try:
+        return Document.read(root / TSCONFIG)
+    except FileNotFoundError:
+        return None
+
+
+def lacking(document: Document | None, include: Sequence[str]) -> list[str]:
+    """Return the entries that a TypeScript configuration does not include."""
+    included = at(document.value, "include") if document else None
+    return [entry for entry in include if not isinstance(included, list) or entry not in included]
+
+
+def completed(root: Path, name: str, include: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Yield both files with their content after the missing entries are added; all else in them stays as it is."""
+    ignore = _text(root / IGNORE)
+    if not is_ignored(root, name):
+        ignore += ("\n" if ignore and not ignore.endswith("\n") else "") + f"{name}\n"
+    yield root / IGNORE, ignore
+    document = tsconfig(root)
+    yield root / TSCONFIG, _included(document, include) if document else _new(include)
+
+
+def _new(include: Sequence[str]) -> str:
+    return json.dumps({"include": [*_EVERYTHING, *include]}, indent=2) + "\n"
+
+
+def _included(document: Document, include: Sequence[str]) -> str:
+    """Return the text of a TypeScript configuration with the missing entries in front, comments kept."""
+    config, missing = document.object, lacking(document, include)
+    if not missing:
+        return document.text
+    if "include" not in config:
+        entry = f'"include": {json.dumps([*_EVERYTHING, *missing])}'
+        return _inserted(document, document.inside(), [entry], more=bool(config))
+    if not isinstance(config["include"], list):
+        raise ProjectError("include must be a list of patterns", path=document.path)
+    entries = [json.dumps(entry) for entry in missing]
+    return _inserted(document, document.inside("include"), entries, more=bool(config["include"]))
+
+
+def _inserted(document: Document, offset: int, entries: Sequence[str], *, more: bool) -> str:
+    text = document.text
+    blank = match[0] if (match := re.compile(r"\s*").match(text, offset)) else ""
+    separator = blank or " "
+    inserted = (blank if more else "") + f",{separator}".join(entries) + ("," + ("" if blank else " ") if more else "")
+    return text[:offset] + inserted + text[offset:]
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path)
+    except FileNotFoundError:
+        return ""
