@@ -188,6 +188,13 @@ def test_cleaning_leaves_other_scopes_and_what_is_as_new_or_newer() -> None:
     assert [one.id for one in model.stored] == ["v1.2", "foreign", "v2", "twin"]
 
 
+def test_cleaning_takes_the_scope_of_the_build_where_the_running_one_names_none() -> None:
+    embedded = replace(UPDATES["v2"], id="embedded", scope=None)
+    model = replace(fresh(stored=(UPDATES["old"], V1)), build=replace(fresh().build, running=embedded))
+
+    assert model.launch()[1][-1] == Cleaned(("old",))
+
+
 def test_a_new_build_ignores_updates_of_the_old_one() -> None:
     model, _ = fresh().launch(Offer(V2))
     model, _ = model.install(replace(BUILDS["build 2"], settings=settings_of("on load")))

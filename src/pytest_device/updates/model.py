@@ -250,7 +250,8 @@ def _unused(model: LaunchModel, running: Update) -> tuple[str, ...]:
     """Return the IDs of updates to delete: of the running one's scope, older than it, beyond those to keep."""
     if not _is_managed(model):
         return ()
-    older = [one for one in model.stored if one.scope == running.scope and _time(one) < _time(running)]
+    scope = running.scope or model.build.scope  # an embedded update need not name its own
+    older = [one for one in model.stored if one.scope == scope and _time(one) < _time(running)]
     newest_first = sorted(older, key=_time, reverse=True)
     return tuple(one.id for one in newest_first[int(model.settings.max_updates_to_keep) - 1 :])
 
