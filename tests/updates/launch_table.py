@@ -13,7 +13,9 @@ from pytest_device.updates import (
     EmergencyFallback,
     Launched,
     LaunchModel,
+    NotSpecified,
     Offer,
+    Rejected,
     Update,
     UpdateSettings,
 )
@@ -120,6 +122,9 @@ class Step:
     def fell_back(self) -> list[str]:
         return [one.update_id for one in self.events if isinstance(one, EmergencyFallback)]
 
+    def has(self, kind: type) -> bool:
+        return any(isinstance(one, kind) for one in self.events)
+
     def runs(self) -> str | None:
         return self.after.running.id if self.after.running else None
 
@@ -204,6 +209,27 @@ def what_is_downloaded_is_complete(step: Step) -> bool:
     return not new or not any(word in step.letter for word in ("half", "damaged", "time-out", "roll-back", "nothing"))
 
 
+def what_is_fetched_is_newer_than_what_runs(step: Step) -> bool:
+    new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
+    runs = step.runs()
+    return not step.letter.startswith("fetch") or runs is None or all(CREATED[one] > CREATED[runs] for one in new)
+
+
+def only_the_policy_on_load_downloads_at_a_launch(step: Step) -> bool:
+    new = {one.id for one in step.after.stored} - {one.id for one in step.before.stored}
+    return not step.letter.startswith("launch") or not new or step.after.settings.check_automatically == "ON_LOAD"
+
+
+def a_roll_back_that_is_newer_than_what_runs_is_kept(step: Step) -> bool:
+    checks = step.letter == "launch: a roll-back" and step.is_on() and not step.has(NotSpecified)
+    is_due = checks and step.after.settings.check_automatically == "ON_LOAD" and CREATED[step.runs() or ""] < day(4)
+    return not is_due or step.after.rolled_back_at == day(4)
+
+
+def disabled_updates_refuse_to_check_and_to_fetch(step: Step) -> bool:
+    return step.is_on() or not step.letter.startswith(("check", "fetch")) or step.has(Rejected)
+
+
 def disabled_updates_run_the_embedded_one_only(step: Step) -> bool:
     return step.is_on() or step.runs() in (None, step.embedded())
 
@@ -241,6 +267,10 @@ INVARIANTS: Final[tuple[Callable[[Step], bool], ...]] = (
     a_slow_download_waits_for_the_next_launch,
     a_fast_download_is_launched_if_the_launch_may_wait,
     what_is_downloaded_is_complete,
+    what_is_fetched_is_newer_than_what_runs,
+    only_the_policy_on_load_downloads_at_a_launch,
+    a_roll_back_that_is_newer_than_what_runs_is_kept,
+    disabled_updates_refuse_to_check_and_to_fetch,
     disabled_updates_run_the_embedded_one_only,
     a_roll_back_ends_what_is_older,
     cleaning_spares_the_running_and_all_newer_ones,
@@ -304,6 +334,16 @@ MUTANTS: Final = {
         a_roll_back_ends_what_is_older,
     ),
     "deletes what is newer": ("_time(one) < _time(running)", "one is not running", None),
+    "takes no roll-back": (
+        "if _is_new_roll_back(model, offer, current):",
+        "if False:",
+        a_roll_back_that_is_newer_than_what_runs_is_kept,
+    ),
+    "checks although it is off": (
+        "    if not model.is_enabled:",
+        "    if False:",
+        disabled_updates_refuse_to_check_and_to_fetch,
+    ),
     "deletes nothing": (
         "int(model.settings.max_updates_to_keep) - 1 :",
         "99:",
