@@ -16,7 +16,7 @@ _FIX_DELETE = "delete the key"
 
 
 def check_configuration(project: Project, sdk: int | None, project_id_path: str = "") -> Iterator[Finding]:
-    """Yield what is wrong with the app config, by the reference of an SDK version."""
+    """Yield findings about the app config, checked against an SDK version's reference."""
     version = sdk or project.sdk_major or NEWEST_SDK
     yield from _keys(project, project.config, (), version)
     yield from _whole(project)
@@ -39,7 +39,7 @@ def _keys(project: Project, section: Object, above: tuple[str, ...], sdk: int) -
 
 
 def _unknown(project: Project, trail: tuple[str, ...]) -> Iterator[Finding]:
-    """Unknown keys are kept: another version may have them. A near miss is a typo."""
+    """Yield a finding for a likely typo; other unknown keys are allowed, since another version may define them."""
     above = ".".join(trail[:-1])
     siblings = [key.trail[-1] for key in KEYS.values() if ".".join(key.trail[:-1]) == above]
     for close in difflib.get_close_matches(trail[-1], siblings, 1, 0.8):
@@ -144,7 +144,7 @@ def _code_signing(project: Project) -> Iterator[Finding]:
 
 
 def _asset_patterns(project: Project) -> Iterator[Finding]:
-    """Hold the patterns to the files: an asset that none of them names is missing in the build."""
+    """Yield the patterns that match no file; assets not covered by a pattern are missing from the build."""
     patterns = at(project.config, "updates", "assetPatternsToBeBundled")
     for index, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
         if isinstance(pattern, str) and not _matches_a_file(project.root, pattern):
@@ -156,7 +156,7 @@ def _asset_patterns(project: Project) -> Iterator[Finding]:
 def _matches_a_file(root: Path, pattern: str) -> bool:
     try:
         return any(path.is_file() for path in root.glob(pattern))
-    except (ValueError, NotImplementedError):  # an empty or absolute one
+    except (ValueError, NotImplementedError):  # an empty or absolute pattern
         return False
 
 
@@ -169,7 +169,7 @@ def _files_and_libraries(project: Project) -> Iterator[Finding]:
 
 
 def _libraries(project: Project) -> Iterator[Finding]:
-    """Yield the keys that need a library on a platform of the project which it does not ask for."""
+    """Yield the keys that need a library which the project doesn't list, on one of its platforms."""
     system_ui, dom = project.vendor.package("system-ui"), "react-dom"
     platforms = at(project.config, "platforms")
     for trail, platform, library in (

@@ -1,4 +1,4 @@
-"""What a check of a project finds."""
+"""Findings of a project's checks, and the table of rules."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,7 @@ RULES: Final[dict[str, tuple[Severity, str]]] = {
     "typed-routes-ignored": ("warning", "git must ignore the generated declaration"),
     "typed-routes-included": ("error", "the TypeScript configuration must include the generated declaration"),
 }
-"""Every finding of a project: its ID with its severity and rule."""
+"""Severity and rule of each project finding, by ID."""
 
 BUNDLE_RULES: Final[dict[str, tuple[Severity, str]]] = {
     "bundle-secret": ("error", "a build must not hold secrets of the environment files"),
@@ -59,7 +59,7 @@ BUNDLE_RULES: Final[dict[str, tuple[Severity, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a check; ``line`` and ``column`` are 0 where there is no place."""
+    """Result of a check; ``line`` and ``column`` are 0 if the position is unknown."""
 
     id: str
     severity: Severity
@@ -78,18 +78,18 @@ def failed(id: str, path: Path, what: str, fix: str, place: Place | None = None)
 
 
 def settled(id: str, project: Project, status: Status, fix: str = "") -> Finding:  # noqa: A002
-    """Return that a check has passed, or was skipped for a reason."""
+    """Return a finding for a check that passed or was skipped."""
     severity, rule = RULES[id]
     return Finding(id, severity, status, config_path(project), 0, 0, rule, fix)
 
 
 def config_path(project: Project) -> Path:
-    """Return the file that people edit."""
+    """Return the app config file that the user edits."""
     return project.dynamic_path or project.static_path or project.root / "app.json"
 
 
 def in_config(project: Project, id: str, trail: tuple[str | int, ...], what: str, fix: str) -> Finding:  # noqa: A002
-    """Return a finding at a key, with its place if the static file has it."""
+    """Return a finding about a key, with its position if the static file contains it."""
     static = project.static
     shown = ".".join(map(str, trail))
     if static:

@@ -1,4 +1,4 @@
-"""Writes the path of a route with its parameters, and refuses what the router's types refuse."""
+"""Paths of routes with their parameters, as strict as the router's types."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ from pytest_device.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Linkable:
-    """What links may name: routes with their parameters; ``special`` pages and layouts they may not."""
+    """Routes that links can target, with their parameters; ``special`` files and layouts are no valid targets."""
 
     routes: Mapping[str, tuple[Parameter, ...]]
     special: tuple[str, ...]
@@ -21,7 +21,7 @@ class Linkable:
 
 
 def href(known: Linkable, route: str, params: Mapping[str, object], query: Mapping[str, object]) -> str:
-    """Return the path of a route. Raises ConfigError with the fix."""
+    """Build the path of a route. Raises ConfigError with the fix."""
     __tracebackhide__ = True
     path, tail = _split(route)
     if path not in known.routes:
@@ -32,7 +32,7 @@ def href(known: Linkable, route: str, params: Mapping[str, object], query: Mappi
 
 
 def _split(route: str) -> tuple[str, str]:
-    """Return a route and its query or fragment."""
+    """Split a route from its query and fragment."""
     found = re.search(r"[?#]", route)
     return (route[: found.start()], route[found.start() :]) if found else (route, "")
 
@@ -109,7 +109,7 @@ def _closest(known: Linkable, path: str) -> str:
 
 
 def _template(known: Linkable, path: str) -> str | None:
-    """Return the dynamic route that a concrete path is one of."""
+    """Return the dynamic route that matches a concrete path, or None."""
     from pytest_device.app.routes.match import Matcher
 
     dynamic = [name for name, parameters in known.routes.items() if parameters]

@@ -1,4 +1,4 @@
-"""``pytest-device app check``: what is wrong with a project."""
+"""``pytest-device app check``: check a project."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What the commands of ``pytest-device app`` share: the project and how to read it."""
+"""Options shared by the ``pytest-device app`` commands: the project and how to load it."""
 
 import argparse
 import sys
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def statuses(failed: str = "") -> dict[int, str]:
-    """Return the exit statuses of a command, 1 if it can fail."""
+    """Return the exit statuses of a command, including 1 if ``failed`` describes it."""
     return {0: "success", **({1: failed} if failed else {}), 2: "usage error, or a project that cannot be read"}
 
 
 def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
-    """Add the options that load a project: its directory is an argument unless it has an option."""
+    """Add the options for loading a project; ``option`` replaces the positional argument for its directory."""
     what = "directory of the project (default: the current one)"
     if option:
         parser.add_argument(option, dest="path", metavar="PATH", default=".", help=what)
@@ -31,7 +31,7 @@ def add_project(parser: argparse.ArgumentParser, *, option: str = "") -> None:
 
 
 def add_include(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the entries that ``tsconfig.json`` needs for the generated declaration."""
+    """Add the option for the ``tsconfig.json`` entries of the generated declaration."""
     parser.add_argument(
         "--include",
         action="append",
@@ -41,7 +41,7 @@ def add_include(parser: argparse.ArgumentParser) -> None:
 
 
 def project_of(parsed: argparse.Namespace) -> "Project":
-    """Load the project, and report on standard error what was done for it. Raises ConfigError."""
+    """Load the project, printing its notes and warnings to standard error. Raises ConfigError."""
     from pytest_device.app import load_project
 
     how = cast("Dynamic", parsed.dynamic)
